@@ -1,0 +1,228 @@
+//! Power policies as pure state machines.
+//!
+//! A policy turns an [`Observation`] into an [`Intent`]. It has no clock, opens no file, starts no
+//! thread and, once built, allocates nothing; the simulator, the daemon and the tests run the very
+//! same object. What a policy *wants* is apart from how a driver is told: an actuator maps the
+//! intent to a machine and says so when the hardware has no ear for it.
+//!
+//! Two families live here, each a folder with one file a policy and a table that names them all:
+//! [`speed`] (P-states) and [`idle`] (C-states). To add a policy: write its file, add its line to
+//! the table. Name, parameters and help come from the item itself ([`Speed`], [`Idle`]); the essay
+//! that opens its file is its documentation ([`essay`]).
+//!
+//! ```text
+//!              Platform (levels, domains, C-states)
+//!                  | build
+//! Observation ---> policy ---> Intent ---> actuator (model, sysfs, lab)
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+pub mod idle;
+mod params;
+pub mod speed;
+
+pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
+pub use params::{Param, ParamKind, Settings, SpecError};
+pub use speed::{Cadence, Speed, SpeedPolicy};
+
+use alloc::vec::Vec;
+
+/// A clock frequency in kHz, the unit of cpufreq.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Khz(pub u32);
+
+/// Nanoseconds in a millisecond.
+pub const MS: u64 = 1_000_000;
+
+/// One speed that a domain's hardware offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The speed as the driver names it.
+    pub khz: Khz,
+    /// Power of one busy core at this level in microwatts, where a table or model gives one.
+    pub busy_uw: Option<u32>,
+}
+
+/// CPUs that share one clock, and the speeds of that clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainInfo {
+    /// Logical CPUs of the domain, ascending.
+    pub cpus: Vec<u16>,
+    /// Offered speeds, **highest first**, without repeats; never empty.
+    pub levels: Vec<Level>,
+    /// What the driver states for one change of speed, in ns (0: unknown).
+    pub transition_ns: u64,
+    /// Work a CPU here does at its highest speed, where the machine's strongest CPU does 1024.
+    pub capacity: u16,
+}
+
+impl DomainInfo {
+    /// The highest speed.
+    pub fn fastest(&self) -> Khz {
+        self.levels[0].khz
+    }
+    /// The lowest speed.
+    pub fn slowest(&self) -> Khz {
+        self.levels[self.levels.len() - 1].khz
+    }
+    /// The slowest level that is at least `khz`; the highest where none is.
+    pub fn at_least(&self, khz: Khz) -> Khz {
+        self.levels.iter().rev().map(|l| l.khz).find(|&l| l >= khz).unwrap_or(self.fastest())
+    }
+    /// The fastest level that is at most `khz`; the lowest where none is.
+    pub fn at_most(&self, khz: Khz) -> Khz {
+        self.levels.iter().map(|l| l.khz).find(|&l| l <= khz).unwrap_or(self.slowest())
+    }
+    /// The level nearest to `khz`; of two equally near the faster.
+    pub fn nearest(&self, khz: Khz) -> Khz {
+        let (up, down) = (self.at_least(khz), self.at_most(khz));
+        if up.0.abs_diff(khz.0) <= khz.0.abs_diff(down.0) { up } else { down }
+    }
+}
+
+/// What a policy may know of a machine before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// Frequency domains; every CPU is in exactly one.
+    pub domains: Vec<DomainInfo>,
+    /// Number of logical CPUs.
+    pub cpus: u16,
+    /// Period of the scheduler's statistics tick in ns.
+    pub tick_ns: u64,
+    /// Power of one core in its deepest idle state, in microwatts, where known.
+    pub deepest_idle_uw: Option<u32>,
+    /// Power that is spent only while some core is awake (uncore), in microwatts, where known.
+    pub awake_uw: Option<u32>,
+}
+
+/// Where the power comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerSource {
+    /// No battery, or nothing says.
+    #[default]
+    Unknown,
+    /// The wall.
+    Mains,
+    /// A discharging battery.
+    Battery,
+}
+
+/// One CPU since it was last in an observation's [`Scope`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuSample {
+    /// Time spent on work, in ns.
+    pub busy_ns: u64,
+    /// Time spent idle with nothing outstanding, in ns.
+    pub idle_ns: u64,
+    /// Time spent idle while a task of this CPU waited for I/O, in ns.
+    pub iowait_ns: u64,
+    /// Tasks running or ready to run now.
+    pub runnable: u32,
+    /// True when a task that had waited for I/O woke here since the last sample.
+    pub io_wake: bool,
+}
+
+impl CpuSample {
+    /// Length of the sample in ns.
+    pub fn total_ns(&self) -> u64 {
+        self.busy_ns + self.idle_ns + self.iowait_ns
+    }
+    /// Busy share in `0..=scale`, rounded down; an empty sample is 0.
+    pub fn busy_of(&self, scale: u64) -> u64 {
+        match self.total_ns() {
+            0 => 0,
+            total => (u128::from(self.busy_ns) * u128::from(scale) / u128::from(total)) as u64,
+        }
+    }
+}
+
+/// A frequency domain as it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DomainSample {
+    /// The speed in force (the target, while a change is under way).
+    pub khz: Khz,
+    /// The user's or firmware's lower limit.
+    pub min: Khz,
+    /// The user's or firmware's upper limit.
+    pub max: Khz,
+}
+
+/// Which CPUs' samples are new in an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them: a poll.
+    All,
+    /// One CPU: its scheduler changed what runs, or its statistics tick came.
+    Cpu(u16),
+}
+
+/// What a policy sees.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// Time since the policy was started, in ns; never goes back.
+    pub now_ns: u64,
+    /// Which samples are new; the others are zero or stale and must not be read.
+    pub scope: Scope,
+    /// One sample a CPU, indexed by CPU number.
+    pub cpus: &'a [CpuSample],
+    /// One sample a domain, in the order of [`Platform::domains`].
+    pub domains: &'a [DomainSample],
+    /// Mains or battery.
+    pub source: PowerSource,
+    /// Hottest CPU sensor in thousandths of a degree Celsius, where there is one.
+    pub temperature_mc: Option<i32>,
+}
+
+/// What is wanted of one frequency domain. Zero speeds mean "no opinion".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DomainIntent {
+    /// Never slower than this.
+    pub min: Khz,
+    /// Never faster than this.
+    pub max: Khz,
+    /// The speed wanted now; the actuator takes the slowest level that is at least this, inside the limits.
+    pub desired: Khz,
+    /// Energy-performance preference, 0 (performance) to 255 (energy), for hardware that decides itself.
+    pub epp: Option<u8>,
+}
+
+/// What a policy wants. The platform owns it and hands it in, so that deciding allocates nothing;
+/// it keeps its content between observations, and a policy writes only what it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// One entry a domain, in the order of [`Platform::domains`].
+    pub domains: Vec<DomainIntent>,
+    /// When to be asked again, in ns from now, where that differs from the cadence's own period.
+    /// The platform clears it before each observation.
+    pub next_ns: Option<u64>,
+    /// CPUs that should idle, a bit each (64 a word); empty: none.
+    pub idle_cpus: Vec<u64>,
+    /// Deepest C-state allowed, as an index into the machine's table.
+    pub deepest: Option<u8>,
+}
+
+impl Intent {
+    /// An intent without an opinion, for `domains` frequency domains.
+    pub fn neutral(domains: usize) -> Intent {
+        Intent {
+            domains: alloc::vec![DomainIntent::default(); domains],
+            next_ns: None,
+            idle_cpus: Vec::new(),
+            deepest: None,
+        }
+    }
+    /// Asks for `khz` in domain `d`.
+    pub fn set_speed(&mut self, d: usize, khz: Khz) {
+        self.domains[d].desired = khz;
+    }
+}
+
+/// The essay that opens a policy's source file, without the comment marks.
+pub fn essay(source: &'static str) -> impl Iterator<Item = &'static str> {
+    source
+        .lines()
+        .take_while(|l| l.starts_with("//!"))
+        .map(|l| l.trim_start_matches("//!").strip_prefix(' ').unwrap_or_default())
+}

@@ -1,0 +1,71 @@
+//! Speed policies: which P-state each frequency domain should run at.
+
+mod fixed;
+
+use crate::{Intent, Observation, Param, Platform, Settings};
+use alloc::boxed::Box;
+
+/// When a speed policy wants to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cadence {
+    /// Once at the start, never again.
+    Once,
+    /// By a user-space process that sleeps in between: each poll wakes a CPU, is scheduled like any
+    /// task and costs the policy's `cost` of CPU time.
+    Daemon {
+        /// Time to the first poll, in ns.
+        first_ns: u64,
+        /// Time between polls, in ns ([`Intent::next_ns`] overrides it once).
+        period_ns: u64,
+    },
+    /// By a kernel timer: wakes a CPU, costs its `cost` in interrupt context.
+    KernelTimer {
+        /// Time to the first call, in ns.
+        first_ns: u64,
+        /// Time between calls, in ns ([`Intent::next_ns`] overrides it once).
+        period_ns: u64,
+    },
+    /// At every statistics tick of every CPU that has one, scope [`crate::Scope::Cpu`]; a CPU whose
+    /// tick was stopped while it slept reports the time in one sample when it wakes.
+    Tick,
+    /// From the scheduler's utilisation hook, scope [`crate::Scope::Cpu`]: whenever what runs on a
+    /// CPU changes and at its busy ticks, at least `interval_ns` apart for each domain (0: always).
+    Scheduler {
+        /// Least time between two calls for one frequency domain, in ns.
+        interval_ns: u64,
+    },
+}
+
+/// A governor of P-states.
+pub trait SpeedPolicy: Send {
+    /// When to be asked; read once, after construction.
+    fn cadence(&self) -> Cadence;
+    /// CPU time of one decision at the machine's highest speed, in ns: the platform charges it.
+    fn cost_ns(&self) -> u64;
+    /// The request with which the policy takes over. All samples are zero.
+    fn start(&mut self, obs: &Observation<'_>, out: &mut Intent);
+    /// One decision.
+    fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent);
+}
+
+/// A speed policy's name, parameters, help and constructor: the line that the table holds.
+pub struct Speed {
+    /// The word on the command line.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// Source text; its opening comment is the documentation ([`crate::essay`]).
+    pub source: &'static str,
+    /// Parameters, in the order of [`Settings`].
+    pub params: &'static [Param],
+    /// Makes one for a machine.
+    pub build: fn(&Platform, &Settings) -> Box<dyn SpeedPolicy>,
+}
+
+/// Every speed policy.
+pub static ALL: &[&Speed] = &[&fixed::PERFORMANCE, &fixed::POWERSAVE, &fixed::USERSPACE];
+
+/// The policy of that name.
+pub fn find(name: &str) -> Option<&'static Speed> {
+    ALL.iter().copied().find(|p| p.name == name)
+}

@@ -1,0 +1,2 @@
+//! wattwise.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Chores of the repository: charts bundle, generated documents, fixtures.
+fn main() {}
