@@ -1,0 +1,231 @@
+//! Machine models, ready to run: dense tables indexed by small integers.
+//!
+//! The file format (`machines/*.toml`), where every figure carries its source, is [`file`]'s
+//! business; what stands here has been validated and holds no strings that the engine would look
+//! at. Powers are in watts, times in ns, speeds in kHz.
+
+pub mod file;
+
+/// A computer.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its name, as in `--machine`.
+    pub name: String,
+    /// One line about it.
+    pub summary: String,
+    /// Logical CPUs.
+    pub cpus: Vec<Cpu>,
+    /// Physical cores.
+    pub cores: Vec<Core>,
+    /// Packages (sockets).
+    pub packages: Vec<Package>,
+    /// Frequency domains: cores that share one clock.
+    pub domains: Vec<Domain>,
+    /// Kinds of core (one on most machines; P and E on hybrids).
+    pub kinds: Vec<CoreKind>,
+    /// Power of everything outside the packages, always, in watts.
+    pub platform_w: f64,
+    /// Capacity of the battery in Wh, where there is one.
+    pub battery_wh: Option<f64>,
+    /// The periodic tick.
+    pub tick: Tick,
+    /// CPU time that a migrated task pays in lost cache, in ns.
+    pub migration_ns: u64,
+    /// Idle policy of the machine's usual operating system (`"menu"`, `"fixed:depth=1"`).
+    pub default_idle: String,
+    /// Where each figure comes from, in the order of the file.
+    pub provenance: Vec<Figure>,
+}
+
+/// One figure's origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// What it is, as a path in the file (`kind.core.levels`).
+    pub what: String,
+    /// Where it was published or how it was obtained.
+    pub source: String,
+    /// How far to trust it.
+    pub confidence: Confidence,
+}
+
+/// How a figure was obtained, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// A vendor's data sheet.
+    Datasheet,
+    /// A device tree.
+    DeviceTree,
+    /// A table in an operating system's source.
+    KernelTable,
+    /// Somebody's measurement.
+    Measured,
+    /// Chosen so that the model meets a measurement; says which in its source.
+    Fitted,
+    /// Nobody knows; a plausible value.
+    Guess,
+}
+
+/// A logical CPU (hardware thread).
+#[derive(Clone, Copy, Debug)]
+pub struct Cpu {
+    /// Its core.
+    pub core: u16,
+    /// Its package.
+    pub package: u16,
+    /// Its frequency domain.
+    pub domain: u16,
+    /// Its core's kind.
+    pub kind: u8,
+}
+
+/// A physical core.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// Its hardware threads, at most [`MAX_SMT`].
+    pub cpus: Vec<u16>,
+    /// Its package.
+    pub package: u16,
+    /// Its frequency domain.
+    pub domain: u16,
+    /// Its kind.
+    pub kind: u8,
+}
+
+/// Hardware threads a core may have.
+pub const MAX_SMT: usize = 4;
+/// C-states a kind of core may have, and package states a package may have.
+pub const MAX_IDLE_STATES: usize = 12;
+
+/// A package.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Its cores.
+    pub cores: Vec<u16>,
+    /// Power while some core is awake, beside the cores' own, in watts.
+    pub uncore_w: f64,
+    /// Package idle states, shallowest first; empty where it has none.
+    pub idle: Vec<PackageState>,
+    /// Thermal behaviour.
+    pub thermal: Thermal,
+}
+
+/// A package idle state: entered when every core of the package is deep enough.
+#[derive(Clone, Debug)]
+pub struct PackageState {
+    /// Its name (`PC6`).
+    pub name: String,
+    /// Every core must be in a C-state of at least this index.
+    pub needs: u8,
+    /// Power instead of [`Package::uncore_w`], in watts.
+    pub watts: f64,
+    /// Added to the exit latency of the core that ends it, in ns.
+    pub exit_ns: u64,
+}
+
+/// A one-pole thermal model: power times resistance above ambient, approached with one time constant.
+#[derive(Clone, Copy, Debug)]
+pub struct Thermal {
+    /// Temperature at no power, in degrees Celsius.
+    pub ambient_c: f64,
+    /// Degrees per watt in the steady state.
+    pub c_per_w: f64,
+    /// Time constant in seconds.
+    pub tau_s: f64,
+    /// Temperature at which the hardware holds the lowest speed, in degrees Celsius.
+    pub critical_c: f64,
+}
+
+/// A frequency domain.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// Its cores.
+    pub cores: Vec<u16>,
+    /// The kind of its cores: one kind a domain.
+    pub kind: u8,
+    /// What a change of speed costs.
+    pub transition: Transition,
+    /// Highest level by the number of awake cores in the package: entry `n` is the level index that
+    /// `n` awake cores may use at most (the last entry holds for more). Empty: no limit.
+    pub boost: Vec<u8>,
+}
+
+/// Cost of a change of speed.
+#[derive(Clone, Debug)]
+pub struct Transition {
+    /// The domain's cores do nothing for this long, in ns: `stall_ns[from * levels + to]`.
+    pub stall_ns: Vec<u64>,
+    /// Before the stall, time during which the old speed is still in force, in ns (request to effect).
+    pub delay_ns: u64,
+    /// What happens to a request that comes while another is under way.
+    pub overlap: Overlap,
+}
+
+/// A request during a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// It waits until the change is done.
+    Defer,
+    /// It replaces the one under way.
+    Preempt,
+}
+
+/// A kind of core and its states.
+#[derive(Clone, Debug)]
+pub struct CoreKind {
+    /// Its name (`core`, `P`, `E`).
+    pub name: String,
+    /// Cycles of work done per clock cycle, relative to the machine's reference kind (1.0).
+    pub ipc: f64,
+    /// Throughput of each thread when `n + 1` threads of a core are busy, of one thread's alone.
+    /// `[1.0]` without SMT, for example `[1.0, 0.62]` with two threads.
+    pub smt_throughput: Vec<f64>,
+    /// Power of the core when `n + 1` threads are busy, of its power with one.
+    pub smt_power: Vec<f64>,
+    /// P-states and throttled states, **fastest first**.
+    pub levels: Vec<SpeedLevel>,
+    /// C-states, shallowest first; never empty.
+    pub idle: Vec<CState>,
+}
+
+/// A speed and its costs.
+#[derive(Clone, Copy, Debug)]
+pub struct SpeedLevel {
+    /// The name that policies see: the clock, or clock times duty for a T-state.
+    pub khz: u32,
+    /// Cycles really executed per ns with one thread busy: the clock in GHz, times the duty and its loss for a T-state.
+    pub cycles_per_ns: f64,
+    /// Power of a core with one busy thread, in watts.
+    pub busy_w: f64,
+    /// Power of a core that is awake without executing (stalled in a transition, leaving a C-state), in watts.
+    pub stall_w: f64,
+    /// True for a T-state: a clock that is stopped part of the time.
+    pub throttled: bool,
+}
+
+/// A core C-state.
+#[derive(Clone, Debug)]
+pub struct CState {
+    /// Its name (`C6`).
+    pub name: String,
+    /// Time to enter; a wake-up in between waits for it, in ns.
+    pub entry_ns: u64,
+    /// Time to leave, in ns, by level of the domain (same order as [`CoreKind::levels`]).
+    pub exit_ns: Vec<u64>,
+    /// Shortest stay that is worth it, as the operating system's table says, in ns.
+    pub target_ns: u64,
+    /// Worst-case exit latency as the operating system's table says, in ns.
+    pub latency_ns: u64,
+    /// Power of the core in watts, by level (deep states: the same for all).
+    pub watts: Vec<f64>,
+}
+
+/// The scheduler's periodic tick.
+#[derive(Clone, Copy, Debug)]
+pub struct Tick {
+    /// Its period in ns.
+    pub period_ns: u64,
+    /// Whether an idle CPU can do without it.
+    pub tickless: bool,
+    /// CPU time of one tick at the highest speed, in ns.
+    pub cost_ns: u64,
+}

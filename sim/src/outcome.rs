@@ -1,0 +1,194 @@
+//! What a replay gives back: times, energies, latencies, and a timeline of bounded size.
+
+/// The state of a replay's accounts at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Virtual time since the start, in ns.
+    pub elapsed_ns: u64,
+    /// Energy by part.
+    pub energy: Energy,
+    /// One entry a CPU.
+    pub cpus: Vec<CpuTimes>,
+    /// Time in each package state, in ns: `packages[p][0]` awake, then the package's idle states.
+    pub packages: Vec<Vec<u64>>,
+    /// Time from a task's becoming runnable to its running, C-state exit included.
+    pub wake_latency: Histogram,
+    /// Changes of speed carried out, over all domains.
+    pub transitions: u64,
+    /// Wake-ups of tasks.
+    pub wakeups: u64,
+    /// C-state exits.
+    pub idle_exits: u64,
+    /// Tasks moved between CPUs.
+    pub migrations: u64,
+    /// Decisions of the speed policy.
+    pub decisions: u64,
+    /// Cycles of the workload's own work carried out (reference kind of core).
+    pub cycles: f64,
+    /// Hottest package temperature, in degrees Celsius.
+    pub peak_c: f64,
+    /// Events that the engine handled.
+    pub events: u64,
+}
+
+/// Joules, by where they went. The total is the sum of the parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Energy {
+    /// Cores while executing.
+    pub busy_j: f64,
+    /// Cores awake without executing: transitions and C-state entry and exit.
+    pub stall_j: f64,
+    /// Cores in each C-state, by name, over all kinds of core.
+    pub idle_j: Vec<(String, f64)>,
+    /// Packages beside their cores.
+    pub uncore_j: f64,
+    /// Everything outside the packages.
+    pub platform_j: f64,
+    /// Each package with its cores.
+    pub package_j: Vec<f64>,
+}
+
+impl Energy {
+    /// The sum of the parts.
+    pub fn total_j(&self) -> f64 {
+        self.busy_j
+            + self.stall_j
+            + self.idle_j.iter().map(|(_, j)| j).sum::<f64>()
+            + self.uncore_j
+            + self.platform_j
+    }
+}
+
+/// Where one CPU's time went; the sum is the elapsed time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuTimes {
+    /// `(kHz, ns)` awake (busy or stalled) at each level, fastest first.
+    pub speed: Vec<(u32, u64)>,
+    /// `(name, ns)` in each C-state, shallowest first.
+    pub idle: Vec<(String, u64)>,
+    /// Of the time awake, executing.
+    pub busy_ns: u64,
+    /// Of the time awake, not executing.
+    pub stall_ns: u64,
+}
+
+/// A log-linear histogram of times: 16 steps an octave, error under 6.25 %, fixed size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: vec![0; 61 * 16], total: 0, max: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts one time.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.counts[Self::slot(ns)] += 1;
+        self.total += 1;
+        self.max = self.max.max(ns);
+    }
+
+    /// Below 16 a slot a value; above, the top five bits choose it.
+    #[inline]
+    fn slot(ns: u64) -> usize {
+        let octave = (ns | 15).ilog2() - 3;
+        (octave * 16) as usize + if octave == 0 { ns as usize } else { ((ns >> (octave - 1)) & 15) as usize }
+    }
+
+    /// Least value of a slot.
+    fn floor(slot: usize) -> u64 {
+        match slot / 16 {
+            0 => slot as u64,
+            octave => (16 + (slot % 16) as u64) << (octave - 1),
+        }
+    }
+
+    /// How many times were counted.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// The greatest, exact; 0 when nothing was counted.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The least value that a share `q` of the counts does not exceed, to the slot's width; 0 when nothing was counted.
+    pub fn quantile(&self, q: f64) -> u64 {
+        let rank = (q * self.total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (slot, &n) in self.counts.iter().enumerate() {
+            seen += n;
+            if n > 0 && seen >= rank {
+                return (Self::floor(slot + 1) - 1).min(self.max);
+            }
+        }
+        0
+    }
+
+    /// `(least value, count)` of every slot that has counts.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(s, n)| (Self::floor(s), *n))
+    }
+}
+
+/// Speed, state and power over time in at most [`Timeline::MAX_BINS`] bins of equal length; when a
+/// run outgrows them, neighbours merge and the bins become twice as long.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// Length of a bin in ns.
+    pub bin_ns: u64,
+    /// Mean power of the whole machine in each bin, in watts.
+    pub power_w: Vec<f32>,
+    /// One lane a CPU.
+    pub lanes: Vec<Lane>,
+}
+
+impl Timeline {
+    /// Greatest number of bins.
+    pub const MAX_BINS: usize = 4096;
+}
+
+/// One CPU over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lane {
+    /// Speed of the CPU's domain, mean over each bin, in kHz.
+    pub khz: Vec<u32>,
+    /// Share of each bin that the CPU was awake, 0 to 1.
+    pub awake: Vec<f32>,
+    /// Mean depth of the C-state (index, 0 the shallowest) over the idle part of each bin; NaN where it never idled.
+    pub depth: Vec<f32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histogram_slots_tile_the_numbers() {
+        for ns in (0..5000).chain((0..60).map(|i| (1u64 << i) + 3)).chain([u64::MAX]) {
+            let slot = Histogram::slot(ns);
+            assert!(Histogram::floor(slot) <= ns, "{ns}");
+            assert!(slot + 1 == 61 * 16 || ns < Histogram::floor(slot + 1), "{ns}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_within_a_slot() {
+        let mut h = Histogram::default();
+        (1..=1000u64).for_each(|i| h.record(i * 1000));
+        for (q, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
+            let got = h.quantile(q) as f64;
+            assert!(got >= exact && got < exact * 1.0625, "{q}: {got}");
+        }
+        assert_eq!(h.quantile(1.0), 1_000_000);
+        assert_eq!(Histogram::default().quantile(0.5), 0);
+    }
+}

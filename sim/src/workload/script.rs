@@ -1,0 +1,187 @@
+//! Recorded programs in few bytes: the form in which a trace of ten million events fits in memory.
+//!
+//! Each op is one tag byte and up to two LEB128 numbers; a typical run or sleep takes 4 or 5 bytes.
+//! Readers share the bytes, so ten policies replay one copy.
+//!
+//! | tag | op | numbers |
+//! |---|---|---|
+//! | 0 | `Run` without stall | cycles |
+//! | 1 | `Run` | cycles, stall_ns |
+//! | 2 | `SleepFor` | ns |
+//! | 3 | `SleepUntil` | ns |
+//! | 4 | `Io` | ns |
+//! | 5 | `Block` | |
+//! | 6 | `Wake` | task |
+//! | 7 | `OnCpu` | cpu |
+
+use super::{Op, TaskId};
+use std::sync::Arc;
+
+/// A finished program; cloning shares the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    bytes: Arc<[u8]>,
+    ops: u64,
+}
+
+/// A program in the making.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptBuilder {
+    bytes: Vec<u8>,
+    ops: u64,
+    /// A run that may still grow: consecutive runs are one.
+    run: Option<(u64, u64)>,
+}
+
+/// Reads a script from its start.
+#[derive(Clone, Debug)]
+pub struct ScriptReader {
+    bytes: Arc<[u8]>,
+    at: usize,
+}
+
+impl ScriptBuilder {
+    /// An empty program.
+    pub fn new() -> ScriptBuilder {
+        ScriptBuilder::default()
+    }
+
+    /// Appends a step. Empty runs vanish and neighbouring runs merge.
+    pub fn push(&mut self, op: Op) {
+        if let Op::Run { cycles, stall_ns } = op {
+            let (c, s) = self.run.unwrap_or((0, 0));
+            self.run = Some((c.saturating_add(cycles), s.saturating_add(stall_ns)));
+            return;
+        }
+        self.flush();
+        match op {
+            Op::Run { .. } => {}
+            Op::SleepFor(ns) => self.put(2, &[ns]),
+            Op::SleepUntil(ns) => self.put(3, &[ns]),
+            Op::Io(ns) => self.put(4, &[ns]),
+            Op::Block => self.put(5, &[]),
+            Op::Wake(TaskId(t)) => self.put(6, &[u64::from(t)]),
+            Op::OnCpu(c) => self.put(7, &[u64::from(c)]),
+        }
+    }
+
+    fn flush(&mut self) {
+        match self.run.take() {
+            None | Some((0, 0)) => {}
+            Some((cycles, 0)) => self.put(0, &[cycles]),
+            Some((cycles, stall)) => self.put(1, &[cycles, stall]),
+        }
+    }
+
+    fn put(&mut self, tag: u8, numbers: &[u64]) {
+        self.bytes.push(tag);
+        for &n in numbers {
+            let mut n = n;
+            while n >= 0x80 {
+                self.bytes.push(n as u8 | 0x80);
+                n >>= 7;
+            }
+            self.bytes.push(n as u8);
+        }
+        self.ops += 1;
+    }
+
+    /// Steps so far, a run in the making included.
+    pub fn ops(&self) -> u64 {
+        self.ops + u64::from(self.run.is_some())
+    }
+
+    /// The finished program.
+    pub fn finish(mut self) -> Script {
+        self.flush();
+        Script { bytes: self.bytes.into(), ops: self.ops }
+    }
+}
+
+impl Script {
+    /// Number of steps.
+    pub fn ops(&self) -> u64 {
+        self.ops
+    }
+    /// Size in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+    /// A reader at the first step.
+    pub fn reader(&self) -> ScriptReader {
+        ScriptReader { bytes: Arc::clone(&self.bytes), at: 0 }
+    }
+}
+
+impl ScriptReader {
+    #[inline]
+    fn number(&mut self) -> u64 {
+        let mut value = 0u64;
+        let mut shift = 0;
+        while let Some(&b) = self.bytes.get(self.at) {
+            self.at += 1;
+            value |= u64::from(b & 0x7f) << shift;
+            if b < 0x80 {
+                break;
+            }
+            shift += 7;
+        }
+        value
+    }
+}
+
+impl Iterator for ScriptReader {
+    type Item = Op;
+
+    #[inline]
+    fn next(&mut self) -> Option<Op> {
+        let tag = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(match tag {
+            0 => Op::Run { cycles: self.number(), stall_ns: 0 },
+            1 => Op::Run { cycles: self.number(), stall_ns: self.number() },
+            2 => Op::SleepFor(self.number()),
+            3 => Op::SleepUntil(self.number()),
+            4 => Op::Io(self.number()),
+            5 => Op::Block,
+            6 => Op::Wake(TaskId(self.number() as u32)),
+            _ => Op::OnCpu(self.number() as u16),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_op_survives_the_bytes() {
+        let ops = [
+            Op::Run { cycles: 1, stall_ns: 0 },
+            Op::SleepFor(u64::MAX),
+            Op::Run { cycles: 127, stall_ns: 128 },
+            Op::SleepUntil(300),
+            Op::Io(1 << 40),
+            Op::Block,
+            Op::Wake(TaskId(70_000)),
+            Op::OnCpu(1023),
+            Op::Run { cycles: u64::MAX, stall_ns: u64::MAX },
+        ];
+        let mut b = ScriptBuilder::new();
+        ops.iter().for_each(|&o| b.push(o));
+        let script = b.finish();
+        assert_eq!(script.ops(), ops.len() as u64);
+        assert_eq!(script.reader().collect::<Vec<_>>(), ops);
+    }
+
+    #[test]
+    fn runs_merge_and_empty_ones_vanish() {
+        let mut b = ScriptBuilder::new();
+        b.push(Op::Run { cycles: 0, stall_ns: 0 });
+        b.push(Op::Block);
+        b.push(Op::Run { cycles: 5, stall_ns: 1 });
+        b.push(Op::Run { cycles: 6, stall_ns: 2 });
+        let all: Vec<Op> = b.finish().reader().collect();
+        assert_eq!(all, [Op::Block, Op::Run { cycles: 11, stall_ns: 3 }]);
+    }
+}

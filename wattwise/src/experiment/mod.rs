@@ -1,0 +1,3 @@
+//! Experiments: the same work under several policies.
+
+pub mod result;

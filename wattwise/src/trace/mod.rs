@@ -1,0 +1,1 @@
+//! Recordings of the scheduler: import, record, summarise.
