@@ -6,6 +6,7 @@
 //! Same inputs, same bits out, on every platform.
 #![forbid(unsafe_code)]
 
+mod calendar;
 pub mod machine;
 pub mod outcome;
 pub mod workload;

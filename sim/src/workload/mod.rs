@@ -5,8 +5,10 @@
 //! the replayed waiter cannot go on before the replayed waker has come as far as it had in life,
 //! so slowness spreads from task to task as it would.
 
+pub mod pattern;
 pub mod script;
 
+pub use pattern::{Dist, Pattern, Step};
 pub use script::{Script, ScriptBuilder, ScriptReader};
 
 /// A task's number in its workload.
@@ -35,6 +37,10 @@ pub enum Op {
     Wake(TaskId),
     /// From here on the task ran on this CPU when it was recorded (a hint to the scheduler).
     OnCpu(u16),
+    /// Takes a lock, and blocks while another task has it.
+    Lock(u32),
+    /// Gives a lock back and wakes whoever has waited longest, who must then win it against all comers.
+    Unlock(u32),
 }
 
 /// Everything that runs.
@@ -46,6 +52,10 @@ pub struct Workload {
     pub source: String,
     /// The tasks; a [`TaskId`] is an index here.
     pub tasks: Vec<Task>,
+    /// Jobs in each shared counter of [`Step::Take`].
+    pub jobs: Vec<u64>,
+    /// Number of locks of [`Op::Lock`].
+    pub locks: u32,
     /// CPUs of the recording machine; `None` for generated work.
     pub recorded: Option<Recorded>,
     /// Least length of a run in ns: a recording's own length, idle tail included; generators: when they stop starting new work.
@@ -87,4 +97,6 @@ pub struct Task {
 pub enum Program {
     /// A recorded list.
     Recorded(Script),
+    /// A rule that makes them up as it goes.
+    Pattern(Pattern),
 }

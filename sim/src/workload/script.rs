@@ -36,7 +36,7 @@ pub struct ScriptBuilder {
 /// Reads a script from its start.
 #[derive(Clone, Debug)]
 pub struct ScriptReader {
-    bytes: Arc<[u8]>,
+    script: Script,
     at: usize,
 }
 
@@ -62,6 +62,8 @@ impl ScriptBuilder {
             Op::Block => self.put(5, &[]),
             Op::Wake(TaskId(t)) => self.put(6, &[u64::from(t)]),
             Op::OnCpu(c) => self.put(7, &[u64::from(c)]),
+            // No trace shows which lock was waited for: recordings have none.
+            Op::Lock(_) | Op::Unlock(_) => {}
         }
     }
 
@@ -109,17 +111,32 @@ impl Script {
     }
     /// A reader at the first step.
     pub fn reader(&self) -> ScriptReader {
-        ScriptReader { bytes: Arc::clone(&self.bytes), at: 0 }
+        ScriptReader { script: self.clone(), at: 0 }
     }
-}
 
-impl ScriptReader {
+    /// The step at byte `at`, which moves on to the next one; `None` at the end.
     #[inline]
-    fn number(&mut self) -> u64 {
+    pub fn step(&self, at: &mut usize) -> Option<Op> {
+        let tag = *self.bytes.get(*at)?;
+        *at += 1;
+        Some(match tag {
+            0 => Op::Run { cycles: self.number(at), stall_ns: 0 },
+            1 => Op::Run { cycles: self.number(at), stall_ns: self.number(at) },
+            2 => Op::SleepFor(self.number(at)),
+            3 => Op::SleepUntil(self.number(at)),
+            4 => Op::Io(self.number(at)),
+            5 => Op::Block,
+            6 => Op::Wake(TaskId(self.number(at) as u32)),
+            _ => Op::OnCpu(self.number(at) as u16),
+        })
+    }
+
+    #[inline]
+    fn number(&self, at: &mut usize) -> u64 {
         let mut value = 0u64;
         let mut shift = 0;
-        while let Some(&b) = self.bytes.get(self.at) {
-            self.at += 1;
+        while let Some(&b) = self.bytes.get(*at) {
+            *at += 1;
             value |= u64::from(b & 0x7f) << shift;
             if b < 0x80 {
                 break;
@@ -133,20 +150,8 @@ impl ScriptReader {
 impl Iterator for ScriptReader {
     type Item = Op;
 
-    #[inline]
     fn next(&mut self) -> Option<Op> {
-        let tag = *self.bytes.get(self.at)?;
-        self.at += 1;
-        Some(match tag {
-            0 => Op::Run { cycles: self.number(), stall_ns: 0 },
-            1 => Op::Run { cycles: self.number(), stall_ns: self.number() },
-            2 => Op::SleepFor(self.number()),
-            3 => Op::SleepUntil(self.number()),
-            4 => Op::Io(self.number()),
-            5 => Op::Block,
-            6 => Op::Wake(TaskId(self.number() as u32)),
-            _ => Op::OnCpu(self.number() as u16),
-        })
+        self.script.step(&mut self.at)
     }
 }
 

@@ -1,0 +1,257 @@
+//! Generated programs: a short list of steps, gone through again and again with drawn lengths.
+//!
+//! A few step kinds are enough for every load that the studies used: bursts (`Run`, `Sleep`),
+//! periodic wake-ups (`Period`, `Run`), ping-pong and streams (`Run`, `Wake`, `Block`), builds
+//! (`Take` a job, `Run`, `Io`), lock benchmarks (`Lock`, `Run`, `Unlock`, `Run`).
+//!
+//! **The work is the same under every policy.** A task draws its lengths from its own generator; a
+//! job taken from a shared counter re-seeds that generator with the job's number, so that the job
+//! costs the same whoever takes it and whenever.
+//!
+//! Lengths are drawn with additions, multiplications and shifts only: the same bits on every platform.
+
+use super::{Op, TaskId};
+
+/// A distribution of lengths; the unit is the user's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dist {
+    /// Always the same.
+    Fixed(u64),
+    /// Evenly from the first to the second.
+    Uniform(u64, u64),
+    /// Evenly in the logarithm (base 2, linear inside an octave), from the first to the second: many short, few long.
+    LogUniform(u64, u64),
+}
+
+/// One step of a generated task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Computes for so many cycles, of which this share of the time at the pattern's reference clock is memory-bound.
+    Run(Dist),
+    /// Sleeps on a timer, in ns.
+    Sleep(Dist),
+    /// Sleeps until the next multiple of a period, in ns, counted from the task's start: absolute time, no drift.
+    Period(u64),
+    /// Waits for a device, in ns.
+    Io(Dist),
+    /// Waits to be woken.
+    Block,
+    /// Wakes a task.
+    Wake(TaskId),
+    /// Takes a lock.
+    Lock(u32),
+    /// Gives it back.
+    Unlock(u32),
+    /// Takes a job from a shared counter of the workload; ends the task when none is left.
+    Take(u32),
+}
+
+/// A generated task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    /// Gone through once a round.
+    pub steps: Vec<Step>,
+    /// Before the first round, in ns.
+    pub start: Dist,
+    /// Number of rounds.
+    pub rounds: u64,
+    /// No round begins at or after this time, in ns.
+    pub until_ns: u64,
+    /// Seeds the task's own generator; not 0.
+    pub seed: u64,
+    /// Clock at which memory-bound time is counted, in kHz.
+    pub reference_khz: u32,
+    /// Share of each run's time at the reference clock that does not scale with the clock, 0 to 1.
+    pub memory_share: f64,
+}
+
+/// xorshift64*: small, fast, and the generator that `bursts-v1` prescribes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    /// A generator whose first eight draws, poor for small seeds, are thrown away.
+    pub(crate) fn new(seed: u64) -> Rng {
+        let mut r = Rng(seed.max(1));
+        (0..8).for_each(|_| _ = r.unit());
+        r
+    }
+
+    /// Evenly in [0, 1).
+    #[inline]
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(2685821657736338717) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Dist {
+    #[inline]
+    fn draw(self, rng: &mut Rng) -> u64 {
+        match self {
+            Dist::Fixed(x) => x,
+            Dist::Uniform(a, b) => (a as f64 + rng.unit() * (b - a) as f64) as u64,
+            Dist::LogUniform(a, b) => {
+                let (low, high) = (log2(a.max(1)), log2(b.max(1)));
+                exp2(low + rng.unit() * (high - low)).clamp(a, b)
+            }
+        }
+    }
+
+    /// The greatest value.
+    pub fn max(self) -> u64 {
+        match self {
+            Dist::Fixed(x) => x,
+            Dist::Uniform(_, b) | Dist::LogUniform(_, b) => b,
+        }
+    }
+}
+
+/// Base-2 logarithm, linear inside each octave.
+fn log2(x: u64) -> f64 {
+    let octave = x.ilog2();
+    f64::from(octave) + (x as f64 / (1u64 << octave) as f64 - 1.0)
+}
+
+/// Its inverse.
+fn exp2(y: f64) -> u64 {
+    let octave = y as u32;
+    ((1.0 + (y - f64::from(octave))) * (1u64 << octave.min(62)) as f64) as u64
+}
+
+/// Where a task is in its pattern.
+#[derive(Clone, Debug)]
+pub(crate) struct PatternCursor {
+    rng: Rng,
+    step: usize,
+    rounds: u64,
+    /// The last multiple of the period that was slept to; [`u64::MAX`] before the first.
+    due: u64,
+    started: bool,
+}
+
+impl PatternCursor {
+    pub(crate) fn new(p: &Pattern) -> PatternCursor {
+        PatternCursor { rng: Rng::new(p.seed), step: 0, rounds: 0, due: u64::MAX, started: false }
+    }
+
+    /// The next op at time `now`, or `None` when the task has ended. `jobs` are the workload's shared counters.
+    #[inline]
+    pub(crate) fn next(&mut self, p: &Pattern, now: u64, jobs: &mut [u64]) -> Option<Op> {
+        if !self.started {
+            self.started = true;
+            if p.start != Dist::Fixed(0) {
+                return Some(Op::SleepFor(p.start.draw(&mut self.rng)));
+            }
+        }
+        loop {
+            if self.step == 0 && (self.rounds >= p.rounds || now >= p.until_ns) {
+                return None;
+            }
+            let step = p.steps[self.step];
+            self.step += 1;
+            if self.step == p.steps.len() {
+                self.step = 0;
+                self.rounds += 1;
+            }
+            return Some(match step {
+                Step::Run(d) => {
+                    let cycles = d.draw(&mut self.rng);
+                    if p.memory_share == 0.0 {
+                        Op::Run { cycles, stall_ns: 0 }
+                    } else {
+                        let ns = cycles as f64 * 1e6 / f64::from(p.reference_khz);
+                        Op::Run {
+                            cycles: (cycles as f64 * (1.0 - p.memory_share)) as u64,
+                            stall_ns: (ns * p.memory_share) as u64,
+                        }
+                    }
+                }
+                Step::Sleep(d) => Op::SleepFor(d.draw(&mut self.rng)),
+                Step::Period(ns) => {
+                    let from = if self.due == u64::MAX { now } else { self.due };
+                    self.due = from + ns;
+                    Op::SleepUntil(self.due)
+                }
+                Step::Io(d) => Op::Io(d.draw(&mut self.rng)),
+                Step::Block => Op::Block,
+                Step::Wake(t) => Op::Wake(t),
+                Step::Lock(l) => Op::Lock(l),
+                Step::Unlock(l) => Op::Unlock(l),
+                Step::Take(counter) => {
+                    let left = &mut jobs[counter as usize];
+                    if *left == 0 {
+                        return None;
+                    }
+                    *left -= 1;
+                    // Spread the job's number over the seed's bits, whoever takes it.
+                    self.rng =
+                        Rng::new((*left + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(counter) + 1));
+                    continue;
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(steps: Vec<Step>) -> Pattern {
+        Pattern {
+            steps,
+            start: Dist::Fixed(0),
+            rounds: u64::MAX,
+            until_ns: u64::MAX,
+            seed: 1,
+            reference_khz: 1_000_000,
+            memory_share: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_job_costs_the_same_whoever_takes_it() {
+        let p = pattern(vec![Step::Take(0), Step::Run(Dist::Uniform(0, 1 << 40))]);
+        let q = Pattern { seed: 99, ..p.clone() };
+        let mut one = vec![];
+        let (mut jobs, mut c) = ([4], PatternCursor::new(&p));
+        while let Some(op) = c.next(&p, 0, &mut jobs) {
+            one.push(op);
+        }
+        let mut two = vec![];
+        let (mut jobs, mut c, mut d) = ([4], PatternCursor::new(&p), PatternCursor::new(&q));
+        for _ in 0..2 {
+            two.extend(c.next(&p, 0, &mut jobs));
+            two.extend(d.next(&q, 0, &mut jobs));
+        }
+        assert_eq!(one.len(), 4);
+        assert_eq!(one, two);
+    }
+
+    #[test]
+    fn periods_do_not_drift() {
+        let p = pattern(vec![Step::Period(100), Step::Run(Dist::Fixed(1))]);
+        let mut c = PatternCursor::new(&p);
+        assert_eq!(c.next(&p, 30, &mut []), Some(Op::SleepUntil(130)));
+        c.next(&p, 135, &mut []);
+        assert_eq!(c.next(&p, 190, &mut []), Some(Op::SleepUntil(230)));
+    }
+
+    #[test]
+    fn draws_stay_within_their_bounds() {
+        let mut rng = Rng::new(7);
+        let (mut low, mut high) = (0, 0);
+        for _ in 0..10_000 {
+            let x = Dist::LogUniform(100, 100_000).draw(&mut rng);
+            assert!((100..=100_000).contains(&x));
+            low += u32::from(x < 1000);
+            high += u32::from(x > 10_000);
+            assert!((5..=9).contains(&Dist::Uniform(5, 10).draw(&mut rng)));
+        }
+        // A third of the draws in each decade, as the logarithm wants.
+        assert!((2800..3900).contains(&low) && (2800..3900).contains(&high), "{low} {high}");
+    }
+}
