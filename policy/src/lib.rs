@@ -156,6 +156,8 @@ pub enum Scope {
     All,
     /// One CPU: its scheduler changed what runs, or its statistics tick came.
     Cpu(u16),
+    /// The CPUs of one frequency domain.
+    Domain(u16),
 }
 
 /// What a policy sees.

@@ -7,6 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod calendar;
+pub mod engine;
 pub mod machine;
 pub mod outcome;
 pub mod workload;
+
+pub use engine::{Placement, RunError, Setup, Simulation, platform};

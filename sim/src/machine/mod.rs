@@ -101,6 +101,10 @@ pub const MAX_IDLE_STATES: usize = 12;
 pub struct Package {
     /// Its cores.
     pub cores: Vec<u16>,
+    /// Its frequency domains.
+    pub domains: Vec<u16>,
+    /// Whether any of them has a boost table.
+    pub boosts: bool,
     /// Power while some core is awake, beside the cores' own, in watts.
     pub uncore_w: f64,
     /// Package idle states, shallowest first; empty where it has none.

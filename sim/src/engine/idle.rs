@@ -1,0 +1,212 @@
+//! Entering and leaving C-states, interrupts and ticks.
+
+use super::accounts::ThreadState;
+use super::{CpuState, NEVER, Phase, Simulation};
+use wattwise_policy::{IdleOutcome, IdleQuery};
+
+/// CPU time of a timer's interrupt that wakes a task elsewhere, at the highest speed: about 2 us on
+/// the recording machine (hard interrupt, wake-up by IPI).
+pub(super) const INTERRUPT_NS: u64 = 2_000;
+
+/// Why a CPU leaves its C-state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A task was queued.
+    Work,
+    /// The tick that the idle policy had kept.
+    Tick,
+    /// Another interrupt.
+    Interrupt,
+}
+
+/// A CPU's idle bookkeeping as the operating system sees it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IdleSide {
+    /// Start of the present or last stay.
+    since: u64,
+    /// The state chosen for it.
+    choice: u8,
+    /// When the announced timer fires.
+    due: u64,
+    tick_stopped: bool,
+    /// Whether the present stay counts as I/O wait.
+    io: bool,
+    /// Sum of ended stays, and of those that were I/O wait.
+    idle_total: u64,
+    io_total: u64,
+    /// Tasks of this CPU on a device.
+    pub(super) iowaiters: u32,
+    /// A task that had waited for a device woke here since the last sample.
+    pub(super) io_wake: bool,
+}
+
+impl IdleSide {
+    /// `(idle, I/O wait)` so far, in ns, as the kernel's counters would say.
+    #[inline]
+    pub(super) fn totals(&self, phase: Phase, now: u64) -> (u64, u64) {
+        let open = if matches!(phase, Phase::Idle | Phase::Exiting) { now - self.since } else { 0 };
+        if self.io {
+            (self.idle_total, self.io_total + open)
+        } else {
+            (self.idle_total + open, self.io_total)
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// A CPU has nothing to do: it enters the C-state that its policy chooses.
+    pub(super) fn enter_idle(&mut self, c: usize) {
+        let now = self.now;
+        let next_tick = self.next_tick(now);
+        let kind = usize::from(self.cpus[c].kind);
+        let s = &mut self.cpus[c];
+        let query = IdleQuery {
+            now_ns: now,
+            next_timer_ns: if s.timer_at == NEVER { NEVER } else { s.timer_at.saturating_sub(now) },
+            next_tick_ns: next_tick - now,
+            tick_stopped: s.idle.tick_stopped,
+            latency_limit_ns: self.latency_limit_ns,
+            iowaiters: s.idle.iowaiters,
+            states: &self.idle_tables[kind],
+        };
+        let choice = self.idlers[c].select(&query);
+        let state = choice.state.min(query.states.len() as u8 - 1);
+        let stop = self.machine.tick.tickless && choice.stop_tick;
+        s.idle.since = now;
+        s.idle.choice = state;
+        s.idle.due = s.timer_at;
+        s.idle.io = s.idle.iowaiters > 0;
+        s.idle.tick_stopped = stop;
+        s.tick_at = if stop { NEVER } else { next_tick };
+        s.phase = Phase::Idle;
+        self.set_thread(c, ThreadState::Idle(state));
+        self.idle_set.insert(c);
+        if self.core_is_idle(c) {
+            for t in self.threads_of(usize::from(self.cpus[c].core)) {
+                self.idle_cores.insert(t);
+            }
+        }
+        self.arm(c);
+    }
+
+    /// An idle CPU is wanted: it is awake when the C-state, and the package's, have been left.
+    pub(super) fn leave_idle(&mut self, c: usize, cause: Cause) {
+        let now = self.now;
+        self.idle_exits += 1;
+        self.idle_set.remove(c);
+        for t in self.threads_of(usize::from(self.cpus[c].core)) {
+            self.idle_cores.remove(t);
+        }
+        let s = &self.cpus[c];
+        let d = &self.domains[usize::from(s.domain)];
+        let kind = &self.machine.kinds[usize::from(s.kind)];
+        let core = &self.cores[usize::from(s.core)];
+        // The hardware is only as deep as the core's shallowest thread.
+        let depth = core.depth().unwrap_or(0).min(usize::from(s.idle.choice));
+        let state = &kind.idle[depth];
+        let package = &self.packages[usize::from(s.package)];
+        let package_exit =
+            package.idle_state().map_or(0, |i| self.machine.packages[usize::from(s.package)].idle[i].exit_ns);
+        // A state that is being entered cannot be left before it has been reached.
+        let reached = now.max(s.idle.since + state.entry_ns);
+        let ready = (reached + state.exit_ns[d.level()] + package_exit).max(d.stalled_until());
+        let outcome = IdleOutcome {
+            state: s.idle.choice,
+            measured_ns: ready - s.idle.since,
+            by_timer: cause != Cause::Tick && s.idle.due <= now,
+            by_tick: cause == Cause::Tick,
+        };
+        self.idlers[c].reflect(&outcome, &self.idle_tables[usize::from(s.kind)]);
+        let missed_ticks = self.governor.ticks() && s.idle.tick_stopped;
+        let next_tick = if self.governor.busy_ticks() { self.next_tick(now) } else { NEVER };
+        let s: &mut CpuState = &mut self.cpus[c];
+        s.phase = Phase::Exiting;
+        s.tick_at = next_tick;
+        s.ready_at = ready;
+        if cause == Cause::Work {
+            s.idle.tick_stopped = false;
+        }
+        if missed_ticks {
+            self.report_missed_ticks(c);
+        }
+        self.set_thread(c, ThreadState::Stall);
+        if ready == now {
+            self.ready(c);
+        }
+        self.arm(c);
+    }
+
+    /// The C-state has been left.
+    pub(super) fn ready(&mut self, c: usize) {
+        let now = self.now;
+        let s = &mut self.cpus[c];
+        s.ready_at = NEVER;
+        let stay = now - s.idle.since;
+        if s.idle.io {
+            s.idle.io_total += stay;
+        } else {
+            s.idle.idle_total += stay;
+        }
+        self.dispatch(c);
+    }
+
+    /// Work in interrupt context, in ns at the highest speed: wakes the CPU, or delays its task.
+    pub(super) fn interrupt(&mut self, c: usize, ns: u64) {
+        self.interrupt_for(c, ns, Cause::Interrupt);
+    }
+
+    fn interrupt_for(&mut self, c: usize, ns: u64, cause: Cause) {
+        match self.cpus[c].phase {
+            Phase::Idle => {
+                self.cpus[c].kernel_ns += ns;
+                self.leave_idle(c, cause);
+            }
+            Phase::Task => {
+                let slow = (ns as f64 * self.slowest_factor(c)) as u64;
+                self.bank(c);
+                let t = self.cpus[c].current as usize;
+                self.tasks[t].charge(slow);
+                self.time_run(c);
+                self.arm(c);
+            }
+            Phase::Kernel => {
+                self.bank(c);
+                self.cpus[c].kernel_ns += ns;
+                self.time_run(c);
+                self.arm(c);
+            }
+            Phase::Exiting | Phase::Switching => self.cpus[c].kernel_ns += ns,
+        }
+    }
+
+    /// Work that rides along with whatever the CPU does next; never wakes it.
+    #[inline]
+    pub(super) fn charge_hook(&mut self, c: usize, ns: u64) {
+        if self.cpus[c].phase == Phase::Task {
+            self.interrupt(c, ns);
+        } else {
+            self.cpus[c].kernel_ns += ns;
+        }
+    }
+
+    /// The first tick after `t`.
+    #[inline]
+    pub(super) fn next_tick(&self, t: u64) -> u64 {
+        let period = self.machine.tick.period_ns;
+        let since = t + period - self.phase_ns;
+        t + period - since % period
+    }
+
+    /// The periodic tick of a CPU.
+    pub(super) fn tick(&mut self, c: usize) {
+        let idle = self.cpus[c].phase == Phase::Idle;
+        self.cpus[c].tick_at = NEVER;
+        self.observe_tick(c);
+        if idle && self.cpus[c].phase == Phase::Idle {
+            // A recorded run contains its ticks; an idle CPU has to be woken for one.
+            self.interrupt_for(c, self.machine.tick.cost_ns, Cause::Tick);
+        } else if self.governor.busy_ticks() {
+            self.cpus[c].tick_at = self.next_tick(self.now);
+        }
+    }
+}

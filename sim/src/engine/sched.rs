@@ -1,0 +1,484 @@
+//! Run queues, placement and balance.
+//!
+//! Each CPU shares its time fairly: of the waiting tasks the one with the least weighted run time
+//! (virtual time) goes next, for a slice of [`SLICE_NS`]; a task that wakes is put at most half a
+//! slice behind the queue's clock, so that sleeping is not saved up, and takes the CPU over when it
+//! is owed more than [`WAKE_GRANULARITY_NS`]. Real-time tasks come first, in order of arrival.
+//!
+//! Placement and balance are separate: a waking task is *placed* on a CPU; a CPU that runs out of
+//! work, and a periodic balance, *pull* tasks that wait elsewhere.
+
+use super::{NEVER, NONE, Phase, Simulation, Source, idle};
+use crate::machine::Machine;
+use std::collections::VecDeque;
+
+/// How long a task runs while others wait: the usual 3 ms of Linux's fair class.
+const SLICE_NS: u64 = 3_000_000;
+/// How much a waking task must be owed to take over at once.
+const WAKE_GRANULARITY_NS: u64 = 1_000_000;
+/// Period of the balance while tasks wait and CPUs idle: one tick of a 250 Hz kernel.
+const BALANCE_NS: u64 = 4_000_000;
+
+/// Which CPU a waking task goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// The CPU on which it ran when recorded (same number of CPUs only): the recording machine's own
+    /// scheduler, decision by decision. A task that waits behind another for a whole balance period
+    /// while a CPU idles is moved all the same.
+    Recorded,
+    /// Its last CPU when that is idle, else an idle core, else an idle thread, else the last CPU.
+    Spread,
+    /// An idle thread of the fullest package and core: few cores awake (`sched_mc_power_savings`).
+    Pack,
+    /// One first-come first-served queue for all CPUs, no preemption: the textbook station.
+    Fifo,
+}
+
+/// A set of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CpuSet(Vec<u64>);
+
+impl CpuSet {
+    pub(super) fn new(cpus: usize) -> CpuSet {
+        CpuSet(vec![0; cpus.div_ceil(64)])
+    }
+
+    /// All CPUs but those of a mask; all of them when the mask would leave none.
+    pub(super) fn without(cpus: usize, mask: &[u64]) -> CpuSet {
+        let mut set = CpuSet::new(cpus);
+        let masked = |c: usize| mask.get(c / 64).is_some_and(|w| w >> (c % 64) & 1 == 1);
+        let none_left = (0..cpus).all(masked);
+        (0..cpus).filter(|&c| none_left || !masked(c)).for_each(|c| set.insert(c));
+        set
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, c: usize) {
+        self.0[c / 64] |= 1 << (c % 64);
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, c: usize) {
+        self.0[c / 64] &= !(1 << (c % 64));
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, c: usize) -> bool {
+        self.0[c / 64] >> (c % 64) & 1 == 1
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|&w| w == 0)
+    }
+
+    /// The lowest CPU that is in all three.
+    #[inline]
+    fn first_in(&self, b: &CpuSet, c: &CpuSet) -> Option<usize> {
+        (0..self.0.len()).find_map(|i| {
+            let w = self.0[i] & b.0[i] & c.0[i];
+            (w != 0).then(|| i * 64 + w.trailing_zeros() as usize)
+        })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().enumerate().flat_map(|(i, &w)| {
+            let mut left = w;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.wrapping_sub(1);
+                (bit < 64).then_some(i * 64 + bit)
+            })
+        })
+    }
+}
+
+/// For each package the sets to search for an idle CPU, best first: its own cores by capacity, then
+/// the other packages'.
+pub(super) fn search_order(m: &Machine) -> Vec<Vec<CpuSet>> {
+    let speed = |k: u8| {
+        let kind = &m.kinds[usize::from(k)];
+        kind.levels[0].cycles_per_ns * kind.ipc
+    };
+    let mut kinds: Vec<u8> = (0..m.kinds.len() as u8).collect();
+    kinds.sort_by(|&a, &b| speed(b).total_cmp(&speed(a)));
+    let set = |p: usize, k: u8| {
+        let mut s = CpuSet::new(m.cpus.len());
+        let member = |c: &crate::machine::Cpu| usize::from(c.package) == p && c.kind == k;
+        (0..m.cpus.len()).filter(|&c| member(&m.cpus[c])).for_each(|c| s.insert(c));
+        s
+    };
+    (0..m.packages.len())
+        .map(|own| {
+            let others = (0..m.packages.len()).filter(|&p| p != own);
+            std::iter::once(own)
+                .chain(others)
+                .flat_map(|p| kinds.iter().map(move |&k| (p, k)))
+                .map(|(p, k)| set(p, k))
+                .filter(|s| !s.is_empty())
+                .collect()
+        })
+        .collect()
+}
+
+/// Tasks that wait for one CPU.
+#[derive(Default)]
+pub(super) struct Queue {
+    realtime: VecDeque<u32>,
+    fair: Vec<u32>,
+    /// The queue's clock: virtual time of the task that is furthest behind, never goes back.
+    clock: u64,
+    /// When the running task was last charged.
+    charged_at: u64,
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.realtime.len() + self.fair.len()
+    }
+}
+
+impl Simulation<'_> {
+    /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
+    pub(super) fn place(&mut self, t: u32, from: usize) {
+        self.take_hint(t);
+        let target = self.choose_cpu(t, from);
+        let last = self.tasks[t as usize].cpu as usize;
+        if target != last {
+            self.migrate(t, target);
+        }
+        self.enqueue(target, t);
+    }
+
+    fn migrate(&mut self, t: u32, target: usize) {
+        self.tasks[t as usize].cpu = target as u32;
+        if self.placement != Placement::Recorded && t != self.governor.daemon {
+            self.tasks[t as usize].charge(self.machine.migration_ns);
+        }
+        self.migrations += 1;
+    }
+
+    fn choose_cpu(&self, t: u32, from: usize) -> usize {
+        let task = &self.tasks[t as usize];
+        let last = task.cpu as usize;
+        match self.placement {
+            Placement::Recorded if (task.hint as usize) < self.cpus.len() => task.hint as usize,
+            Placement::Recorded => last,
+            Placement::Fifo => self.idle_set.first_in(&self.allowed, &self.allowed).unwrap_or(0),
+            Placement::Spread => self.choose_spread(last, from),
+            Placement::Pack => self.choose_packed(last),
+        }
+    }
+
+    fn choose_spread(&self, last: usize, from: usize) -> usize {
+        let ok = |c: usize| self.allowed.contains(c);
+        if ok(last) && self.idle_cores.contains(last) {
+            return last;
+        }
+        let package = usize::from(self.cpus[last].package);
+        let order = &self.search[package];
+        let idle_core = order.iter().find_map(|s| self.idle_cores.first_in(s, &self.allowed));
+        if let Some(c) = idle_core {
+            return c;
+        }
+        if ok(last) && self.idle_set.contains(last) {
+            return last;
+        }
+        if let Some(c) = order.iter().find_map(|s| self.idle_set.first_in(s, &self.allowed)) {
+            return c;
+        }
+        // Nobody idles: the shorter of two queues that are warm for this task.
+        let load = |c: usize| self.cpus[c].queue.len();
+        match (ok(last), ok(from)) {
+            (true, true) if load(from) < load(last) => from,
+            (true, _) => last,
+            (false, true) => from,
+            (false, false) => self.allowed.iter().min_by_key(|&c| load(c)).unwrap_or(last),
+        }
+    }
+
+    /// The idle thread in the package with most busy CPUs, there in the core with most.
+    fn choose_packed(&self, last: usize) -> usize {
+        let busy_core = |c: usize| self.cores[usize::from(self.cpus[c].core)].busy_threads();
+        let busy_package = |c: usize| self.packages[usize::from(self.cpus[c].package)].awake();
+        let candidates = self.idle_set.iter().filter(|&c| self.allowed.contains(c));
+        let best = candidates.max_by_key(|&c| (busy_package(c), busy_core(c), std::cmp::Reverse(c)));
+        match best {
+            Some(c) => c,
+            None if self.allowed.contains(last) => last,
+            None => self.allowed.iter().min_by_key(|&c| self.cpus[c].queue.len()).unwrap_or(last),
+        }
+    }
+
+    fn enqueue(&mut self, c: usize, t: u32) {
+        let task = &mut self.tasks[t as usize];
+        task.queued_at = self.now;
+        let s = &mut self.cpus[c];
+        if task.realtime {
+            s.queue.realtime.push_back(t);
+        } else {
+            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice behind.
+            task.vruntime = task.vruntime.max(s.queue.clock.saturating_sub(SLICE_NS / 2));
+            s.queue.fair.push(t);
+        }
+        match s.phase {
+            Phase::Idle => self.leave_idle(c, idle::Cause::Work),
+            Phase::Task => self.crowd(c, t),
+            Phase::Exiting | Phase::Kernel | Phase::Switching => {}
+        }
+        self.hook(c);
+    }
+
+    /// A task waits behind a running one: it takes over, or the running one gets a slice.
+    fn crowd(&mut self, c: usize, t: u32) {
+        if self.placement == Placement::Fifo {
+            return;
+        }
+        self.crowded.insert(c);
+        self.charge_current(c);
+        let current = self.cpus[c].current as usize;
+        let (new, old) = (&self.tasks[t as usize], &self.tasks[current]);
+        let preempts = if new.realtime || old.realtime {
+            new.realtime && !old.realtime
+        } else {
+            new.vruntime + WAKE_GRANULARITY_NS < old.vruntime
+        };
+        if preempts {
+            self.bank(c);
+            self.requeue_current(c);
+            self.dispatch(c);
+        } else if self.cpus[c].slice_end == NEVER {
+            self.cpus[c].slice_end = self.now + SLICE_NS;
+        }
+        self.arm(c);
+        self.arm_balance();
+    }
+
+    /// Charges the running task for its time since the last charge, and moves the queue's clock.
+    #[inline]
+    fn charge_current(&mut self, c: usize) {
+        let s = &mut self.cpus[c];
+        let ran = self.now - s.queue.charged_at;
+        s.queue.charged_at = self.now;
+        let task = &mut self.tasks[s.current as usize];
+        task.vruntime += ran * u64::from(task.inverse_weight) / 1024;
+        let mut least = task.vruntime;
+        if !s.queue.fair.is_empty() {
+            let waiting = s.queue.fair.iter().map(|&t| self.tasks[t as usize].vruntime).min();
+            least = least.min(waiting.unwrap_or(least));
+        }
+        let queue = &mut self.cpus[c].queue;
+        queue.clock = queue.clock.max(least);
+    }
+
+    fn requeue_current(&mut self, c: usize) {
+        let s = &mut self.cpus[c];
+        let t = std::mem::replace(&mut s.current, NONE);
+        s.phase = Phase::Switching;
+        s.slice_end = NEVER;
+        let task = &mut self.tasks[t as usize];
+        task.queued_at = self.now;
+        if task.realtime {
+            s.queue.realtime.push_front(t);
+        } else {
+            s.queue.fair.push(t);
+        }
+    }
+
+    /// Takes the next task off a queue.
+    fn pick(&mut self, c: usize) -> Option<u32> {
+        let queue = &mut self.cpus[c].queue;
+        if let Some(t) = queue.realtime.pop_front() {
+            return Some(t);
+        }
+        let at = match queue.fair.len() {
+            0 => return None,
+            1 => 0,
+            _ if self.placement == Placement::Fifo => 0,
+            n => (0..n).min_by_key(|&i| (self.tasks[queue.fair[i] as usize].vruntime, i)).unwrap_or(0),
+        };
+        Some(queue.fair.remove(at))
+    }
+
+    /// Gives a CPU something to do: interrupt work, then a queued task, then one waiting elsewhere; else it idles.
+    pub(super) fn dispatch(&mut self, c: usize) {
+        self.cpus[c].phase = Phase::Switching;
+        loop {
+            let Some(t) = self.pick(c).or_else(|| self.pull(c)) else { break };
+            if self.cpus[c].queue.len() == 0 {
+                self.crowded.remove(c);
+            }
+            if self.run(c, t) {
+                return;
+            }
+        }
+        if self.cpus[c].kernel_ns > 0 {
+            self.cpus[c].phase = Phase::Kernel;
+            self.thread_busy(c);
+            return self.time_run(c);
+        }
+        self.enter_idle(c);
+    }
+
+    /// Lets a task go on from where it was; false when it has nothing to compute.
+    fn run(&mut self, c: usize, t: u32) -> bool {
+        let task = &mut self.tasks[t as usize];
+        if task.woken_at != NEVER {
+            let waited = self.now - task.woken_at;
+            task.woken_at = NEVER;
+            self.wake_latency.record(waited);
+        }
+        if !self.advance(t, c) {
+            self.check_done();
+            return false;
+        }
+        let kernel = std::mem::take(&mut self.cpus[c].kernel_ns);
+        if kernel > 0 {
+            self.tasks[t as usize].charge(kernel);
+        }
+        let s = &mut self.cpus[c];
+        s.current = t;
+        s.phase = Phase::Task;
+        s.queue.charged_at = self.now;
+        s.slice_end =
+            if s.queue.len() > 0 && self.placement != Placement::Fifo { self.now + SLICE_NS } else { NEVER };
+        self.thread_busy(c);
+        self.time_run(c);
+        true
+    }
+
+    /// The running piece is done.
+    #[inline]
+    pub(super) fn run_ended(&mut self, c: usize) {
+        self.cpus[c].run_end = NEVER;
+        if self.cpus[c].phase == Phase::Kernel {
+            self.cpus[c].kernel_ns = 0;
+            return self.dispatch(c);
+        }
+        let t = self.cpus[c].current;
+        self.charge_current(c);
+        self.piece_done(t);
+        self.cpus[c].phase = Phase::Switching;
+        if self.advance(t, c) {
+            self.cpus[c].phase = Phase::Task;
+            if self.cpus[c].queue.len() > 0
+                && self.cpus[c].slice_end == NEVER
+                && self.placement != Placement::Fifo
+            {
+                self.cpus[c].slice_end = self.now + SLICE_NS;
+                self.crowded.insert(c);
+                self.arm_balance();
+            }
+            return self.time_run(c);
+        }
+        self.cpus[c].current = NONE;
+        self.cpus[c].slice_end = NEVER;
+        self.check_done();
+        self.hook(c);
+        self.dispatch(c);
+    }
+
+    /// The slice is over: whoever is furthest behind goes next.
+    pub(super) fn slice_ended(&mut self, c: usize) {
+        self.charge_current(c);
+        self.cpus[c].slice_end = NEVER;
+        if self.cpus[c].queue.len() == 0 {
+            self.crowded.remove(c);
+            return;
+        }
+        self.bank(c);
+        self.requeue_current(c);
+        self.dispatch(c);
+    }
+
+    /// A task that waits on another CPU, for one that would otherwise idle.
+    fn pull(&mut self, c: usize) -> Option<u32> {
+        match self.placement {
+            Placement::Fifo if c != 0 => return self.pick(0),
+            Placement::Fifo | Placement::Recorded => return None,
+            Placement::Spread | Placement::Pack => {}
+        }
+        if self.crowded.is_empty() || !self.allowed.contains(c) {
+            return None;
+        }
+        self.steal(c, 0)
+    }
+
+    /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, own package first.
+    fn steal(&mut self, c: usize, least_ns: u64) -> Option<u32> {
+        let package = self.cpus[c].package;
+        let now = self.now;
+        let longest = |s: &Self, v: usize| {
+            let queue = s.cpus[v].queue.fair.iter().enumerate();
+            queue.min_by_key(|&(i, &t)| (s.tasks[t as usize].queued_at, i)).map(|(i, &t)| (i, t))
+        };
+        let waits = |s: &Self, v: &usize| {
+            longest(s, *v).is_some_and(|(_, t)| now - s.tasks[t as usize].queued_at >= least_ns)
+        };
+        let rank =
+            |s: &Self, v: usize| (s.cpus[v].package == package, s.cpus[v].queue.len(), std::cmp::Reverse(v));
+        let victim = self
+            .crowded
+            .iter()
+            .filter(|&v| v != c && self.cpus[v].phase == Phase::Task)
+            .filter(|v| waits(self, v))
+            .max_by_key(|&v| rank(self, v))?;
+        let (at, t) = longest(self, victim)?;
+        self.cpus[victim].queue.fair.remove(at);
+        if self.cpus[victim].queue.len() == 0 {
+            self.crowded.remove(victim);
+            self.charge_current(victim);
+            self.cpus[victim].slice_end = NEVER;
+            self.arm(victim);
+        }
+        // Keep how far behind the task is, on the new queue's clock.
+        let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
+        self.tasks[t as usize].vruntime = self.cpus[c].queue.clock + ahead;
+        self.migrate(t, c);
+        Some(t)
+    }
+
+    /// Sees to it that somebody looks again while tasks wait.
+    fn arm_balance(&mut self) {
+        let source = self.source(Source::Balance);
+        if self.placement != Placement::Fifo && self.calendar.at(source) == NEVER {
+            self.calendar.set(source, self.now + BALANCE_NS);
+        }
+    }
+
+    /// Idle CPUs take tasks that have waited for a whole period; long queues shed to short ones.
+    pub(super) fn balance(&mut self) {
+        let source = self.source(Source::Balance);
+        self.calendar.set(source, NEVER);
+        let idle: Vec<usize> = self.idle_set.iter().filter(|&c| self.allowed.contains(c)).take(64).collect();
+        for c in idle {
+            if self.cpus[c].phase != Phase::Idle {
+                continue;
+            }
+            match self.steal(c, BALANCE_NS) {
+                Some(t) => self.enqueue(c, t),
+                None => break,
+            }
+        }
+        if self.idle_set.is_empty() && self.placement != Placement::Recorded {
+            self.even_out();
+        }
+        if !self.crowded.is_empty() {
+            self.arm_balance();
+        }
+    }
+
+    /// Moves one task from the longest queue to the shortest when that makes them more alike.
+    fn even_out(&mut self) {
+        let busy = |c: &usize| self.allowed.contains(*c) && self.cpus[*c].phase == Phase::Task;
+        let shortest = (0..self.cpus.len()).filter(busy).min_by_key(|&c| self.cpus[c].queue.len());
+        let longest = self.crowded.iter().map(|v| self.cpus[v].queue.len()).max();
+        if let (Some(c), Some(most)) = (shortest, longest)
+            && most >= self.cpus[c].queue.len() + 2
+            && let Some(t) = self.steal(c, BALANCE_NS)
+        {
+            self.enqueue(c, t);
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! A task's steps.
+
+use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
+use crate::workload::{Op, Program, TaskId, pattern::PatternCursor};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+/// Where a task is in its program.
+enum Cursor {
+    /// Byte offset in a script.
+    Recorded(usize),
+    Pattern(PatternCursor),
+    /// The speed policy's own process: sleep, decide, and so on.
+    Daemon,
+}
+
+/// A task as it runs.
+pub(super) struct TaskState {
+    cursor: Cursor,
+    /// What is left of the current piece.
+    left_cycles: f64,
+    left_stall: f64,
+    /// Time to add to the next piece, in ns: a migration, interrupts.
+    overhead: f64,
+    /// The piece's cycles, credited when it is done.
+    piece_cycles: f64,
+    /// CPU of its last run, and of its timers.
+    pub(super) cpu: u32,
+    /// CPU of its next run as recorded.
+    pub(super) hint: u32,
+    /// Fair share: weighted run time.
+    pub(super) vruntime: u64,
+    /// `1024 * 1024 / weight`: weighted run time per 1024 ns.
+    pub(super) inverse_weight: u32,
+    pub(super) realtime: bool,
+    /// When it became runnable; [`NEVER`] while that latency is of no interest.
+    pub(super) woken_at: u64,
+    /// When it was queued.
+    pub(super) queued_at: u64,
+    /// Wake-ups that came before their block.
+    tokens: u32,
+    state: State,
+    /// A lock to win before going on.
+    wants: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Running or queued.
+    Runnable,
+    Sleeping,
+    /// On a device: (the CPU whose I/O wait it is).
+    Device,
+    /// Until a wake-up.
+    Blocked,
+    Ended,
+}
+
+/// A lock.
+#[derive(Default)]
+pub(super) struct LockState {
+    held: bool,
+    waiters: VecDeque<u32>,
+}
+
+impl TaskState {
+    fn new(cursor: Cursor, cpu: u32, nice: i8, realtime: bool) -> TaskState {
+        TaskState {
+            cursor,
+            left_cycles: 0.0,
+            left_stall: 0.0,
+            overhead: 0.0,
+            piece_cycles: 0.0,
+            cpu,
+            hint: NONE,
+            vruntime: 0,
+            inverse_weight: inverse_weight(nice),
+            realtime,
+            woken_at: NEVER,
+            queued_at: 0,
+            tokens: 0,
+            state: State::Runnable,
+            wants: NONE,
+        }
+    }
+
+    /// Keeps this share of what is left.
+    #[inline]
+    pub(super) fn shrink(&mut self, share: f64) {
+        self.left_cycles *= share;
+        self.left_stall *= share;
+    }
+
+    /// Time for what is left, in ns.
+    #[inline]
+    pub(super) fn need(&self, ns_per_cycle: f64) -> f64 {
+        self.left_cycles * ns_per_cycle + self.left_stall
+    }
+
+    /// Adds time that no clock shortens.
+    #[inline]
+    pub(super) fn charge(&mut self, ns: u64) {
+        if self.has_work() {
+            self.left_stall += ns as f64;
+        } else {
+            self.overhead += ns as f64;
+        }
+    }
+
+    /// A piece of which nothing is left counts until its end has been seen.
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.left_cycles > 0.0 || self.left_stall > 0.0 || self.piece_cycles > 0.0
+    }
+}
+
+/// CPU shares halve about every three nice levels: 1.25 times less each, as POSIX systems do it.
+fn inverse_weight(nice: i8) -> u32 {
+    let mut weight = 1024.0f64;
+    for _ in 0..nice.unsigned_abs().min(20) {
+        weight = if nice > 0 { weight / 1.25 } else { weight * 1.25 };
+    }
+    (1024.0 * 1024.0 / weight) as u32
+}
+
+impl Simulation<'_> {
+    /// Lets every task take its first steps at time 0.
+    pub(super) fn start_tasks(&mut self) {
+        let workload = self.workload;
+        let cpus = self.cpus.len() as u32;
+        for (t, task) in workload.tasks.iter().enumerate() {
+            let cursor = match &task.program {
+                Program::Recorded(_) => Cursor::Recorded(0),
+                Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
+            };
+            self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime));
+        }
+        self.active = workload.tasks.len();
+        if let Some(first) = self.governor.daemon_first_ns() {
+            let mut daemon = TaskState::new(Cursor::Daemon, 0, 0, false);
+            daemon.state = State::Sleeping;
+            self.tasks.push(daemon);
+            self.sleep_on(0, self.governor.daemon, first);
+        }
+        for t in 0..workload.tasks.len() {
+            self.begin(t as u32);
+        }
+        self.check_done();
+    }
+
+    /// First steps: a task that begins by waiting needs no CPU to do so.
+    fn begin(&mut self, t: u32) {
+        match self.peek_wait(t) {
+            Some(Op::Block) => {
+                self.next_op(t);
+                self.block(t);
+            }
+            Some(Op::SleepUntil(at)) => {
+                self.next_op(t);
+                self.tasks[t as usize].state = State::Sleeping;
+                let task = &self.tasks[t as usize];
+                let known = (task.hint as usize) < self.cpus.len();
+                let cpu = if known { task.hint } else { task.cpu };
+                self.sleep_on(cpu as usize, t, at);
+            }
+            _ => self.make_runnable(t, 0),
+        }
+    }
+
+    /// The first op of a recorded program, placement hints taken.
+    fn peek_wait(&mut self, t: u32) -> Option<Op> {
+        self.take_hint(t);
+        let Cursor::Recorded(at) = self.tasks[t as usize].cursor else { return None };
+        let Program::Recorded(script) = &self.workload.tasks[t as usize].program else { return None };
+        script.step(&mut { at })
+    }
+
+    /// Reads the recorded CPU of the coming run, where the script says one.
+    pub(super) fn take_hint(&mut self, t: u32) {
+        let Cursor::Recorded(at) = self.tasks[t as usize].cursor else { return };
+        let Program::Recorded(script) = &self.workload.tasks[t as usize].program else { return };
+        let mut next = at;
+        while let Some(Op::OnCpu(c)) = script.step(&mut next) {
+            self.tasks[t as usize].hint = u32::from(c);
+            self.tasks[t as usize].cursor = Cursor::Recorded(next);
+        }
+    }
+
+    #[inline]
+    fn next_op(&mut self, t: u32) -> Option<Op> {
+        let workload = self.workload;
+        match &mut self.tasks[t as usize].cursor {
+            Cursor::Recorded(at) => match &workload.tasks[t as usize].program {
+                Program::Recorded(script) => script.step(at),
+                Program::Pattern(_) => None,
+            },
+            Cursor::Pattern(cursor) => match &workload.tasks[t as usize].program {
+                Program::Pattern(p) => cursor.next(p, self.now, &mut self.jobs),
+                Program::Recorded(_) => None,
+            },
+            Cursor::Daemon => None,
+        }
+    }
+
+    /// Takes a task's steps on CPU `c` until one of them takes time; true when that is work for this CPU.
+    pub(super) fn advance(&mut self, t: u32, c: usize) -> bool {
+        let i = t as usize;
+        if self.tasks[i].wants != NONE && !self.try_lock(t) {
+            return false;
+        }
+        loop {
+            if self.tasks[i].has_work() {
+                return true;
+            }
+            if let Cursor::Daemon = self.tasks[i].cursor {
+                return self.daemon_step(c);
+            }
+            let Some(op) = self.next_op(t) else {
+                self.tasks[i].state = State::Ended;
+                self.active -= 1;
+                return false;
+            };
+            match op {
+                Op::Run { cycles, stall_ns } => {
+                    let task = &mut self.tasks[i];
+                    task.left_cycles = cycles as f64;
+                    task.left_stall = stall_ns as f64 + std::mem::take(&mut task.overhead);
+                    task.piece_cycles = cycles as f64;
+                }
+                Op::SleepFor(ns) => {
+                    self.tasks[i].state = State::Sleeping;
+                    self.sleep_on(c, t, self.now.saturating_add(ns.max(1)));
+                    return false;
+                }
+                Op::SleepUntil(at) if at <= self.now => {}
+                Op::SleepUntil(at) => {
+                    self.tasks[i].state = State::Sleeping;
+                    self.sleep_on(c, t, at);
+                    return false;
+                }
+                Op::Io(ns) => {
+                    self.tasks[i].state = State::Device;
+                    self.cpus[c].idle.iowaiters += 1;
+                    self.devices.push(Reverse((self.now.saturating_add(ns.max(1)), t)));
+                    self.arm_devices();
+                    return false;
+                }
+                Op::Block if self.tasks[i].tokens > 0 => self.tasks[i].tokens -= 1,
+                Op::Block => {
+                    self.block(t);
+                    return false;
+                }
+                Op::Wake(TaskId(other)) => self.wake_from(other, c),
+                Op::OnCpu(cpu) => self.tasks[i].hint = u32::from(cpu),
+                Op::Lock(l) => {
+                    self.tasks[i].wants = l;
+                    if !self.try_lock(t) {
+                        return false;
+                    }
+                }
+                Op::Unlock(l) => {
+                    self.locks[l as usize].held = false;
+                    if let Some(next) = self.locks[l as usize].waiters.pop_front() {
+                        self.active += 1;
+                        self.make_runnable(next, c);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The policy's process: having slept it works, having worked it decides, having decided it sleeps.
+    fn daemon_step(&mut self, c: usize) -> bool {
+        if self.governor.daemon_woke {
+            self.governor.daemon_woke = false;
+            let ns = self.governor.cost_ns() as f64 * self.slowest_factor(c);
+            self.tasks[self.governor.daemon as usize].left_stall += ns.max(1.0);
+            return true;
+        }
+        let again = self.poll_governor();
+        let daemon = self.governor.daemon;
+        self.tasks[daemon as usize].state = State::Sleeping;
+        self.governor.daemon_woke = true;
+        self.sleep_on(c, daemon, self.now + again);
+        false
+    }
+
+    /// Takes the wanted lock, or joins those who wait for it.
+    fn try_lock(&mut self, t: u32) -> bool {
+        let want = self.tasks[t as usize].wants;
+        let lock = &mut self.locks[want as usize];
+        if lock.held {
+            lock.waiters.push_back(t);
+            self.block(t);
+            return false;
+        }
+        lock.held = true;
+        self.tasks[t as usize].wants = NONE;
+        true
+    }
+
+    /// Until a wake-up: such a task alone keeps nothing going.
+    fn block(&mut self, t: u32) {
+        self.tasks[t as usize].state = State::Blocked;
+        self.active -= 1;
+    }
+
+    #[inline]
+    fn sleep_on(&mut self, c: usize, t: u32, at: u64) {
+        let s: &mut CpuState = &mut self.cpus[c];
+        s.timers.push(Reverse((at, t)));
+        s.timer_at = s.timer_at.min(at);
+        self.tasks[t as usize].cpu = c as u32;
+        if s.phase != Phase::Switching {
+            self.arm(c);
+        }
+    }
+
+    /// A piece is done: its cycles count as work.
+    #[inline]
+    pub(super) fn piece_done(&mut self, t: u32) {
+        let task = &mut self.tasks[t as usize];
+        self.cycles += task.piece_cycles;
+        task.left_cycles = 0.0;
+        task.left_stall = 0.0;
+        task.piece_cycles = 0.0;
+    }
+
+    /// A task wakes another from CPU `c`. A wake-up that comes before its block waits for it.
+    fn wake_from(&mut self, t: u32, c: usize) {
+        let Some(task) = self.tasks.get_mut(t as usize) else { return };
+        // A lock's waiter is woken by whoever unlocks, no one else.
+        if task.state == State::Blocked && task.wants == NONE {
+            self.active += 1;
+            self.make_runnable(t, c);
+        } else {
+            task.tokens += 1;
+        }
+    }
+
+    /// Timers of CPU `c` that are due.
+    pub(super) fn timers_fire(&mut self, c: usize) {
+        // The CPU that holds a timer takes its interrupt, wherever the task goes.
+        while let Some(&Reverse((at, t))) = self.cpus[c].timers.peek() {
+            if at > self.now {
+                break;
+            }
+            self.cpus[c].timers.pop();
+            self.cpus[c].timer_at = self.cpus[c].timers.peek().map_or(NEVER, |r| r.0.0);
+            self.make_runnable(t, c);
+            if self.cpus[c].phase == Phase::Idle {
+                self.interrupt(c, super::idle::INTERRUPT_NS);
+            }
+        }
+    }
+
+    /// Devices that are done.
+    pub(super) fn devices_done(&mut self) {
+        while let Some(&Reverse((at, t))) = self.devices.peek() {
+            if at > self.now {
+                break;
+            }
+            self.devices.pop();
+            let c = self.tasks[t as usize].cpu as usize;
+            self.cpus[c].idle.iowaiters -= 1;
+            self.cpus[c].idle.io_wake = true;
+            self.make_runnable(t, c);
+        }
+        self.arm_devices();
+    }
+
+    fn arm_devices(&mut self) {
+        let next = self.devices.peek().map_or(NEVER, |r| r.0.0);
+        let source = self.source(Source::Devices);
+        self.calendar.set(source, next);
+    }
+
+    /// Puts a task on a run queue.
+    fn make_runnable(&mut self, t: u32, from: usize) {
+        self.tasks[t as usize].state = State::Runnable;
+        if t != self.governor.daemon {
+            self.tasks[t as usize].woken_at = self.now;
+            self.wakeups += 1;
+        }
+        self.place(t, from);
+    }
+
+    /// The workload is done when no task of it runs, could run, or will by itself.
+    #[inline]
+    pub(super) fn check_done(&mut self) {
+        if self.active == 0 && self.done_at.is_none() {
+            self.done_at = Some(self.now);
+        }
+    }
+}
