@@ -5,6 +5,7 @@
 //! the replayed waiter cannot go on before the replayed waker has come as far as it had in life,
 //! so slowness spreads from task to task as it would.
 
+pub mod file;
 pub mod pattern;
 pub mod script;
 

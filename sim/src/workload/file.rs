@@ -1,0 +1,301 @@
+//! The workload file format: tasks as lists of steps.
+//!
+//! ```toml
+//! name = "ping-pong"
+//! summary = "two tasks that wake each other"
+//! reference_khz = 3_000_000       # run times are at this clock
+//!
+//! [[task]]
+//! name = "client"
+//! rounds = 1000
+//! steps = [{ run_us = [5, 20] }, { wake = "server" }, { block = true }]
+//!
+//! [[task]]
+//! name = "server"
+//! rounds = 1000
+//! steps = [{ block = true }, { run_us = 10 }, { wake = "client" }]
+//! ```
+//!
+//! A length is a number, `[least, greatest]` (even), or `{ log = [least, greatest] }` (even in the
+//! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number.
+
+use super::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A workload file that cannot be used: one line, naming the file, the place and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct WorkloadError {
+    origin: String,
+    problem: String,
+}
+
+/// Tasks that a workload may have: more are a slip of the pen.
+const MAX_TASKS: u64 = 100_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    summary: String,
+    #[serde(default = "default_khz")]
+    reference_khz: u32,
+    #[serde(default)]
+    memory_share: f64,
+    #[serde(default)]
+    jobs: BTreeMap<String, u64>,
+    #[serde(default)]
+    span_s: f64,
+    task: Vec<TaskTable>,
+}
+
+fn default_khz() -> u32 {
+    3_000_000
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskTable {
+    name: String,
+    #[serde(default = "one")]
+    count: u64,
+    #[serde(default)]
+    nice: i8,
+    #[serde(default)]
+    realtime: bool,
+    rounds: Option<u64>,
+    until_s: Option<f64>,
+    #[serde(default)]
+    start_us: Option<Length>,
+    #[serde(default)]
+    seed: u64,
+    steps: Vec<StepTable>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum Length {
+    Fixed(f64),
+    Even([f64; 2]),
+    Log { log: [f64; 2] },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+enum StepTable {
+    RunUs(Length),
+    SleepUs(Length),
+    IoUs(Length),
+    PeriodUs(f64),
+    Block(bool),
+    Wake(String),
+    Lock(u32),
+    Unlock(u32),
+    Take(String),
+}
+
+impl Length {
+    /// In units of `scale` a microsecond.
+    fn dist(&self, scale: f64) -> Option<Dist> {
+        let fit = |x: f64| (x.is_finite() && (0.0..=1e12).contains(&x)).then_some((x * scale) as u64);
+        Some(match *self {
+            Length::Fixed(x) => Dist::Fixed(fit(x)?),
+            Length::Even([a, b]) if a <= b => Dist::Uniform(fit(a)?, fit(b)?),
+            Length::Log { log: [a, b] } if a <= b => Dist::LogUniform(fit(a)?, fit(b)?),
+            _ => return None,
+        })
+    }
+}
+
+/// Reads a workload file; `origin` names it in errors.
+///
+/// # Errors
+/// One line that names the place, what was expected and what to do.
+pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
+    let fail = |problem: String| WorkloadError { origin: origin.into(), problem };
+    let file: File = toml::from_str(text).map_err(|e| {
+        let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+        fail(format!("line {line}: {}", e.message()))
+    })?;
+    if !(1_000..=100_000_000).contains(&file.reference_khz) {
+        return Err(fail(format!("reference_khz = {}: expected 1000 to 100000000", file.reference_khz)));
+    }
+    if !(0.0..=1.0).contains(&file.memory_share) {
+        return Err(fail(format!("memory_share = {}: expected 0 to 1", file.memory_share)));
+    }
+    if !(0.0..=1e7).contains(&file.span_s) {
+        return Err(fail(format!("span_s = {}: expected 0 to 1e7", file.span_s)));
+    }
+    let total: u64 = file.task.iter().fold(0, |n, t| n.saturating_add(t.count));
+    if !(1..=MAX_TASKS).contains(&total) {
+        return Err(fail(format!("{total} tasks: expected 1 to {MAX_TASKS}")));
+    }
+    let mut first = Vec::new();
+    let mut at = 0u32;
+    for t in &file.task {
+        first.push(at);
+        at += t.count as u32;
+    }
+    let job_names: Vec<&String> = file.jobs.keys().collect();
+    let mut tasks = Vec::new();
+    let mut locks = 0;
+    let mut span_ns = (file.span_s * 1e9) as u64;
+    for (i, table) in file.task.iter().enumerate() {
+        let here = |what: String| fail(format!("task '{}': {what}", table.name));
+        let until_ns = match table.until_s {
+            None => u64::MAX,
+            Some(s) if (0.0..=1e7).contains(&s) => (s * 1e9) as u64,
+            Some(s) => return Err(here(format!("until_s = {s}: expected 0 to 1e7 seconds"))),
+        };
+        let takes = table.steps.iter().any(|s| matches!(s, StepTable::Take(_)));
+        let waits = table.steps.iter().any(|s| matches!(s, StepTable::Block(_)));
+        if table.rounds.is_none() && table.until_s.is_none() && !takes && !waits {
+            return Err(here("never ends: give it rounds, until_s, or a job to take".into()));
+        }
+        if until_ns != u64::MAX {
+            span_ns = span_ns.max(until_ns);
+        }
+        for copy in 0..table.count {
+            let mut steps = Vec::new();
+            let mut takes_time = false;
+            for s in &table.steps {
+                let step = step(s, &file, &first, &job_names, copy).map_err(&here)?;
+                takes_time |= match step {
+                    Step::Run(d) | Step::Sleep(d) | Step::Io(d) => d.max() > 0,
+                    Step::Period(ns) => ns > 0,
+                    // Two tasks that only wake each other would do so for ever within one instant.
+                    Step::Block | Step::Wake(_) | Step::Lock(_) | Step::Unlock(_) => false,
+                    Step::Take(_) => true,
+                };
+                if let Step::Lock(l) | Step::Unlock(l) = step {
+                    locks = locks.max(l + 1);
+                }
+                steps.push(step);
+            }
+            if !takes_time {
+                return Err(here("a round takes no time: give it a run, a sleep or a period".into()));
+            }
+            let start = match &table.start_us {
+                None => Dist::Fixed(0),
+                Some(l) => {
+                    l.dist(1e3).ok_or_else(|| here("start_us: expected 0 <= least <= greatest".into()))?
+                }
+            };
+            let name = if table.count == 1 { table.name.clone() } else { format!("{}/{copy}", table.name) };
+            let pattern = Pattern {
+                steps,
+                start,
+                rounds: table.rounds.unwrap_or(u64::MAX),
+                until_ns,
+                // Seeds differ by task and copy: `seed` counts on, so that copy 0 of seed 1 is seed 1.
+                seed: if table.seed == 0 { (i as u64 + 1) * 1_000_003 + copy } else { table.seed + copy },
+                reference_khz: file.reference_khz,
+                memory_share: file.memory_share,
+            };
+            tasks.push(Task {
+                name,
+                nice: table.nice,
+                realtime: table.realtime,
+                program: Program::Pattern(pattern),
+            });
+        }
+    }
+    Ok(Workload {
+        name: file.name.clone(),
+        source: format!("generated: {}", file.summary),
+        tasks,
+        jobs: file.jobs.values().copied().collect(),
+        locks,
+        recorded: None,
+        span_ns,
+    })
+}
+
+/// One step of copy number `copy`.
+fn step(table: &StepTable, file: &File, first: &[u32], jobs: &[&String], copy: u64) -> Result<Step, String> {
+    let cycles_per_us = f64::from(file.reference_khz) / 1e3;
+    let bad = |key: &str| format!("{key}: expected a number of at most 1e12 or [least, greatest]");
+    Ok(match table {
+        StepTable::RunUs(l) => Step::Run(l.dist(cycles_per_us).ok_or_else(|| bad("run_us"))?),
+        StepTable::SleepUs(l) => Step::Sleep(l.dist(1e3).ok_or_else(|| bad("sleep_us"))?),
+        StepTable::IoUs(l) => Step::Io(l.dist(1e3).ok_or_else(|| bad("io_us"))?),
+        StepTable::PeriodUs(us) if (0.001..=1e12).contains(us) => Step::Period((us * 1e3) as u64),
+        StepTable::PeriodUs(_) => return Err("period_us: expected 0.001 to 1e12".into()),
+        StepTable::Block(true) => Step::Block,
+        StepTable::Block(false) => return Err("block: only true has a meaning; leave the step out".into()),
+        StepTable::Wake(name) => {
+            let at = file.task.iter().position(|t| t.name == *name);
+            let at = at.ok_or_else(|| format!("wake = '{name}': no such task"))?;
+            Step::Wake(TaskId(first[at] + (copy % file.task[at].count.max(1)) as u32))
+        }
+        StepTable::Lock(l) | StepTable::Unlock(l) if *l >= 65_536 => {
+            return Err(format!("lock {l}: expected 0 to 65535"));
+        }
+        StepTable::Lock(l) => Step::Lock(*l),
+        StepTable::Unlock(l) => Step::Unlock(*l),
+        StepTable::Take(name) => {
+            let at = jobs.iter().position(|j| *j == name);
+            Step::Take(at.ok_or_else(|| format!("take = '{name}': no such entry in [jobs]"))? as u32)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name = 'x'\nsummary = 'y'\n";
+
+    fn error(body: &str) -> String {
+        parse(&format!("{HEAD}{body}"), "f.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn copies_wake_their_own_partner() {
+        let w = parse(
+            &format!(
+                "{HEAD}[[task]]\nname='a'\ncount=2\nrounds=1\nsteps=[{{run_us=1}},{{wake='b'}}]\n\
+                 [[task]]\nname='b'\ncount=2\nrounds=1\nsteps=[{{block=true}},{{run_us=[1,2]}}]"
+            ),
+            "f.toml",
+        )
+        .unwrap();
+        let wakes: Vec<_> = w
+            .tasks
+            .iter()
+            .filter_map(|t| match &t.program {
+                Program::Pattern(p) => p.steps.iter().find(|s| matches!(s, Step::Wake(_))).copied(),
+                Program::Recorded(_) => None,
+            })
+            .collect();
+        assert_eq!(wakes, [Step::Wake(TaskId(2)), Step::Wake(TaskId(3))]);
+        assert_eq!(w.tasks[1].name, "a/1");
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        for (body, part) in [
+            ("[[task]]\nname='a'\nsteps=[{run_us=1}]", "never ends"),
+            ("[[task]]\nname='a'\nrounds=1\nsteps=[{wake='a'}]", "takes no time"),
+            ("[[task]]\nname='a'\nrounds=1\nsteps=[{wake='a'},{block=true}]", "takes no time"),
+            ("[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=[2,1]}]", "run_us"),
+            ("[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=-1}]", "run_us"),
+            ("[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1},{wake='b'}]", "no such task"),
+            ("[[task]]\nname='a'\nsteps=[{take='b'}]", "no such entry"),
+            ("[[task]]\nname='a'\nrounds=1\nsteps=[{jump=1}]", "line 6"),
+            ("[[task]]\nname='a'\ncount=1000000\nrounds=1\nsteps=[{run_us=1}]", "tasks"),
+            ("memory_share=2\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "memory_share"),
+            ("[[task]]\nname='a'\nrounds=1\nuntil_s=-1\nsteps=[{run_us=1}]", "until_s"),
+            ("", "line"),
+        ] {
+            let message = error(body);
+            assert!(message.starts_with("f.toml: ") && message.contains(part), "{message}");
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+}
