@@ -439,8 +439,9 @@ impl<'a> Simulation<'a> {
         let s = &mut self.cpus[c];
         s.run_from = self.now;
         s.run_need = need;
-        // A piece always takes time: a step of no length would let a program spin within one instant.
-        s.run_end = self.now + (need.ceil() as u64).max(1);
+        // Rounded up, but for the rounding of a share, which must not cost a nanosecond. A piece always
+        // takes time: a step of no length would let a program spin within one instant.
+        s.run_end = self.now + ((need - 1e-3).ceil() as u64).max(1);
     }
 
     /// Re-times a running CPU after its rate has changed.

@@ -18,13 +18,15 @@ const SLICE_NS: u64 = 3_000_000;
 const WAKE_GRANULARITY_NS: u64 = 1_000_000;
 /// Period of the balance while tasks wait and CPUs idle: one tick of a 250 Hz kernel.
 const BALANCE_NS: u64 = 4_000_000;
+/// A task that has waited for less is still warm in its CPU's cache and stays (Linux's migration cost).
+const WARM_NS: u64 = 500_000;
 
 /// Which CPU a waking task goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// The CPU on which it ran when recorded (same number of CPUs only): the recording machine's own
-    /// scheduler, decision by decision. A task that waits behind another for a whole balance period
-    /// while a CPU idles is moved all the same.
+    /// scheduler, decision by decision. A task that waits behind another when the balance comes by while
+    /// a CPU idles is moved all the same.
     Recorded,
     /// Its last CPU when that is idle, else an idle core, else an idle thread, else the last CPU.
     Spread,
@@ -145,7 +147,9 @@ impl Simulation<'_> {
         self.take_hint(t);
         let target = self.choose_cpu(t, from);
         let last = self.tasks[t as usize].cpu as usize;
-        if target != last {
+        if std::mem::take(&mut self.tasks[t as usize].fresh) {
+            self.tasks[t as usize].cpu = target as u32;
+        } else if target != last {
             self.migrate(t, target);
         }
         self.enqueue(target, t);
@@ -235,7 +239,6 @@ impl Simulation<'_> {
         if self.placement == Placement::Fifo {
             return;
         }
-        self.crowded.insert(c);
         self.charge_current(c);
         let current = self.cpus[c].current as usize;
         let (new, old) = (&self.tasks[t as usize], &self.tasks[current]);
@@ -248,10 +251,25 @@ impl Simulation<'_> {
             self.bank(c);
             self.requeue_current(c);
             self.dispatch(c);
-        } else if self.cpus[c].slice_end == NEVER {
-            self.cpus[c].slice_end = self.now + SLICE_NS;
+        } else {
+            self.share(c);
         }
         self.arm(c);
+    }
+
+    /// While others wait, a running task has a slice, and somebody looks for a better place for them.
+    #[inline]
+    fn share(&mut self, c: usize) {
+        let s = &mut self.cpus[c];
+        if s.queue.len() == 0 || self.placement == Placement::Fifo {
+            return;
+        }
+        if !s.queue.realtime.is_empty() && !self.tasks[s.current as usize].realtime {
+            s.slice_end = self.now;
+        } else if s.slice_end == NEVER {
+            s.slice_end = self.now + SLICE_NS;
+        }
+        self.crowded.insert(c);
         self.arm_balance();
     }
 
@@ -324,6 +342,7 @@ impl Simulation<'_> {
     /// Lets a task go on from where it was; false when it has nothing to compute.
     fn run(&mut self, c: usize, t: u32) -> bool {
         let task = &mut self.tasks[t as usize];
+        task.cpu = c as u32;
         if task.woken_at != NEVER {
             let waited = self.now - task.woken_at;
             task.woken_at = NEVER;
@@ -341,8 +360,8 @@ impl Simulation<'_> {
         s.current = t;
         s.phase = Phase::Task;
         s.queue.charged_at = self.now;
-        s.slice_end =
-            if s.queue.len() > 0 && self.placement != Placement::Fifo { self.now + SLICE_NS } else { NEVER };
+        s.slice_end = NEVER;
+        self.share(c);
         self.thread_busy(c);
         self.time_run(c);
         true
@@ -362,14 +381,7 @@ impl Simulation<'_> {
         self.cpus[c].phase = Phase::Switching;
         if self.advance(t, c) {
             self.cpus[c].phase = Phase::Task;
-            if self.cpus[c].queue.len() > 0
-                && self.cpus[c].slice_end == NEVER
-                && self.placement != Placement::Fifo
-            {
-                self.cpus[c].slice_end = self.now + SLICE_NS;
-                self.crowded.insert(c);
-                self.arm_balance();
-            }
+            self.share(c);
             return self.time_run(c);
         }
         self.cpus[c].current = NONE;
@@ -447,7 +459,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Idle CPUs take tasks that have waited for a whole period; long queues shed to short ones.
+    /// Idle CPUs take tasks that wait; long queues shed to short ones.
     pub(super) fn balance(&mut self) {
         let source = self.source(Source::Balance);
         self.calendar.set(source, NEVER);
@@ -456,7 +468,7 @@ impl Simulation<'_> {
             if self.cpus[c].phase != Phase::Idle {
                 continue;
             }
-            match self.steal(c, BALANCE_NS) {
+            match self.steal(c, WARM_NS) {
                 Some(t) => self.enqueue(c, t),
                 None => break,
             }
@@ -476,7 +488,7 @@ impl Simulation<'_> {
         let longest = self.crowded.iter().map(|v| self.cpus[v].queue.len()).max();
         if let (Some(c), Some(most)) = (shortest, longest)
             && most >= self.cpus[c].queue.len() + 2
-            && let Some(t) = self.steal(c, BALANCE_NS)
+            && let Some(t) = self.steal(c, WARM_NS)
         {
             self.enqueue(c, t);
         }

@@ -33,6 +33,8 @@ pub(super) struct TaskState {
     /// `1024 * 1024 / weight`: weighted run time per 1024 ns.
     pub(super) inverse_weight: u32,
     pub(super) realtime: bool,
+    /// It has not been on any CPU: its first placement is no migration.
+    pub(super) fresh: bool,
     /// When it became runnable; [`NEVER`] while that latency is of no interest.
     pub(super) woken_at: u64,
     /// When it was queued.
@@ -76,6 +78,7 @@ impl TaskState {
             vruntime: 0,
             inverse_weight: inverse_weight(nice),
             realtime,
+            fresh: true,
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,

@@ -1,0 +1,321 @@
+//! The engine's rules, one by one, on machines small enough to reckon by hand.
+
+mod common;
+
+use common::*;
+use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, SpeedPolicy};
+use wattwise_sim::machine::{Machine, Overlap, PackageState};
+use wattwise_sim::workload::*;
+use wattwise_sim::{Placement, Setup, Simulation};
+
+const KHZ: [u32; 2] = [2_000_000, 1_000_000];
+
+fn script(ops: &[Op]) -> Program {
+    let mut b = ScriptBuilder::new();
+    ops.iter().for_each(|&o| b.push(o));
+    Program::Recorded(b.finish())
+}
+
+fn run_ns(ns_at_2ghz: u64) -> Op {
+    Op::Run { cycles: ns_at_2ghz * 2, stall_ns: 0 }
+}
+
+/// No C-state costs.
+fn plain(cores: usize) -> Machine {
+    let mut m = machine(cores, &KHZ);
+    for s in &mut m.kinds[0].idle {
+        s.entry_ns = 0;
+        s.exit_ns = vec![0; KHZ.len()];
+    }
+    m
+}
+
+fn elapsed(m: &Machine, tasks: Vec<Task>) -> u64 {
+    run(m, &workload(tasks, 0), "performance", "fixed:depth=0").elapsed_ns
+}
+
+#[test]
+fn slowness_spreads_along_wake_edges() {
+    let m = plain(2);
+    let tasks = || {
+        vec![
+            task("a", script(&[run_ns(1000), Op::Wake(TaskId(1)), run_ns(500)])),
+            task("b", script(&[Op::Block, run_ns(2000)])),
+        ]
+    };
+    assert_eq!(elapsed(&m, tasks()), 3000);
+    // At half the speed the waker comes to its wake-up late, and the waiter starts late.
+    let w = workload(tasks(), 0);
+    assert_eq!(run(&m, &w, "powersave", "fixed:depth=0").elapsed_ns, 6000);
+}
+
+#[test]
+fn a_wake_up_that_comes_first_is_not_lost() {
+    let m = plain(2);
+    let tasks = vec![
+        task("a", script(&[run_ns(100), Op::Wake(TaskId(1))])),
+        task("b", script(&[run_ns(1000), Op::Block, run_ns(1000)])),
+    ];
+    assert_eq!(elapsed(&m, tasks), 2000);
+}
+
+#[test]
+fn memory_time_does_not_scale() {
+    let m = plain(1);
+    let w = workload(vec![task("a", script(&[Op::Run { cycles: 2000, stall_ns: 1000 }]))], 0);
+    assert_eq!(run(&m, &w, "performance", "fixed:depth=0").elapsed_ns, 2000);
+    assert_eq!(run(&m, &w, "powersave", "fixed:depth=0").elapsed_ns, 3000);
+}
+
+#[test]
+fn a_sleeper_pays_entry_and_exit() {
+    // C3: 10 us to enter, 40 to leave. Woken 4 us after it went idle, it is awake 50 us after.
+    let m = machine(1, &KHZ);
+    let tasks = vec![task("a", script(&[run_ns(1000), Op::SleepFor(4_000), run_ns(1000)]))];
+    let w = workload(tasks, 0);
+    let o = run(&m, &w, "performance", "fixed:depth=1");
+    // It is idle before the work begins at time 0, too: entry and exit again.
+    assert_eq!(o.elapsed_ns, 50_000 + 1000 + 50_000 + 1000);
+    assert_eq!(o.idle_exits, 2);
+    // Entry and exit are spent awake: nothing was left for C3 itself.
+    assert_eq!(o.cpus[0].idle[1].1, 0);
+    assert_eq!(o.cpus[0].stall_ns, 100_000);
+    assert_eq!(o.wake_latency.max(), 50_000);
+}
+
+#[test]
+fn a_package_state_needs_every_core_and_is_left_first() {
+    let mut m = machine(2, &KHZ);
+    m.packages[0].idle = vec![PackageState { name: "PC6".into(), needs: 2, watts: 0.0, exit_ns: 300_000 }];
+    let sleep = |t: u64| script(&[Op::SleepUntil(t), run_ns(1_000_000)]);
+    let w = workload(vec![task("a", sleep(10 * MS)), task("b", sleep(10 * MS + 200_000))], 0);
+    let o = run(&m, &w, "performance", "fixed");
+    // The first core waits for the package (300 us) and its own C6 (100 us); the second finds the package awake.
+    assert_eq!(o.packages[0], [o.elapsed_ns - 10 * MS, 10 * MS]);
+    assert_eq!(o.wake_latency.max(), 400_000);
+    assert_eq!(o.elapsed_ns, 10 * MS + 400_000 + 1_000_000);
+    assert!(o.wake_latency.quantile(0.5) < 110_000);
+}
+
+/// Goes from the first speed to the second at 1 ms and back at 1.1 ms.
+struct Switch {
+    calls: u32,
+}
+
+impl SpeedPolicy for Switch {
+    fn cadence(&self) -> Cadence {
+        Cadence::KernelTimer { first_ns: MS, period_ns: MS / 10 }
+    }
+    fn cost_ns(&self) -> u64 {
+        0
+    }
+    fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
+        out.set_speed(0, Khz(KHZ[0]));
+    }
+    fn observe(&mut self, _: &Observation<'_>, out: &mut Intent) {
+        self.calls += 1;
+        out.set_speed(0, Khz(if self.calls == 1 { KHZ[1] } else { KHZ[0] }));
+        out.next_ns = Some(if self.calls == 1 { MS / 10 } else { 1000 * MS });
+    }
+}
+
+fn switched(m: &Machine) -> (u64, u64, u64) {
+    let w = workload(vec![task("a", script(&[run_ns(3 * MS)]))], 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut sim = Simulation::new(Setup::new(m, &w, Box::new(Switch { calls: 0 }), &make));
+    let o = sim.run_to_completion(u64::MAX / 4).unwrap();
+    (o.elapsed_ns, o.transitions, o.cpus[0].stall_ns)
+}
+
+#[test]
+fn a_change_of_speed_costs_its_entry_of_the_matrix() {
+    let mut m = plain(1);
+    m.domains[0].transition.stall_ns = vec![0, 50_000, 20_000, 0];
+    // 1 ms at 2 GHz, 50 us still, 50 us at 1 GHz, 20 us still, the rest at 2 GHz.
+    assert_eq!(switched(&m), (3 * MS + 50_000 + 25_000 + 20_000, 2, 70_000));
+}
+
+#[test]
+fn a_request_during_a_change_waits_or_replaces_it() {
+    let mut m = plain(1);
+    m.domains[0].transition.delay_ns = 300_000;
+    // Deferred: slow from 1.3 ms; the request of 1.1 ms is taken up then and takes effect at 1.6 ms.
+    m.domains[0].transition.overlap = Overlap::Defer;
+    assert_eq!(switched(&m), (3 * MS + 150_000, 2, 0));
+    // Replaced: the speed that is asked for last is the one in force, nothing changes.
+    m.domains[0].transition.overlap = Overlap::Preempt;
+    assert_eq!(switched(&m), (3 * MS, 0, 0));
+}
+
+#[test]
+fn smt_siblings_share_their_core() {
+    let mut m = plain(1);
+    m.kinds[0].smt_throughput = vec![1.0, 0.6];
+    m.kinds[0].smt_power = vec![1.0, 1.2];
+    m.cores[0].cpus = vec![0, 1];
+    m.cpus = vec![m.cpus[0]; 2];
+    let w = workload(vec![task("a", script(&[run_ns(600_000)])), task("b", script(&[run_ns(1_200_000)]))], 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    // Together at 0.6 each for 1 ms, then the second alone for its other half.
+    assert_eq!(o.elapsed_ns, 1_000_000 + 600_000);
+    let busy_w = m.kinds[0].levels[0].busy_w;
+    assert!((o.energy.busy_j - (1e-3 * 1.2 + 0.6e-3) * busy_w).abs() < 1e-12);
+}
+
+#[test]
+fn boost_depends_on_awake_cores() {
+    let mut m = plain(2);
+    m.packages[0].boosts = true;
+    m.domains[0].boost = vec![0, 0, 1];
+    let w = workload(vec![task("a", script(&[run_ns(100_000)])), task("b", script(&[run_ns(200_000)]))], 0);
+    // Both at 1 GHz for 200 us; then the first core sleeps deeply and the second boosts for its other half.
+    assert_eq!(run(&m, &w, "performance", "fixed:depth=2").elapsed_ns, 200_000 + 100_000);
+    // In C1 its clock still counts: no boost.
+    assert_eq!(run(&m, &w, "performance", "fixed:depth=0").elapsed_ns, 400_000);
+}
+
+#[test]
+fn heat_holds_the_lowest_speed() {
+    let mut m = plain(1);
+    m.packages[0].thermal.critical_c = 30.0;
+    m.packages[0].thermal.c_per_w = 0.5;
+    let w = workload(vec![task("a", script(&[run_ns(20_000 * MS)]))], 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    let slow = o.cpus[0].speed[1].1;
+    assert!(slow > 0 && o.cpus[0].speed[0].1 > 0, "{:?}", o.cpus[0].speed);
+    assert!(o.peak_c >= 30.0 && o.peak_c < 31.0, "{}", o.peak_c);
+}
+
+#[test]
+fn fair_shares_follow_nice_levels() {
+    let m = plain(1);
+    let mut tasks: Vec<Task> = (0..2).map(|_| task("t", script(&[run_ns(400 * MS)]))).collect();
+    tasks[1].nice = 5;
+    let w = workload(tasks, 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    // Weights 1024 and 335.5: the first gets 75.3 % and is done when it has had its 400 ms.
+    sim.run_until(400 * MS * 1360 / 1024 + 6 * MS);
+    let o = sim.outcome();
+    assert!((o.cycles - 800e6).abs() < 1.0, "{}", o.cycles);
+    let w = workload((0..2).map(|_| task("t", script(&[run_ns(400 * MS)]))).collect(), 0);
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    sim.run_until(790 * MS);
+    assert_eq!(sim.outcome().cycles, 0.0);
+}
+
+#[test]
+fn realtime_comes_first() {
+    let m = plain(1);
+    let mut tasks = vec![
+        task("long", script(&[run_ns(100 * MS)])),
+        task("rt", script(&[Op::SleepUntil(10 * MS), run_ns(5 * MS)])),
+    ];
+    tasks[1].realtime = true;
+    let o = run(&m, &workload(tasks, 0), "performance", "fixed:depth=0");
+    assert_eq!(o.wake_latency.max(), 0);
+    assert_eq!(o.elapsed_ns, 105 * MS);
+}
+
+#[test]
+fn recorded_placement_is_kept_until_somebody_waits_too_long() {
+    let m = plain(2);
+    let on = |c: u16, ns: u64| script(&[Op::OnCpu(c), run_ns(ns)]);
+    let w = Workload {
+        recorded: Some(Recorded {
+            cpus: 2,
+            khz: KHZ[0],
+            events: 0,
+            lost: 0,
+            busy_ns: vec![0, 0],
+            warnings: vec![],
+        }),
+        ..workload(vec![task("a", on(1, MS)), task("b", on(1, MS))], 0)
+    };
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert_eq!((o.cpus[0].busy_ns, o.cpus[1].busy_ns), (0, 2 * MS));
+    let w = Workload { tasks: vec![task("a", on(1, 50 * MS)), task("b", on(1, 50 * MS))], ..w };
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert!(o.elapsed_ns < 56 * MS, "{}", o.elapsed_ns);
+    assert_eq!(o.migrations, 1);
+}
+
+#[test]
+fn packing_fills_a_core_before_waking_another() {
+    let mut m = plain(2);
+    m.kinds[0].smt_throughput = vec![1.0, 0.6];
+    m.kinds[0].smt_power = vec![1.0, 1.2];
+    m.cores[0].cpus = vec![0, 1];
+    m.cores[1].cpus = vec![2, 3];
+    m.cpus = vec![m.cpus[0], m.cpus[0], m.cpus[1], m.cpus[1]];
+    let w = workload((0..2).map(|_| task("t", script(&[run_ns(MS)]))).collect(), 0);
+    let make = idle_maker("fixed:depth=0");
+    let busy = |placement| {
+        let setup = Setup { placement, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+        [o.cpus[0].busy_ns + o.cpus[1].busy_ns, o.cpus[2].busy_ns + o.cpus[3].busy_ns].map(|b| b > 0)
+    };
+    assert_eq!(busy(Placement::Pack), [true, false]);
+    assert_eq!(busy(Placement::Spread), [true, true]);
+}
+
+#[test]
+fn masked_cpus_stay_idle() {
+    let m = plain(4);
+    let steps = vec![Step::Run(Dist::Uniform(1000, 4_000_000)), Step::Sleep(Dist::Uniform(1, 2 * MS))];
+    let tasks = (0..6)
+        .map(|i| task("t", Program::Pattern(Pattern { rounds: 50, ..pattern(i + 1, steps.clone()) })))
+        .collect();
+    let w = workload(tasks, 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut setup = Setup::new(&m, &w, speed_policy(&m, "performance"), &make);
+    setup.idle_cpus = vec![0b1100];
+    let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+    assert!(o.cpus[0].busy_ns > 0 && o.cpus[1].busy_ns > 0);
+    assert_eq!((o.cpus[2].busy_ns, o.cpus[3].busy_ns), (0, 0));
+}
+
+#[test]
+fn a_machine_that_cannot_stop_its_tick_wakes_for_it() {
+    let mut m = plain(1);
+    m.tick.tickless = false;
+    m.tick.cost_ns = 3_000;
+    let w = workload(vec![task("a", script(&[Op::SleepUntil(100 * MS), run_ns(1000)]))], 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    // Ticks at 4, 8, ... 96 ms, and one at 100 ms beside the task.
+    assert!((24..=25).contains(&(o.cpus[0].busy_ns / 3000)), "{}", o.cpus[0].busy_ns);
+    let tickless = plain(1);
+    assert_eq!(run(&tickless, &w, "performance", "fixed:depth=0").cpus[0].busy_ns, 1000);
+}
+
+#[test]
+fn the_window_charges_the_idle_tail() {
+    let m = machine(1, &KHZ);
+    let w = workload(vec![task("a", script(&[run_ns(MS)]))], 0);
+    let make = idle_maker("fixed:depth=2");
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    let own = sim.run_to_completion(u64::MAX / 4).unwrap();
+    let window = sim.run_until(own.elapsed_ns + 100 * MS);
+    // 30 us of entry at stall power, then C6, beside uncore and platform.
+    let tail = 30e-6 * m.kinds[0].levels[0].stall_w + (100e-3 - 30e-6) * 0.1 + 100e-3 * 10.0;
+    assert!((window.energy.total_j() - own.energy.total_j() - tail).abs() < 1e-9);
+}
+
+#[test]
+fn timelines_stay_small_and_keep_the_energy() {
+    let m = machine(2, &KHZ);
+    let w = bursts(3, 30);
+    let make = idle_maker("fixed:depth=1");
+    let mut setup = Setup::new(&m, &w, speed_policy(&m, "performance"), &make);
+    setup.timeline = true;
+    let mut sim = Simulation::new(setup);
+    // Far beyond its span: bins must merge.
+    let o = sim.run_until(400_000 * MS);
+    let t = sim.timeline().unwrap();
+    assert!(t.power_w.len() <= 4096 && t.power_w.len() > 1024);
+    let joules: f64 = t.power_w.iter().map(|&w| f64::from(w) * t.bin_ns as f64 * 1e-9).sum();
+    let covered = t.bin_ns * t.power_w.len() as u64;
+    assert!(o.elapsed_ns - covered <= t.bin_ns);
+    assert!((joules / o.energy.total_j() - 1.0).abs() < 2.0 * t.bin_ns as f64 / o.elapsed_ns as f64);
+    assert!(t.lanes.iter().all(|l| l.khz.len() == t.power_w.len() && l.khz[0] == KHZ[0]));
+}

@@ -1,0 +1,155 @@
+//! What wattwise brings along, and how a name on the command line becomes a machine or a workload.
+
+use crate::experiment::spec::nearest;
+use crate::trace::{self, ImportOptions, Source};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wattwise_sim::machine::{self, Machine};
+use wattwise_sim::workload::{self, Workload};
+
+/// The machine of `compare` when none is named: a laptop with two cores, as the recordings' machine has two CPUs.
+pub const DEFAULT_MACHINE: &str = "i7-4510u";
+/// The workload of `compare` when none is named.
+pub const DEFAULT_WORKLOAD: &str = "build";
+
+/// A name or file that cannot be used, in one line.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// Neither bundled nor a file.
+    #[error("{flag} {given}: neither bundled nor a file; did you mean '{nearest}'? ('wattwise {list}' lists them)")]
+    Unknown {
+        /// The argument.
+        flag: &'static str,
+        /// What was written.
+        given: String,
+        /// The most similar name.
+        nearest: String,
+        /// The command that lists the names.
+        list: &'static str,
+    },
+    /// A file that cannot be read.
+    #[error("{path}: {problem}; expected a readable file")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        problem: std::io::Error,
+    },
+    /// A machine model that is wrong.
+    #[error(transparent)]
+    Machine(#[from] machine::file::MachineError),
+    /// A workload file that is wrong.
+    #[error(transparent)]
+    Workload(#[from] workload::file::WorkloadError),
+    /// A recording that cannot be used.
+    #[error(transparent)]
+    Trace(#[from] trace::TraceError),
+}
+
+/// A bundled workload.
+pub struct Bundled {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: String,
+    /// True for a recording of real work.
+    pub recorded: bool,
+    /// The file as bundled.
+    pub bytes: &'static [u8],
+}
+
+/// Generated workloads: name and file.
+const GENERATED: &[(&str, &str)] = &[
+    ("burst", include_str!("../../workloads/burst.toml")),
+    ("periodic", include_str!("../../workloads/periodic.toml")),
+    ("ping-pong", include_str!("../../workloads/ping-pong.toml")),
+    ("stream", include_str!("../../workloads/stream.toml")),
+    ("parallel-build", include_str!("../../workloads/parallel-build.toml")),
+    ("lock-bench", include_str!("../../workloads/lock-bench.toml")),
+    ("desktop", include_str!("../../workloads/desktop.toml")),
+    ("bursts-v1", include_str!("../../workloads/bursts-v1.toml")),
+];
+
+/// Recordings: name, title, file.
+const RECORDED: &[(&str, &str, &[u8])] = &[];
+
+/// Everything bundled, recordings first.
+pub fn workloads() -> Vec<Bundled> {
+    let recorded = RECORDED.iter().map(|&(name, title, bytes)| Bundled {
+        name,
+        summary: title.to_owned(),
+        recorded: true,
+        bytes,
+    });
+    let generated = GENERATED.iter().map(|&(name, text)| Bundled {
+        name,
+        summary: summary_of(text),
+        recorded: false,
+        bytes: text.as_bytes(),
+    });
+    recorded.chain(generated).collect()
+}
+
+/// The `summary` of a workload file.
+fn summary_of(text: &str) -> String {
+    let table: toml::Table = text.parse().unwrap_or_default();
+    table.get("summary").and_then(|s| s.as_str()).unwrap_or_default().to_owned()
+}
+
+/// A machine by name or file.
+///
+/// # Errors
+/// One line: an unknown name with the nearest, or what is wrong with the file.
+pub fn machine(given: &str) -> Result<Machine, LibraryError> {
+    if let Some(text) = machine::builtin::text(given) {
+        return Ok(machine::file::parse(text, given)?);
+    }
+    let path = Path::new(given);
+    if !path.exists() {
+        return Err(LibraryError::Unknown {
+            flag: "--machine",
+            given: given.to_owned(),
+            nearest: nearest(given, machine::builtin::names()),
+            list: "machines",
+        });
+    }
+    let text = read_text(path)?;
+    Ok(machine::file::parse(&text, given)?)
+}
+
+fn read_text(path: &Path) -> Result<String, LibraryError> {
+    std::fs::read_to_string(path)
+        .map_err(|problem| LibraryError::Read { path: path.to_owned(), problem })
+}
+
+/// A workload by name or file: bundled, a workload file (`*.toml`), or a recording in any known format.
+///
+/// # Errors
+/// One line: an unknown name with the nearest, or what is wrong with the file.
+pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, LibraryError> {
+    if let Some(b) = workloads().into_iter().find(|b| b.name == given) {
+        if b.recorded {
+            let source = Source::Bytes { name: given.to_owned(), data: Arc::from(b.bytes) };
+            let mut workload = trace::import(source, options)?;
+            workload.name = given.to_owned();
+            workload.source = format!("recorded: {}", b.summary);
+            return Ok(workload);
+        }
+        let text = String::from_utf8_lossy(b.bytes);
+        return Ok(workload::file::parse(&text, given)?);
+    }
+    let path = Path::new(given);
+    if !path.exists() {
+        let all = workloads();
+        return Err(LibraryError::Unknown {
+            flag: "WORKLOAD",
+            given: given.to_owned(),
+            nearest: nearest(given, all.iter().map(|b| b.name)),
+            list: "workloads",
+        });
+    }
+    if path.extension().is_some_and(|e| e == "toml") {
+        return Ok(workload::file::parse(&read_text(path)?, given)?);
+    }
+    Ok(trace::import(Source::Path(path.to_owned()), options)?)
+}
