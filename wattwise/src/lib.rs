@@ -1,8 +1,11 @@
 //! wattwise: which power policy does this work on the least energy?
 //!
 //! The library behind the binaries. `cmd` parses and prints; `experiment` runs policies; `report`
-//! draws; `trace` reads recordings. Dependencies point that way only.
+//! draws; `trace` reads and makes recordings; `library` knows what is bundled. Dependencies point
+//! that way only.
 
+pub mod cmd;
 pub mod experiment;
+pub mod library;
 pub mod report;
 pub mod trace;

@@ -1,2 +1,5 @@
-//! wattwise.
-fn main() {}
+//! The `wattwise` program: see [`wattwise::cmd`].
+
+fn main() -> std::process::ExitCode {
+    wattwise::cmd::main()
+}
