@@ -197,13 +197,8 @@
 
   // The timeline.
 
-  const rgb = (colour) => {
-    pen.clearRect(0, 0, 1, 1);
-    pen.fillStyle = colour;
-    pen.fillRect(0, 0, 1, 1);
-    return [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-  };
-  pen.canvas.width = pen.canvas.height = 1;
+  // The style sheet writes the colours of strips as #rrggbb.
+  const rgb = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   const mix = (a, b, share) => a.map((v, i) => v + (b[i] - v) * share);
 
   const timeline = (() => {
