@@ -10,7 +10,9 @@ mod support;
 use std::path::PathBuf;
 
 use browser::{Browser, Page, View};
-use wattwise::report::{Axis, Bars, Heatmap, Plot, Point, Scale, Section, Series, Shape, Table, compare_html, page};
+use wattwise::report::{
+    Axis, Bars, Heatmap, Plot, Point, Scale, Section, Series, Shape, Table, compare_html, page,
+};
 
 const DESKTOP: View = View { width: 1280, height: 900, dark: false };
 const DESKTOP_DARK: View = View { dark: true, ..DESKTOP };
@@ -60,7 +62,7 @@ fn a_comparison_can_be_read_zoomed_and_sorted() {
 
     for view in [DESKTOP, DESKTOP_DARK, PHONE] {
         let mut page = browser.open(&file, view);
-        let end = page.number("wattwiseReport.end");
+        let end = page.number("wattwiseReport.end()");
 
         // Drag over the power chart of the first policy: all six charts follow.
         let all = ranges(&mut page);
@@ -108,7 +110,8 @@ fn a_comparison_can_be_read_zoomed_and_sorted() {
         assert_eq!(ranges(&mut page).len(), 3);
 
         // Sorting: up, then down.
-        let column = "[...document.querySelectorAll('.figures tbody tr')].map(r => Number(r.cells[2].dataset.v))";
+        let column =
+            "[...document.querySelectorAll('.figures tbody tr')].map(r => Number(r.cells[2].dataset.v))";
         page.click(".figures thead th:nth-child(3) button");
         let up: Vec<f64> = serde_json::from_value(page.eval(column)).unwrap();
         assert!(up.len() == 12 && up.is_sorted(), "{up:?}");
@@ -128,7 +131,9 @@ fn a_comparison_can_be_read_zoomed_and_sorted() {
         assert_eq!(page.number("document.querySelectorAll('#scatter .point').length"), 12.0);
 
         // Latencies: ticking one more shows one more.
-        page.eval("document.querySelectorAll('#wake-policies input').forEach(i => { if (!i.checked) i.click(); })");
+        page.eval(
+            "document.querySelectorAll('#wake-policies input').forEach(i => { if (!i.checked) i.click(); })",
+        );
         assert_eq!(page.number("document.querySelectorAll('#ccdf canvas').length"), 1.0);
 
         assert_eq!(page.complaints(), Vec::<String>::new(), "{view:?}");
@@ -156,7 +161,10 @@ fn an_extreme_comparison_stays_in_its_page() {
     let mut page = browser.open(&file, DESKTOP);
     let name = comparison.machine.as_str();
     assert_eq!(page.eval("wattwiseReport.data.comparison.machine"), name);
-    assert_eq!(page.eval("document.querySelector('h1').textContent.replace(/\\s+/g, ' ').trim()"), format!("{name} on {name}"));
+    assert_eq!(
+        page.eval("document.querySelector('h1').textContent.replace(/\\s+/g, ' ').trim()"),
+        format!("{name} on {name}")
+    );
     assert_eq!(page.number("document.querySelectorAll('script').length"), 4.0, "no script but ours");
     assert_eq!(ranges(&mut page).len(), 3);
     page.drag("#lanes .u-over", 0.4, 0.6);
@@ -180,52 +188,82 @@ fn a_study_is_one_page_of_charts_and_tables() {
         points: (0..16)
             .map(|i| {
                 let y = scale * f64::from((i * 7) % 5 + 1);
-                Point { x: f64::from(i) * 0.5, y, error: (shape == Shape::Points).then_some((y * 0.9, y * 1.15)) }
+                Point {
+                    x: f64::from(i) * 0.5,
+                    y,
+                    error: (shape == Shape::Points).then_some((y * 0.9, y * 1.15)),
+                }
             })
             .collect(),
     };
-    let axis = |name: &str, unit: &str, scale| Axis { name: name.to_owned(), unit: unit.to_owned(), scale, range: None };
+    let axis = |name: &str, unit: &str, scale| Axis {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        scale,
+        range: None,
+    };
     let plot = Plot {
         title: "Speed over time (synthetic)".to_owned(),
         x: axis("time", "s", Scale::Linear),
         y: axis("speed", "Hz", Scale::Linear),
-        series: vec![curve("set", Shape::Step, 3e8), curve("asked for", Shape::Line, 3.1e8), curve("published", Shape::Points, 2.9e8)],
+        series: vec![
+            curve("set", Shape::Step, 3e8),
+            curve("asked for", Shape::Line, 3.1e8),
+            curve("published", Shape::Points, 2.9e8),
+        ],
         note: "Made up for the test.".to_owned(),
     };
     std::fs::write(kept("steps.svg"), plot.svg()).unwrap();
-    let html = page("Synthetic study </script>", &[
-        Section::Text { title: "What it shows".to_owned(), body: "Nothing: every figure is made up.\n\nA second paragraph.".to_owned() },
-        Section::Table(Table {
-            title: "Published and predicted".to_owned(),
-            head: ["Case", "Published, J", "Predicted, J", "Difference"].map(str::to_owned).to_vec(),
-            rows: vec![
-                ["idle", "120.5", "118.2", "−1.9 %"].map(str::to_owned).to_vec(),
-                ["build", "64.0", "70.1", "+9.5 %"].map(str::to_owned).to_vec(),
-            ],
-            note: "Predicted, not measured.".to_owned(),
-        }),
-        Section::Steps(plot),
-        Section::Heatmap(Heatmap {
-            title: "Delay of a change of speed".to_owned(),
-            row_name: "from".to_owned(),
-            column_name: "to".to_owned(),
-            rows: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
-            columns: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
-            values: (0..8).map(|r| (0..8).map(|c| if r == c { f64::NAN } else { f64::from((r - c as i32).abs() * 11 + 20) }).collect()).collect(),
-            unit: "µs".to_owned(),
-            note: String::new(),
-        }),
-        Section::Bars(Bars {
-            title: "Energy by policy".to_owned(),
-            unit: "J".to_owned(),
-            series: vec!["published".to_owned(), "predicted".to_owned()],
-            groups: vec![
-                ("performance".to_owned(), vec![Some((120.0, Some((112.0, 131.0)))), Some((118.0, None))]),
-                ("powersave".to_owned(), vec![Some((94.0, None)), None]),
-            ],
-            note: String::new(),
-        }),
-    ]);
+    let html = page(
+        "Synthetic study </script>",
+        &[
+            Section::Text {
+                title: "What it shows".to_owned(),
+                body: "Nothing: every figure is made up.\n\nA second paragraph.".to_owned(),
+            },
+            Section::Table(Table {
+                title: "Published and predicted".to_owned(),
+                head: ["Case", "Published, J", "Predicted, J", "Difference"].map(str::to_owned).to_vec(),
+                rows: vec![
+                    ["idle", "120.5", "118.2", "−1.9 %"].map(str::to_owned).to_vec(),
+                    ["build", "64.0", "70.1", "+9.5 %"].map(str::to_owned).to_vec(),
+                ],
+                note: "Predicted, not measured.".to_owned(),
+            }),
+            Section::Steps(plot),
+            Section::Heatmap(Heatmap {
+                title: "Delay of a change of speed".to_owned(),
+                row_name: "from".to_owned(),
+                column_name: "to".to_owned(),
+                rows: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
+                columns: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
+                values: (0..8)
+                    .map(|r| {
+                        (0..8)
+                            .map(
+                                |c| if r == c { f64::NAN } else { f64::from((r - c as i32).abs() * 11 + 20) },
+                            )
+                            .collect()
+                    })
+                    .collect(),
+                unit: "µs".to_owned(),
+                note: String::new(),
+            }),
+            Section::Bars(Bars {
+                title: "Energy by policy".to_owned(),
+                unit: "J".to_owned(),
+                series: vec!["published".to_owned(), "predicted".to_owned()],
+                groups: vec![
+                    (
+                        "performance".to_owned(),
+                        vec![Some((120.0, Some((112.0, 131.0)))), Some((118.0, None))],
+                    ),
+                    ("powersave".to_owned(), vec![Some((94.0, None)), None]),
+                ],
+                note: String::new(),
+            }),
+        ],
+    );
     let file = write("study.html", &html);
     sound_in_every_view(&mut browser, "study", &file);
     let mut page = browser.open(&file, DESKTOP);

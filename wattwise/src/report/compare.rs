@@ -168,7 +168,9 @@ const COLUMNS: [Column; 10] = {
         column("Mean power", "W", "Over the run's own time", None, |r| r.mean_w),
         column("EDP", "J·s", "Energy times delay, over the run's own time", None, |r| r.edp_js),
         column("Wake p50", "µs", "From runnable to running, median", None, |r| r.wake_latency_us.p50),
-        column("Wake p99", "µs", "From runnable to running, 99th percentile", None, |r| r.wake_latency_us.p99),
+        column("Wake p99", "µs", "From runnable to running, 99th percentile", None, |r| {
+            r.wake_latency_us.p99
+        }),
         column("Wake max", "µs", "From runnable to running, greatest", None, |r| r.wake_latency_us.max),
         column("Speed changes", "", "Transitions carried out, over all domains", Some(0), |r| {
             r.transitions as f64
@@ -290,8 +292,7 @@ fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> Stacks<'a>
 }
 
 fn time_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> Stacks<'a> {
-    let mut speeds: Vec<u32> =
-        c.results.iter().flat_map(|r| &r.speed_residency).map(|s| s.khz).collect();
+    let mut speeds: Vec<u32> = c.results.iter().flat_map(|r| &r.speed_residency).map(|s| s.khz).collect();
     speeds.sort_unstable_by(|a, b| b.cmp(a));
     speeds.dedup();
     let fastest = speeds.first().copied().unwrap_or(0);
@@ -308,7 +309,8 @@ fn time_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> Stacks<'a> {
 
     let values = |r: &PolicyResult| {
         let at = |khz: u32| r.speed_residency.iter().filter(|s| s.khz == khz).map(|s| s.s).sum::<f64>();
-        let within = |name: &str| r.idle_residency.iter().filter(|i| i.state == name).map(|i| i.s).sum::<f64>();
+        let within =
+            |name: &str| r.idle_residency.iter().filter(|i| i.state == name).map(|i| i.s).sum::<f64>();
         let mut v: Vec<f64> = speeds.iter().map(|&k| at(k)).collect();
         v.extend(states.iter().map(|(n, _)| within(n)));
         v

@@ -69,8 +69,13 @@ pub(super) fn json(comparison: &Comparison, details: &[PolicyDetail]) -> String 
             let t = &d.timeline;
             let bins = t.power_w.len();
             let merge = bins.div_ceil(target).max(1);
-            let power_max_w =
-                t.power_w.iter().copied().filter(|w| w.is_finite()).fold(0.0, f32::max).max(f32::MIN_POSITIVE);
+            let power_max_w = t
+                .power_w
+                .iter()
+                .copied()
+                .filter(|w| w.is_finite())
+                .fold(0.0, f32::max)
+                .max(f32::MIN_POSITIVE);
             let power = t
                 .power_w
                 .iter()
@@ -118,7 +123,11 @@ fn lane(lane: &Lane, merge: usize, khz_max: u32, depth_max: f32, pool: &mut Pool
                 sum += d * idle;
                 weight += idle;
             }
-            if weight == 0.0 { NEVER_IDLE } else { (sum / weight / depth_max * 254.0).round().min(254.0) as u8 }
+            if weight == 0.0 {
+                NEVER_IDLE
+            } else {
+                (sum / weight / depth_max * 254.0).round().min(254.0) as u8
+            }
         })
         .collect();
     [pool.put(khz), pool.put(awake), pool.put(depth)]

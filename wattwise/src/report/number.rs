@@ -50,7 +50,8 @@ pub(super) fn si(value: f64, unit: &str) -> String {
         _ => prefixes.into_iter().find(|(f, _)| size >= *f).unwrap_or((1e-9, "n")),
     };
     let scaled = value / factor;
-    let digits = if scaled == 0.0 { 0 } else { (2 - (scaled.abs() * 1.0005).log10().floor() as i32).clamp(0, 2) };
+    let digits =
+        if scaled == 0.0 { 0 } else { (2 - (scaled.abs() * 1.0005).log10().floor() as i32).clamp(0, 2) };
     format!("{}\u{a0}{prefix}{unit}", fixed(scaled, digits as usize))
 }
 

@@ -143,6 +143,7 @@ struct HeatCell {
     text: String,
     share: f64,
     dark: bool,
+    none: bool,
     tip: String,
 }
 
@@ -153,9 +154,12 @@ fn view(section: &Section) -> View<'_> {
             paragraphs: body.split("\n\n").map(str::trim).filter(|p| !p.is_empty()).collect(),
             ..View::default()
         },
-        Section::Table(t) => {
-            View { title: &t.title, note: &t.note, table: Some(grid(&t.head, t.rows.clone())), ..View::default() }
-        }
+        Section::Table(t) => View {
+            title: &t.title,
+            note: &t.note,
+            table: Some(grid(&t.head, t.rows.clone())),
+            ..View::default()
+        },
         Section::Steps(p) => View {
             title: &p.title,
             note: &p.note,
@@ -164,7 +168,9 @@ fn view(section: &Section) -> View<'_> {
             table: Some(points(p)),
             ..View::default()
         },
-        Section::Heatmap(m) => View { title: &m.title, note: &m.note, heat: Some(heat(m)), ..View::default() },
+        Section::Heatmap(m) => {
+            View { title: &m.title, note: &m.note, heat: Some(heat(m)), ..View::default() }
+        }
         Section::Bars(b) => View {
             title: &b.title,
             note: &b.note,
@@ -177,7 +183,8 @@ fn view(section: &Section) -> View<'_> {
 
 fn grid(head: &[String], rows: Vec<Vec<String>>) -> Grid {
     let number = |cell: &String| {
-        cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '+' | '–' | '.'))
+        cell.is_empty()
+            || cell.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '+' | '–' | '.'))
     };
     let numeric = |i: usize| i > 0 && rows.iter().all(|r| r.get(i).is_none_or(number));
     let head = head.iter().enumerate().map(|(i, h)| (h.clone(), numeric(i))).collect();
@@ -191,14 +198,20 @@ fn points(p: &Plot) -> Grid {
         true => name.to_owned(),
         false => format!("{name}, {unit}"),
     };
-    let head = ["Series".to_owned(), with_unit(&p.x.name, &p.x.unit), with_unit(&p.y.name, &p.y.unit), "Error bar".to_owned()];
+    let head = [
+        "Series".to_owned(),
+        with_unit(&p.x.name, &p.x.unit),
+        with_unit(&p.y.name, &p.y.unit),
+        "Error bar".to_owned(),
+    ];
     let digits = |values: Vec<f64>| decimals(values);
     let dx = digits(p.series.iter().flat_map(|s| &s.points).map(|q| q.x).collect());
     let dy = digits(p.series.iter().flat_map(|s| &s.points).map(|q| q.y).collect());
     let mut rows = Vec::new();
     for s in &p.series {
         for q in s.points.iter().step_by(s.points.len().div_ceil(MOST).max(1)) {
-            let error = q.error.map_or(String::new(), |(l, h)| format!("{} to {}", fixed(l, dy), fixed(h, dy)));
+            let error =
+                q.error.map_or(String::new(), |(l, h)| format!("{} to {}", fixed(l, dy), fixed(h, dy)));
             rows.push(vec![s.name.clone(), fixed(q.x, dx), fixed(q.y, dy), error]);
         }
     }
@@ -208,7 +221,8 @@ fn points(p: &Plot) -> Grid {
 fn heat(m: &Heatmap) -> Heat<'_> {
     let all = || m.values.iter().flatten().copied().filter(|v| v.is_finite());
     let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
-    let digits = decimals(all()).min(3);
+    let whole = all().all(|v| v.fract() == 0.0);
+    let digits = if whole { 0 } else { decimals(all()).min(3) };
     let rows = m
         .rows
         .iter()
@@ -223,6 +237,7 @@ fn heat(m: &Heatmap) -> Heat<'_> {
                         text: fixed(v, digits),
                         share: (share * 100.0).round(),
                         dark: share > 0.55,
+                        none: !v.is_finite(),
                         tip: format!(
                             "{} {name}, {} {column}: {} {}",
                             m.row_name,

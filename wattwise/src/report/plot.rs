@@ -290,7 +290,8 @@ impl Map {
         // Only units that take a prefix get one: "k%" is not a unit.
         let prefixed = axis.unit.chars().next().is_some_and(char::is_alphabetic);
         let size = low.abs().max(high.abs());
-        let power = if prefixed && size > 0.0 { ((size.log10() / 3.0).floor() as i32).clamp(-3, 3) } else { 0 };
+        let power =
+            if prefixed && size > 0.0 { ((size.log10() / 3.0).floor() as i32).clamp(-3, 3) } else { 0 };
         Map { low, high, from, to, log, power, prefixed }
     }
 
@@ -315,7 +316,8 @@ impl Map {
         }
         let raw = (self.high - self.low) / most as f64;
         let ten = 10f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * ten).into_iter().find(|s| *s >= raw * 0.999).unwrap_or(raw);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|m| m * ten).into_iter().find(|s| *s >= raw * 0.999).unwrap_or(raw);
         let unit = 1000f64.powi(self.power);
         let decimals = (-((step / unit).log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
         let first = (self.low / step - 1e-9).ceil() as i64;
@@ -342,7 +344,9 @@ impl Map {
     fn say(&self, value: f64, unit: &str) -> String {
         match self.prefixed {
             true => si(value, unit),
-            false => format!("{} {unit}", fixed(value, super::number::decimals([value]).min(3))).trim_end().to_owned(),
+            false => format!("{} {unit}", fixed(value, super::number::decimals([value]).min(3)))
+                .trim_end()
+                .to_owned(),
         }
     }
 }
@@ -378,7 +382,9 @@ mod tests {
 
     #[test]
     fn odd_data_draws_without_nan() {
-        for points in [&[][..], &[(0.0, 0.0)], &[(1.0, 5.0), (1.0, 5.0)], &[(f64::NAN, 1.0), (0.0, f64::INFINITY)]] {
+        for points in
+            [&[][..], &[(0.0, 0.0)], &[(1.0, 5.0), (1.0, 5.0)], &[(f64::NAN, 1.0), (0.0, f64::INFINITY)]]
+        {
             let mut p = plot(points);
             assert!(!p.svg().contains("NaN") && !p.svg().contains("inf"), "{points:?}");
             (p.x.scale, p.y.scale) = (Scale::Log, Scale::Log);

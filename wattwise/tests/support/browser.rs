@@ -13,34 +13,39 @@ use tungstenite::{Message, WebSocket};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One browser with its own empty profile; gone when dropped.
-pub struct Browser {
+pub(crate) struct Browser {
     child: Child,
     socket: WebSocket<TcpStream>,
     profile: PathBuf,
     last_id: u64,
+    target: Option<String>,
     events: Vec<Value>,
 }
 
 /// How a reader looks at a page.
 #[derive(Clone, Copy, Debug)]
-pub struct View {
-    pub width: u32,
-    pub height: u32,
-    pub dark: bool,
+pub(crate) struct View {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) dark: bool,
 }
 
 impl Browser {
     /// `None` when there is no Chromium, said on standard error; under CI that is a failure.
-    pub fn start(name: &str) -> Option<Browser> {
+    pub(crate) fn start(name: &str) -> Option<Browser> {
         let program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
             .into_iter()
             .find(|p| Path::new(p).exists());
         let Some(program) = program else {
-            assert!(std::env::var_os("CI").is_none(), "Chromium is missing; CI must install it (Debian: chromium)");
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "Chromium is missing; CI must install it (Debian: chromium)"
+            );
             eprintln!("skipped: no Chromium on this machine (Debian: chromium)");
             return None;
         };
-        let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chromium-{name}-{}", std::process::id()));
+        let profile =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chromium-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&profile);
         std::fs::create_dir_all(&profile).expect("a folder for the profile");
         let child = Command::new(program)
@@ -76,13 +81,18 @@ impl Browser {
         };
         let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("Chromium listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
-        let (socket, _) = tungstenite::client(format!("ws://127.0.0.1:{port}{path}"), stream).expect("a handshake");
-        Some(Browser { child, socket, profile, last_id: 0, events: Vec::new() })
+        let (socket, _) =
+            tungstenite::client(format!("ws://127.0.0.1:{port}{path}"), stream).expect("a handshake");
+        Some(Browser { child, socket, profile, last_id: 0, target: None, events: Vec::new() })
     }
 
     /// Opens a file and waits until it is loaded and drawn.
-    pub fn open(&mut self, file: &Path, view: View) -> Page<'_> {
+    pub(crate) fn open(&mut self, file: &Path, view: View) -> Page<'_> {
+        if let Some(last) = self.target.take() {
+            self.call(None, "Target.closeTarget", json!({"targetId": last}));
+        }
         let target = self.call(None, "Target.createTarget", json!({"url": "about:blank"}));
+        self.target = target["targetId"].as_str().map(str::to_owned);
         let attached = self.call(
             None,
             "Target.attachToTarget",
@@ -131,12 +141,18 @@ impl Drop for Browser {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
+        // Its helpers may still write while they end.
+        for _ in 0..50 {
+            if std::fs::remove_dir_all(&self.profile).is_ok() || !self.profile.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
 /// One open page.
-pub struct Page<'a> {
+pub(crate) struct Page<'a> {
     browser: &'a mut Browser,
     session: String,
 }
@@ -146,7 +162,7 @@ impl Page<'_> {
         self.browser.call(Some(&self.session), method, params)
     }
 
-    pub fn resize(&mut self, view: View) {
+    pub(crate) fn resize(&mut self, view: View) {
         self.call(
             "Emulation.setDeviceMetricsOverride",
             json!({"width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": view.width < 600}),
@@ -159,7 +175,7 @@ impl Page<'_> {
     }
 
     /// The value of an expression; a promise is awaited.
-    pub fn eval(&mut self, expression: &str) -> Value {
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let answer = self.call(
             "Runtime.evaluate",
             json!({"expression": expression, "returnByValue": true, "awaitPromise": true}),
@@ -168,11 +184,11 @@ impl Page<'_> {
         answer["result"]["value"].clone()
     }
 
-    pub fn number(&mut self, expression: &str) -> f64 {
+    pub(crate) fn number(&mut self, expression: &str) -> f64 {
         self.eval(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
     }
 
-    pub fn wait(&mut self, condition: &str) {
+    pub(crate) fn wait(&mut self, condition: &str) {
         let start = Instant::now();
         while self.eval(condition) != Value::Bool(true) {
             assert!(start.elapsed() < PATIENCE, "never came true: {condition}");
@@ -181,12 +197,12 @@ impl Page<'_> {
     }
 
     /// Two frames later, whatever was to be drawn is drawn.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.eval("new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 150))");
     }
 
     /// Puts the element in view and gives its box: left, top, width, height.
-    pub fn place(&mut self, selector: &str) -> [f64; 4] {
+    pub(crate) fn place(&mut self, selector: &str) -> [f64; 4] {
         let quoted = Value::from(selector);
         let rect = self.eval(&format!(
             "(() => {{ const e = document.querySelector({quoted});\
@@ -196,7 +212,7 @@ impl Page<'_> {
         serde_json::from_value(rect).unwrap_or_else(|_| panic!("{selector} has no place"))
     }
 
-    pub fn mouse(&mut self, kind: &str, x: f64, y: f64, clicks: u32) {
+    pub(crate) fn mouse(&mut self, kind: &str, x: f64, y: f64, clicks: u32) {
         let button = if kind == "mouseMoved" && clicks == 0 { "none" } else { "left" };
         let buttons = u32::from(kind != "mouseReleased" && button == "left");
         self.call(
@@ -205,7 +221,7 @@ impl Page<'_> {
         );
     }
 
-    pub fn click(&mut self, selector: &str) {
+    pub(crate) fn click(&mut self, selector: &str) {
         let [left, top, width, height] = self.place(selector);
         let (x, y) = (left + width / 2.0, top + height / 2.0);
         self.mouse("mouseMoved", x, y, 0);
@@ -214,7 +230,7 @@ impl Page<'_> {
     }
 
     /// Presses at one share of an element's width, moves, releases at another.
-    pub fn drag(&mut self, selector: &str, from: f64, to: f64) {
+    pub(crate) fn drag(&mut self, selector: &str, from: f64, to: f64) {
         let [left, top, width, height] = self.place(selector);
         let y = top + height / 2.0;
         self.mouse("mouseMoved", left + width * from, y, 0);
@@ -226,7 +242,7 @@ impl Page<'_> {
         self.settle();
     }
 
-    pub fn double_click(&mut self, selector: &str) {
+    pub(crate) fn double_click(&mut self, selector: &str) {
         let [left, top, width, height] = self.place(selector);
         let (x, y) = (left + width / 2.0, top + height / 2.0);
         self.mouse("mouseMoved", x, y, 0);
@@ -238,23 +254,25 @@ impl Page<'_> {
     }
 
     /// A PNG of the whole page, or of what is in view.
-    pub fn screenshot(&mut self, file: &Path, whole: bool) -> io::Result<()> {
+    pub(crate) fn screenshot(&mut self, file: &Path, whole: bool) -> io::Result<()> {
         use base64::Engine as _;
-        let shot = self.call("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": whole}));
+        let shot =
+            self.call("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": whole}));
         let png = base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().unwrap_or_default());
         std::fs::write(file, png.map_err(io::Error::other)?)
     }
 
     /// What the page would look like on paper.
-    pub fn pdf(&mut self, file: &Path) -> io::Result<()> {
+    pub(crate) fn pdf(&mut self, file: &Path) -> io::Result<()> {
         use base64::Engine as _;
         let pdf = self.call("Page.printToPDF", json!({"printBackground": false, "preferCSSPageSize": true}));
-        let bytes = base64::engine::general_purpose::STANDARD.decode(pdf["data"].as_str().unwrap_or_default());
+        let bytes =
+            base64::engine::general_purpose::STANDARD.decode(pdf["data"].as_str().unwrap_or_default());
         std::fs::write(file, bytes.map_err(io::Error::other)?)
     }
 
     /// Errors and warnings that the page made, and requests beyond its own file.
-    pub fn complaints(&mut self) -> Vec<String> {
+    pub(crate) fn complaints(&mut self) -> Vec<String> {
         // One more answer drains what is on the way.
         self.settle();
         let mut out = Vec::new();

@@ -3,13 +3,14 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use wattwise::experiment::result::{
-    Best, Comparison, IdleResidency, InputFigure, Inputs, Latency, PolicyResult, SpeedResidency, Split, WorkloadInfo,
+    Best, Comparison, IdleResidency, InputFigure, Inputs, Latency, PolicyResult, SpeedResidency, Split,
+    WorkloadInfo,
 };
 use wattwise::report::PolicyDetail;
 use wattwise_sim::outcome::{Histogram, Lane, Timeline};
 
 /// What a reader would type for [`usual`].
-pub const COMMAND: &str = "wattwise compare build-small --machine thinkpad-synthetic --policy performance \
+pub(crate) const COMMAND: &str = "wattwise compare build-small --machine thinkpad-synthetic --policy performance \
                            --policy 'ondemand:up_threshold=80' --report report.html";
 
 const KHZ: [u32; 6] = [2_400_000, 2_000_000, 1_700_000, 1_400_000, 1_000_000, 600_000];
@@ -42,12 +43,12 @@ impl Random {
 }
 
 /// Twelve policies on four CPUs.
-pub fn usual() -> (Comparison, Vec<PolicyDetail>) {
+pub(crate) fn usual() -> (Comparison, Vec<PolicyDetail>) {
     made_up(&POLICIES, 4, 60.0)
 }
 
 /// One policy, 224 CPUs, no energy at all, names that want to break out of the page.
-pub fn extreme() -> (Comparison, Vec<PolicyDetail>) {
+pub(crate) fn extreme() -> (Comparison, Vec<PolicyDetail>) {
     let name = "</script><script>alert(1)</script> „größe“ 測試 🔋 & <b>\"x\"</b> '--'";
     let (mut c, mut details) = made_up(&[name], 224, 3600.0 * 30.0);
     c.machine = name.to_owned();
@@ -56,7 +57,8 @@ pub fn extreme() -> (Comparison, Vec<PolicyDetail>) {
     c.inputs.machine_figures[0].source = name.to_owned();
     let r = &mut c.results[0];
     (r.energy_j, r.window_energy_j, r.mean_w, r.edp_js) = (0.0, 0.0, 0.0, 0.0);
-    r.window_split_j = Split { busy_j: 0.0, stall_j: 0.0, idle_j: Vec::new(), uncore_j: 0.0, platform_j: 0.0 };
+    r.window_split_j =
+        Split { busy_j: 0.0, stall_j: 0.0, idle_j: Vec::new(), uncore_j: 0.0, platform_j: 0.0 };
     details[0].timeline.power_w.fill(0.0);
     details[0].wake_histogram = vec![(0, 3)];
     (c, details)
@@ -135,12 +137,15 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
         },
         window_s,
         best: Best {
-            why: "Least energy over the window among the policies that slow the work by less than 10 %.".to_owned(),
+            why: "Least energy over the window among the policies that slow the work by less than 10 %."
+                .to_owned(),
             policy: best,
         },
         results,
         inputs: Inputs {
-            machine_summary: format!("{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"),
+            machine_summary: format!(
+                "{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"
+            ),
             machine_figures,
             idle_policy: "menu".to_owned(),
             warnings: vec![
@@ -212,8 +217,12 @@ fn figures(
     let us = |q| wakes.quantile(q) as f64 / 1e3;
     let cores_j = energy_j - 6.2 * elapsed_s;
     let idle_w = [0.7, 0.5, 0.3, 0.1];
-    let idle_j: Vec<(String, f64)> =
-        STATES.iter().zip(idle).zip(idle_w).map(|((n, s), w)| ((*n).to_owned(), s * w / cpus as f64)).collect();
+    let idle_j: Vec<(String, f64)> = STATES
+        .iter()
+        .zip(idle)
+        .zip(idle_w)
+        .map(|((n, s), w)| ((*n).to_owned(), s * w / cpus as f64))
+        .collect();
     let spent: f64 = idle_j.iter().map(|i| i.1).sum();
     let result = PolicyResult {
         policy: policy.to_owned(),
@@ -224,9 +233,17 @@ fn figures(
         edp_js: energy_j * elapsed_s,
         slowdown: 1.0,
         wake_latency_us: Latency { p50: us(0.5), p99: us(0.99), max: wakes.max() as f64 / 1e3 },
-        transitions: timeline.lanes.iter().map(|l| l.khz.windows(2).filter(|w| w[0] != w[1]).count() as u64).sum(),
+        transitions: timeline
+            .lanes
+            .iter()
+            .map(|l| l.khz.windows(2).filter(|w| w[0] != w[1]).count() as u64)
+            .sum(),
         speed_residency: KHZ.iter().zip(speed).map(|(&khz, s)| SpeedResidency { khz, s }).collect(),
-        idle_residency: STATES.iter().zip(idle).map(|(n, s)| IdleResidency { state: (*n).to_owned(), s }).collect(),
+        idle_residency: STATES
+            .iter()
+            .zip(idle)
+            .map(|(n, s)| IdleResidency { state: (*n).to_owned(), s })
+            .collect(),
         window_split_j: Split {
             busy_j: (cores_j - spent).max(0.0) * 0.94,
             stall_j: (cores_j - spent).max(0.0) * 0.06,

@@ -205,12 +205,13 @@
     const host = $("lanes");
     const details = data.details.filter((d) => d.bins > 0);
     if (!host || details.length === 0) return null;
-    const end = Math.max(...details.map((d) => (d.bins * d.bin_ns) / 1e9)) || 1;
-    const least = Math.min(end, Math.max(end * 1e-6, (4 * details[0].bin_ns) / 1e9));
+    const length = (d) => (d.bins * d.bin_ns) / 1e9;
+    // The longer of the runs shown, and the least that zooming shows: a few bins.
+    let end = 0, least = 0;
     const greatest = Math.max(...details.map((d) => d.power_max_w));
     const lowest = Math.min(...results.flatMap((r) => r.speed_residency.map((s) => s.khz)), data.khz_max);
     let charts = [];
-    let range = [0, end];
+    let range = [0, 0];
     let lane = 0;
     let passing = false;
 
@@ -276,8 +277,10 @@
       return new uPlot(options, [xs, [...t.power, t.power.at(-1)]], into);
     };
 
-    // A strip: one row a CPU, one shade a bin, painted bin by bin into a small picture that the
-    // canvas then stretches. Where bins are narrower than pixels, a pixel shows their mean.
+    // A strip: one row a CPU, painted bin by bin into a small picture that the canvas then
+    // stretches. `paint` gives a bin's colour, and where part of the bin differs that part's share
+    // and colour: it fills the row from below. Where bins are narrower than pixels, a pixel shows
+    // their mean.
     const strip = (into, t, width, rowHeight, xShown, paint) => {
       const count = t.lanes.length;
       const options = common(width, count * rowHeight + (xShown ? 34 : 6));
@@ -302,12 +305,17 @@
         if (to <= from) return;
         const merge = Math.max(1, Math.floor((to - from) / wide));
         const columns = Math.ceil((to - from) / merge);
-        const picture = new OffscreenCanvas(columns, count);
-        const image = new ImageData(columns, count);
+        const levels = rowHeight;
+        const picture = new OffscreenCanvas(columns, count * levels);
+        const image = new ImageData(columns, count * levels);
         t.lanes.forEach((cpu, row) => {
           for (let c = 0; c < columns; c++) {
-            const [r, g, b] = paint(cpu, from + c * merge, Math.min(from + (c + 1) * merge, to));
-            image.data.set([r, g, b, 255], 4 * (row * columns + c));
+            const { colour, part = 0, other } = paint(cpu, from + c * merge, Math.min(from + (c + 1) * merge, to));
+            const full = Math.round((1 - part) * levels);
+            for (let level = 0; level < levels; level++) {
+              const [r, g, b] = level < full ? colour : other;
+              image.data.set([r, g, b, 255], 4 * ((row * levels + level) * columns + c));
+            }
           }
         });
         picture.getContext("2d").putImageData(image, 0, 0);
@@ -349,7 +357,7 @@
         return sum / (to - from);
       };
       return {
-        speed: (cpu, from, to) => speeds[Math.round(mean(cpu.khz, from, to))],
+        speed: (cpu, from, to) => ({ colour: speeds[Math.round(mean(cpu.khz, from, to))] }),
         state: (cpu, from, to) => {
           let depth = 0, slept = 0, asleep = 0;
           for (let i = from; i < to; i++) {
@@ -357,8 +365,8 @@
             asleep += idle;
             if (cpu.depth[i] !== NEVER_IDLE) { depth += cpu.depth[i] * idle; slept += idle; }
           }
-          if (slept === 0) return busy;
-          return mix(busy, sleeps[Math.round(depth / slept)], asleep / (255 * (to - from)));
+          if (slept === 0) return { colour: busy };
+          return { colour: sleeps[Math.round(depth / slept)], part: 1 - asleep / (255 * (to - from)), other: busy };
         },
       };
     };
@@ -436,6 +444,11 @@
       readouts = [];
       host.replaceChildren();
       const chosen = pick.map((s) => s.value).filter((p) => p !== "");
+      const runs = details.filter((d) => chosen.includes(d.policy));
+      const whole = range[0] === 0 && range[1] >= end;
+      end = Math.max(...runs.map(length)) || 1;
+      least = Math.min(end, (4 * runs[0].bin_ns) / 1e9);
+      if (whole) range = [0, end];
       host.className = chosen.length > 1 ? "lanes two" : "lanes";
       const paint = painters();
       // Both columns stand before either is filled, so that widths are final.
@@ -454,7 +467,7 @@
       if (how === "on") zoom(low + width / 2, high + width / 2);
       if (how === "all") zoom(0, end);
     });
-    return { draw, ranges: () => charts.map((c) => [c.scales.x.min, c.scales.x.max]), end };
+    return { draw, ranges: () => charts.map((c) => [c.scales.x.min, c.scales.x.max]), end: () => end };
   })();
 
   // Wake-up latencies.
@@ -512,7 +525,7 @@
           y: { distr: 3, range: () => [rarest * 0.8, 1.15] },
         },
         axes: [
-          { ...axis, size: 44, label: narrow ? "" : "time from runnable to running", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? si(v, "s") : "")), filter: (u, at) => at },
+          { ...axis, size: 44, label: narrow ? "" : "time from runnable to running", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? si(v, "s", 1) : "")), filter: (u, at) => at },
           { ...axis, size: narrow ? 72 : 84, values: (u, at) => at.map((v) => (decade(v) ? share(v) : "")), filter: (u, at) => at },
         ],
         series: [{}, ...details.map((d, i) => ({
@@ -548,5 +561,5 @@
   draw();
 
   // For the console and for tests.
-  globalThis.wattwiseReport = { data, ranges: () => timeline?.ranges() ?? [], end: timeline?.end };
+  globalThis.wattwiseReport = { data, ranges: () => timeline?.ranges() ?? [], end: () => timeline?.end() };
 })();
