@@ -91,7 +91,7 @@
       const decimals = clamp(-Math.floor(Math.log10(step) + 1e-9), 0, 6);
       return { at, text: (v) => group((v / 1000 ** power).toFixed(decimals)), unit: `${["n", "µ", "m", "", "k", "M", "G"][power + 3]}${unit}` };
     };
-    const xs = axis(t0, t1, width / 110, "s"), ys = axis(j0, j1, height / 60, "J");
+    const xs = axis(t0, t1, width / 80, "s"), ys = axis(j0, j1, height / 60, "J");
     for (const t of xs.at) {
       root.append(svg("line", { class: "axis", x1: x(t), x2: x(t), y1: top, y2: height - bottom }),
         svg("text", { x: x(t), y: height - bottom + 18, "text-anchor": "middle" }, xs.text(t)));
@@ -104,10 +104,10 @@
       svg("text", { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, `energy, ${ys.unit}`));
 
     const front = pareto(points);
+    // The staircase: at any time, the least energy that a policy reached by then.
+    const stairs = front.flatMap((p, i) => (i === 0 ? [[p.t, p.j]] : [[p.t, front[i - 1].j], [p.t, p.j]]));
     if (front.length > 0) {
-      // The staircase: at any time, the least energy that a policy reached by then.
-      const steps = front.flatMap((p, i) => (i === 0 ? [[p.t, p.j]] : [[p.t, front[i - 1].j], [p.t, p.j]]));
-      const line = steps.map(([t, j]) => `${x(t)},${y(j)}`).join(" ");
+      const line = stairs.map(([t, j]) => `${x(t)},${y(j)}`).join(" ");
       const first = front[0], last = front.at(-1);
       root.append(
         svg("polygon", { class: "dominated", points: `${x(first.t)},${top} ${line} ${width - right},${y(last.j)} ${width - right},${top}` }),
@@ -119,6 +119,11 @@
     // Labels: the best first, then the front, then the rest; each takes the first free place
     // around its point, near ones before far ones. One that finds none is left to the tip.
     const taken = points.map((p) => ({ x0: x(p.t) - 8, x1: x(p.t) + 8, y0: y(p.j) - 8, y1: y(p.j) + 8 }));
+    // The front itself is not to strike names through.
+    for (const [i, [t, j]] of stairs.entries()) {
+      const [u, k] = stairs[i - 1] ?? [t, j];
+      taken.push({ x0: Math.min(x(t), x(u)) - 2, x1: Math.max(x(t), x(u)) + 2, y0: Math.min(y(j), y(k)) - 1, y1: Math.max(y(j), y(k)) + 1 });
+    }
     const free = (b) => b.x0 >= left + 2 && b.x1 <= width - 2 && b.y0 >= 2 && b.y1 <= height - bottom - 2
       && taken.every((o) => b.x1 <= o.x0 || b.x0 >= o.x1 || b.y1 <= o.y0 || b.y0 >= o.y1);
     const places = [];
@@ -525,7 +530,7 @@
           y: { distr: 3, range: () => [rarest * 0.8, 1.15] },
         },
         axes: [
-          { ...axis, size: 44, label: narrow ? "" : "time from runnable to running", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? si(v, "s", 1) : "")), filter: (u, at) => at },
+          { ...axis, size: 28, label: narrow ? "" : "time from runnable to running", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? si(v, "s", 1) : "")), filter: (u, at) => at },
           { ...axis, size: narrow ? 72 : 84, values: (u, at) => at.map((v) => (decade(v) ? share(v) : "")), filter: (u, at) => at },
         ],
         series: [{}, ...details.map((d, i) => ({
