@@ -1,6 +1,7 @@
 //! The reports in a real browser: they load nothing, complain of nothing, fit, zoom and sort.
 //!
 //! Screenshots stay in the build folder (`tmp/report-*.png`) for people to look at.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -240,9 +241,7 @@ fn a_study_is_one_page_of_charts_and_tables() {
                 values: (0..8)
                     .map(|r| {
                         (0..8)
-                            .map(
-                                |c| if r == c { f64::NAN } else { f64::from((r - c as i32).abs() * 11 + 20) },
-                            )
+                            .map(|c| if r == c { f64::NAN } else { f64::from(i32::abs(r - c) * 11 + 20) })
                             .collect()
                     })
                     .collect(),

@@ -1,4 +1,5 @@
 //! `docs/schema/compare-1.json` takes what `compare --json` prints, and nothing else.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,7 +1,7 @@
 //! Reports for people: one HTML file without network.
 //!
 //! [`compare_html`] draws a [`Comparison`](crate::experiment::result::Comparison) with the timelines
-//! behind it; [`page`] lays out a study from [`Section`]s; [`Plot::svg`] gives one chart for the docs.
+//! behind it; [`page()`] lays out a study from [`Section`]s; [`Plot::svg`] gives one chart for the docs.
 //!
 //! Every file is whole: style, script and data are inside, and its content security policy allows
 //! nothing from outside, so that a report can be mailed, archived and opened in twenty years. Words,

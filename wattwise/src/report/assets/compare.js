@@ -126,6 +126,12 @@
     }
     const free = (b) => b.x0 >= left + 2 && b.x1 <= width - 2 && b.y0 >= 2 && b.y1 <= height - bottom - 2
       && taken.every((o) => b.x1 <= o.x0 || b.x0 >= o.x1 || b.y1 <= o.y0 || b.y0 >= o.y1);
+    // Whether the line from a point to its label would run through something else.
+    const crosses = (p, ax, ay) => [0.3, 0.45, 0.6, 0.75, 0.9].some((k) => {
+      const lx = x(p.t) + (ax - x(p.t)) * k, ly = y(p.j) + (ay - y(p.j)) * k;
+      return taken.some((o) => lx > o.x0 && lx < o.x1 && ly > o.y0 && ly < o.y1
+        && !(x(p.t) > o.x0 && x(p.t) < o.x1 && y(p.j) > o.y0 && y(p.j) < o.y1));
+    });
     const places = [];
     for (const far of [11, 24, 40, 60, 84]) {
       for (const angle of [0, 180, -30, 30, -150, 150, -90, 90, -60, 60, -120, 120]) {
@@ -141,7 +147,7 @@
         const ax = x(p.t) + far * dx, ay = y(p.j) + far * dy;
         const x0 = dx > 0.1 ? ax : dx < -0.1 ? ax - wide : ax - wide / 2;
         const box = { x0, x1: x0 + wide, y0: ay - 8, y1: ay + 8 };
-        if (!free(box)) continue;
+        if (!free(box) || (far > 12 && crosses(p, ax, ay))) continue;
         taken.push(box);
         if (far > 12) labels.append(svg("line", { class: "leader", x1: x(p.t), y1: y(p.j), x2: ax - dx * 2, y2: ay - dy * 2 }));
         labels.append(svg("text", { class: p.best ? "label best" : "label", x: x0 + 2, y: ay + 4 }, text));
