@@ -1,0 +1,576 @@
+// The charts of `compare`: the trade-off, the timeline and the wake-up latencies.
+//
+// Everything is drawn from the JSON in #data and redrawn when the width or the colours change;
+// the only state is the choice of policies, the zoom and the ticked latencies.
+"use strict";
+
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { results, best } = data.comparison;
+  const $ = (id) => document.getElementById(id);
+  const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const clamp = (v, low, high) => Math.max(low, Math.min(high, v));
+
+  // Numbers, as the tables write them.
+
+  const group = (text) => text.replace(/^-/, "−").replace(/^(−?\d{5,})/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, "\u202f"));
+  const si = (value, unit, digits = 3) => {
+    if (!Number.isFinite(value)) return "–";
+    if (value === 0) return `0 ${unit}`;
+    const power = clamp(Math.floor(Math.log10(Math.abs(value) * 1.0005) / 3), -3, 3);
+    const scaled = value / 1000 ** power;
+    const decimals = clamp(digits - 1 - Math.floor(Math.log10(Math.abs(scaled) * 1.0005)), 0, 3);
+    return `${group(scaled.toFixed(decimals))} ${["n", "µ", "m", "", "k", "M", "G"][power + 3]}${unit}`;
+  };
+  const ghz = (khz) => (khz >= 1e6 ? `${(khz / 1e6).toFixed(1)} GHz` : `${Math.round(khz / 1e4) * 10} MHz`);
+
+  // A time within a window: as many decimals as the window needs, no prefix that changes while one zooms.
+  const clock = (s, span) => {
+    const [factor, unit] = span < 2e-3 ? [1e6, "µs"] : span < 2 ? [1e3, "ms"] : [1, "s"];
+    const decimals = clamp(2 - Math.floor(Math.log10(Math.max(span * factor, 1e-9) / 2)), 0, 6);
+    return `${group((s * factor).toFixed(decimals))} ${unit}`;
+  };
+
+  // Round steps for an axis: 1, 2 or 5 times a power of ten.
+  const ticks = (low, high, count) => {
+    const raw = (high - low) / Math.max(1, count);
+    const ten = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((m) => m * ten).find((s) => s >= raw * 0.999);
+    const out = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) out.push(i * step);
+    return out;
+  };
+
+  const svg = (name, attributes, ...children) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
+  };
+
+  // The trade-off.
+
+  const pen = document.createElement("canvas").getContext("2d");
+  const measure = (text, font) => { pen.font = font; return pen.measureText(text).width; };
+  const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+  // Who is neither slower nor hungrier than another in both. Of equals the first stands for all.
+  const pareto = (points) => {
+    const front = [];
+    for (const p of [...points].sort((a, b) => a.t - b.t || a.j - b.j)) {
+      if (front.length === 0 || p.j < front.at(-1).j) front.push(p);
+    }
+    return front;
+  };
+
+  const scatter = () => {
+    const host = $("scatter");
+    const field = document.querySelector("input[name=charge]:checked").value;
+    const points = results.map((r) => ({ r, t: r.elapsed_s, j: r[field], best: r.policy === best.policy }))
+      .filter((p) => Number.isFinite(p.t) && Number.isFinite(p.j));
+    const width = host.clientWidth;
+    const height = clamp(width * 0.45, 320, 460);
+    const left = 62, right = 16, top = 14, bottom = 44;
+    const span = (key) => {
+      const values = points.map((p) => p[key]);
+      const low = Math.min(...values), high = Math.max(...values);
+      const pad = (high - low) * 0.09 || Math.abs(high) * 0.1 || 1;
+      return [low - pad < 0 && low >= 0 ? 0 : low - pad, high + pad];
+    };
+    const [t0, t1] = points.length ? span("t") : [0, 1];
+    const [j0, j1] = points.length ? span("j") : [0, 1];
+    const x = (t) => left + ((t - t0) / (t1 - t0)) * (width - left - right);
+    const y = (j) => height - bottom - ((j - j0) / (j1 - j0)) * (height - top - bottom);
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Energy against time, a point a policy; the figures are in the table of policies" });
+
+    // Ticks share one unit, that of the greatest.
+    const axis = (low, high, count, unit) => {
+      const at = ticks(low, high, count);
+      const power = clamp(Math.floor(Math.log10(Math.max(Math.abs(high), 1e-9)) / 3), -3, 3);
+      const step = (at[1] - at[0] || 1) / 1000 ** power;
+      const decimals = clamp(-Math.floor(Math.log10(step) + 1e-9), 0, 6);
+      return { at, text: (v) => group((v / 1000 ** power).toFixed(decimals)), unit: `${["n", "µ", "m", "", "k", "M", "G"][power + 3]}${unit}` };
+    };
+    const xs = axis(t0, t1, width / 80, "s"), ys = axis(j0, j1, height / 60, "J");
+    for (const t of xs.at) {
+      root.append(svg("line", { class: "axis", x1: x(t), x2: x(t), y1: top, y2: height - bottom }),
+        svg("text", { x: x(t), y: height - bottom + 18, "text-anchor": "middle" }, xs.text(t)));
+    }
+    for (const j of ys.at) {
+      root.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(j), y2: y(j) }),
+        svg("text", { x: left - 8, y: y(j) + 4, "text-anchor": "end" }, ys.text(j)));
+    }
+    root.append(svg("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, `time for the work, ${xs.unit}`),
+      svg("text", { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, `energy, ${ys.unit}`));
+
+    const front = pareto(points);
+    // The staircase: at any time, the least energy that a policy reached by then.
+    const stairs = front.flatMap((p, i) => (i === 0 ? [[p.t, p.j]] : [[p.t, front[i - 1].j], [p.t, p.j]]));
+    if (front.length > 0) {
+      const line = stairs.map(([t, j]) => `${x(t)},${y(j)}`).join(" ");
+      const first = front[0], last = front.at(-1);
+      root.append(
+        svg("polygon", { class: "dominated", points: `${x(first.t)},${top} ${line} ${width - right},${y(last.j)} ${width - right},${top}` }),
+        svg("polyline", { class: "front reach", points: `${x(first.t)},${top} ${x(first.t)},${y(first.j)}` }),
+        svg("polyline", { class: "front reach", points: `${x(last.t)},${y(last.j)} ${width - right},${y(last.j)}` }),
+        svg("polyline", { class: "front", points: line }));
+    }
+
+    // Labels: the best first, then the front, then the rest; each takes the first free place
+    // around its point, near ones before far ones. One that finds none is left to the tip.
+    const taken = points.map((p) => ({ x0: x(p.t) - 8, x1: x(p.t) + 8, y0: y(p.j) - 8, y1: y(p.j) + 8 }));
+    // The front itself is not to strike names through.
+    for (const [i, [t, j]] of stairs.entries()) {
+      const [u, k] = stairs[i - 1] ?? [t, j];
+      taken.push({ x0: Math.min(x(t), x(u)) - 2, x1: Math.max(x(t), x(u)) + 2, y0: Math.min(y(j), y(k)) - 1, y1: Math.max(y(j), y(k)) + 1 });
+    }
+    const free = (b) => b.x0 >= left + 2 && b.x1 <= width - 2 && b.y0 >= 2 && b.y1 <= height - bottom - 2
+      && taken.every((o) => b.x1 <= o.x0 || b.x0 >= o.x1 || b.y1 <= o.y0 || b.y0 >= o.y1);
+    // Whether the line from a point to its label would run through something else.
+    const crosses = (p, ax, ay) => [0.3, 0.45, 0.6, 0.75, 0.9].some((k) => {
+      const lx = x(p.t) + (ax - x(p.t)) * k, ly = y(p.j) + (ay - y(p.j)) * k;
+      return taken.some((o) => lx > o.x0 && lx < o.x1 && ly > o.y0 && ly < o.y1
+        && !(x(p.t) > o.x0 && x(p.t) < o.x1 && y(p.j) > o.y0 && y(p.j) < o.y1));
+    });
+    const places = [];
+    for (const far of [11, 24, 40, 60, 84]) {
+      for (const angle of [0, 180, -30, 30, -150, 150, -90, 90, -60, 60, -120, 120]) {
+        places.push([far, Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]);
+      }
+    }
+    const labels = svg("g", { "aria-hidden": "true" });
+    const rank = (p) => (p.best ? 0 : front.includes(p) ? 1 : 2);
+    for (const p of [...points].sort((a, b) => rank(a) - rank(b))) {
+      const text = shorten(p.r.policy, width < 500 ? 18 : 30);
+      const wide = measure(text, `${p.best ? "700 " : ""}12px ${ink("mono")}`) + 4;
+      for (const [far, dx, dy] of places) {
+        const ax = x(p.t) + far * dx, ay = y(p.j) + far * dy;
+        const x0 = dx > 0.1 ? ax : dx < -0.1 ? ax - wide : ax - wide / 2;
+        const box = { x0, x1: x0 + wide, y0: ay - 8, y1: ay + 8 };
+        if (!free(box) || (far > 12 && crosses(p, ax, ay))) continue;
+        taken.push(box);
+        if (far > 12) labels.append(svg("line", { class: "leader", x1: x(p.t), y1: y(p.j), x2: ax - dx * 2, y2: ay - dy * 2 }));
+        labels.append(svg("text", { class: p.best ? "label best" : "label", x: x0 + 2, y: ay + 4 }, text));
+        break;
+      }
+    }
+    root.append(labels);
+
+    for (const p of [...points].reverse()) {
+      const on = front.includes(p);
+      const says = `${p.r.policy}\n${si(p.j, "J")} in ${si(p.t, "s")}, ${group(p.r.slowdown.toFixed(3))} × the fastest`
+        + `\n${p.best ? "the best; " : ""}${on ? "on the Pareto front" : "another is faster and thriftier"}`;
+      const mark = p.best
+        ? svg("path", { class: "dot best", d: star(x(p.t), y(p.j), 10) })
+        : svg("circle", { class: on ? "dot on-front" : "dot", cx: x(p.t), cy: y(p.j), r: 6 });
+      root.append(svg("g", { class: "point", tabindex: "0", role: "img", "aria-label": says, "data-tip": says }, mark,
+        svg("circle", { cx: x(p.t), cy: y(p.j), r: 13, fill: "transparent" })));
+    }
+    host.replaceChildren(root);
+    $("front").textContent = front.length > 0 ? `On the front: ${front.map((p) => p.r.policy).join(", ")}.` : "";
+  };
+
+  const star = (x, y, r) => {
+    const corner = (i) => {
+      const angle = (i * Math.PI) / 5 - Math.PI / 2, far = i % 2 ? r * 0.45 : r;
+      return `${(x + far * Math.cos(angle)).toFixed(1)} ${(y + far * Math.sin(angle)).toFixed(1)}`;
+    };
+    return `M${Array.from({ length: 10 }, (_, i) => corner(i)).join("L")}Z`;
+  };
+
+  // Arrays as data.rs packs them.
+
+  const bytes = (at) => Uint8Array.from(atob(data.pool[at]), (c) => c.charCodeAt(0));
+  const opened = new Map();
+  const open = (detail) => {
+    if (!opened.has(detail)) {
+      const words = new DataView(bytes(detail.power).buffer);
+      opened.set(detail, {
+        bin_s: detail.bin_ns / 1e9,
+        lane_bin_s: detail.lane_bin_ns / 1e9,
+        power: Array.from({ length: detail.bins }, (_, i) => (words.getUint16(2 * i, true) / 65535) * detail.power_max_w),
+        lanes: detail.lanes.map(([khz, awake, depth]) => ({ khz: bytes(khz), awake: bytes(awake), depth: bytes(depth) })),
+      });
+    }
+    return opened.get(detail);
+  };
+  const NEVER_IDLE = 255;
+  const depthOf = (byte) => (byte / 254) * data.depth_max;
+
+  // Names of the idle states, shallowest first, as the bars colour them.
+  const states = [];
+  for (const r of results) {
+    for (const name of [...r.idle_residency.map((i) => i.state), ...r.window_split_j.idle_j.map(([n]) => n)]) {
+      if (!states.includes(name)) states.push(name);
+    }
+  }
+  const shade = (i) => (states.length < 2 ? 3 : Math.ceil(Math.floor((i * 10) / (states.length - 1)) / 2));
+
+  // The timeline.
+
+  // The style sheet writes the colours of strips as #rrggbb.
+  const rgb = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  const mix = (a, b, share) => a.map((v, i) => v + (b[i] - v) * share);
+
+  const timeline = (() => {
+    const host = $("lanes");
+    const details = data.details.filter((d) => d.bins > 0);
+    if (!host || details.length === 0) return null;
+    const length = (d) => (d.bins * d.bin_ns) / 1e9;
+    // The longer of the runs shown, and the least that zooming shows: a few bins.
+    let end = 0, least = 0;
+    const greatest = Math.max(...details.map((d) => d.power_max_w));
+    const lowest = Math.min(...results.flatMap((r) => r.speed_residency.map((s) => s.khz)), data.khz_max);
+    let charts = [];
+    let range = [0, 0];
+    let lane = 0;
+    let passing = false;
+
+    const pick = [$("policy-a"), $("policy-b")];
+    pick[1].append(new Option("nothing", ""));
+    for (const d of details) pick.forEach((s) => s.append(new Option(d.policy, d.policy)));
+    pick[0].value = details.find((d) => d.policy === best.policy)?.policy ?? details[0].policy;
+    pick[1].value = details.find((d) => d.policy !== pick[0].value)?.policy ?? "";
+    for (const s of pick) s.addEventListener("change", () => draw());
+
+    // All charts show one range; whichever was zoomed tells the others.
+    const zoom = (low, high) => {
+      const width = clamp(high - low, least, end);
+      low = clamp(low, 0, end - width);
+      range = [low, low + width];
+      passing = true;
+      for (const c of charts) c.setScale("x", { min: range[0], max: range[1] });
+      passing = false;
+      $("range").textContent = `${clock(range[0], width)} to ${clock(range[1], width)}`;
+    };
+    const hooks = () => ({
+      setScale: [(u, key) => {
+        const { min, max } = u.scales.x;
+        // Queued: uPlot is amid its own commit here.
+        if (key === "x" && !passing && min != null && (min !== range[0] || max !== range[1])) queueMicrotask(() => zoom(min, max));
+      }],
+      setCursor: [(u) => {
+        if (u.cursor.event == null) return;
+        if (u.lanes && u.cursor.top >= 0) lane = clamp(Math.floor(u.posToVal(u.cursor.top, "y")), 0, u.lanes - 1);
+        const at = u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null;
+        for (const say of readouts) say(at);
+      }],
+    });
+    let readouts = [];
+
+    const common = (width, height) => ({
+      width, height, legend: { show: false }, padding: [6, 10, 0, 0],
+      cursor: {
+        y: false, points: { show: false }, drag: { x: true, y: false, dist: 4 },
+        sync: { key: "wattwise", scales: ["x", null], setSeries: false, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+        bind: { dblclick: () => () => { zoom(0, end); return null; } },
+      },
+      scales: { x: { time: false } },
+      hooks: hooks(),
+    });
+    const gutter = () => (host.clientWidth < 500 ? 40 : 52);
+    const axes = (xShown) => [
+      {
+        show: xShown, stroke: ink("soft"), font: `11px ${ink("sans")}`, grid: { stroke: ink("line"), width: 1 }, ticks: { stroke: ink("line"), width: 1 }, size: 28, space: 80,
+        values: (u, at) => at.map((v) => clock(v, u.scales.x.max - u.scales.x.min)),
+      },
+      { stroke: ink("soft"), font: `11px ${ink("sans")}`, grid: { stroke: ink("line"), width: 1 }, ticks: { show: false }, size: gutter(), gap: 6 },
+    ];
+
+    const power = (into, t, width) => {
+      const xs = t.power.map((_, i) => i * t.bin_s);
+      xs.push(t.power.length * t.bin_s);
+      const options = common(width, 170);
+      options.scales.y = { range: [0, greatest * 1.06 || 1] };
+      options.axes = axes(true);
+      options.axes[1].values = (_, at) => at.map((v) => `${+v.toPrecision(6)} W`);
+      options.series = [{}, { stroke: ink("accent"), width: 1.25, fill: ink("accent-wash"), paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } }];
+      return new uPlot(options, [xs, [...t.power, t.power.at(-1)]], into);
+    };
+
+    // A strip: one row a CPU, painted bin by bin into a small picture that the canvas then
+    // stretches. `paint` gives a bin's colour, and where part of the bin differs that part's share
+    // and colour: it fills the row from below. Where bins are narrower than pixels, a pixel shows
+    // their mean.
+    const strip = (into, t, width, rowHeight, xShown, paint) => {
+      const count = t.lanes.length;
+      const options = common(width, count * rowHeight + (xShown ? 34 : 6));
+      options.padding = [0, 10, xShown ? 0 : 6, 0];
+      options.scales.y = { range: [0, count], dir: -1 };
+      options.axes = axes(xShown);
+      options.axes[0].grid = { show: false };
+      Object.assign(options.axes[1], {
+        grid: { show: false },
+        splits: () => {
+          const every = Math.max(1, Math.ceil(13 / rowHeight));
+          return Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every + 0.5);
+        },
+        values: (_, at) => at.map((v) => `cpu${Math.floor(v)}`),
+      });
+      options.series = [{}, { show: true, stroke: "transparent", points: { show: false } }];
+      options.hooks.drawAxes = [(u) => {
+        const { left, top, width: wide, height } = u.bbox;
+        const { min, max } = u.scales.x;
+        const bins = t.lanes[0].khz.length;
+        const from = clamp(Math.floor(min / t.lane_bin_s), 0, bins), to = clamp(Math.ceil(max / t.lane_bin_s), 0, bins);
+        if (to <= from) return;
+        const merge = Math.max(1, Math.floor((to - from) / wide));
+        const columns = Math.ceil((to - from) / merge);
+        const levels = rowHeight;
+        const picture = new OffscreenCanvas(columns, count * levels);
+        const image = new ImageData(columns, count * levels);
+        t.lanes.forEach((cpu, row) => {
+          for (let c = 0; c < columns; c++) {
+            const { colour, part = 0, other } = paint(cpu, from + c * merge, Math.min(from + (c + 1) * merge, to));
+            const full = Math.round((1 - part) * levels);
+            for (let level = 0; level < levels; level++) {
+              const [r, g, b] = level < full ? colour : other;
+              image.data.set([r, g, b, 255], 4 * ((row * levels + level) * columns + c));
+            }
+          }
+        });
+        picture.getContext("2d").putImageData(image, 0, 0);
+        const x0 = u.valToPos(from * t.lane_bin_s, "x", true);
+        const x1 = u.valToPos((from + columns * merge) * t.lane_bin_s, "x", true);
+        const ctx = u.ctx;
+        ctx.save();
+        ctx.beginPath();
+        ctx.rect(left, top, wide, height);
+        ctx.clip();
+        ctx.imageSmoothingEnabled = false;
+        ctx.drawImage(picture, x0, top, x1 - x0, height);
+        // A hair between rows, where there is room for one.
+        if (rowHeight >= 8) {
+          ctx.fillStyle = ink("card");
+          for (let i = 1; i < count; i++) ctx.fillRect(left, Math.round(top + (i * height) / count) - 1, wide, 2);
+        }
+        ctx.restore();
+      }];
+      const chart = new uPlot(options, [[0, end], [0, 0]], into);
+      chart.lanes = count;
+      return chart;
+    };
+
+    const painters = () => {
+      const slow = rgb(ink("slow")), fast = rgb(ink("fast")), busy = rgb(ink("busy"));
+      const depths = Array.from({ length: 6 }, (_, i) => rgb(ink(`idle-${i}`)));
+      const floor = (lowest / (data.khz_max || 1)) * 255;
+      // Pictures have few shades and many pixels.
+      const speeds = Array.from({ length: 256 }, (_, b) => mix(slow, fast, clamp((b - floor) / (255 - floor || 1), 0, 1)));
+      const sleeps = Array.from({ length: 255 }, (_, b) => {
+        const d = depthOf(b), low = Math.floor(d);
+        const colour = (i) => depths[shade(Math.min(i, Math.max(0, states.length - 1)))];
+        return mix(colour(low), colour(low + 1), d - low);
+      });
+      const mean = (array, from, to) => {
+        let sum = 0;
+        for (let i = from; i < to; i++) sum += array[i];
+        return sum / (to - from);
+      };
+      return {
+        speed: (cpu, from, to) => ({ colour: speeds[Math.round(mean(cpu.khz, from, to))] }),
+        state: (cpu, from, to) => {
+          let depth = 0, slept = 0, asleep = 0;
+          for (let i = from; i < to; i++) {
+            const idle = 255 - cpu.awake[i];
+            asleep += idle;
+            if (cpu.depth[i] !== NEVER_IDLE) { depth += cpu.depth[i] * idle; slept += idle; }
+          }
+          if (slept === 0) return { colour: busy };
+          return { colour: sleeps[Math.round(depth / slept)], part: 1 - asleep / (255 * (to - from)), other: busy };
+        },
+      };
+    };
+
+    const column = (policy, paint) => {
+      const detail = details.find((d) => d.policy === policy);
+      const t = open(detail);
+      const box = document.createElement("div");
+      const line = (className, text) => {
+        const p = document.createElement("p");
+        p.className = className;
+        p.textContent = text;
+        return p;
+      };
+      const rowHeight = clamp(Math.floor(120 / Math.max(1, t.lanes.length)), 5, 26);
+      const many = t.lanes.length * rowHeight > 320;
+      const strips = (name) => {
+        const s = document.createElement("div");
+        s.className = many ? "strips many" : "strips";
+        if (many) { s.tabIndex = 0; s.role = "region"; }
+        s.ariaLabel = `${name} of each CPU under ${policy}`;
+        return s;
+      };
+      const watts = document.createElement("div"), speeds = strips("Speed"), sleeps = strips("State"), says = line("readout", "");
+      watts.role = "img";
+      watts.ariaLabel = `Power over time under ${policy}; means are in the table of policies`;
+      box.append(line("lane-title policy", policy), line("lane-name", "Power of the whole machine"), watts);
+      if (t.lanes.length > 0) box.append(line("lane-name", "Speed"), speeds, line("lane-name", "Awake, or how deep asleep"), sleeps);
+      box.append(says);
+      host.append(box);
+      return {
+        fill: () => {
+          const width = t.lanes.length > 0 ? speeds.clientWidth : box.clientWidth;
+          charts.push(power(watts, t, width));
+          if (t.lanes.length > 0) {
+            charts.push(strip(speeds, t, width, rowHeight, false, paint.speed), strip(sleeps, t, width, rowHeight, !many, paint.state));
+          }
+          readouts.push((at) => {
+            const bin = at === null ? -1 : Math.floor(at / t.bin_s), b = at === null ? -1 : Math.floor(at / t.lane_bin_s);
+            if (bin < 0) says.textContent = "";
+            else if (bin >= t.power.length) says.textContent = `${clock(at, range[1] - range[0])}: over`;
+            else {
+              const cpu = t.lanes[Math.min(lane, t.lanes.length - 1)];
+              const state = () => {
+                const d = cpu.depth[b];
+                const name = states.length > 0 ? states[Math.min(states.length - 1, Math.round(depthOf(d)))] : `depth ${depthOf(d).toFixed(1)}`;
+                return `cpu${Math.min(lane, t.lanes.length - 1)} ${ghz((cpu.khz[b] / 255) * data.khz_max)}, ${Math.round(cpu.awake[b] / 2.55)} % awake${d === NEVER_IDLE ? "" : `, else about ${name}`}`;
+              };
+              says.textContent = `${clock(at, range[1] - range[0])}: ${si(t.power[bin], "W")}${cpu ? ` · ${state()}` : ""}`;
+            }
+          });
+        },
+      };
+    };
+
+    const swatch = (colour, text) => {
+      const item = document.createElement("li"), i = document.createElement("i");
+      i.style.background = colour;
+      item.append(i, text);
+      return item;
+    };
+    const keys = () => {
+      const speed = document.createElement("li"), ramp = document.createElement("i");
+      ramp.className = "ramp";
+      ramp.style.background = "linear-gradient(90deg, var(--slow), var(--fast))";
+      speed.append(`Speed: ${ghz(lowest)}`, ramp, ghz(data.khz_max));
+      $("key-speed").replaceChildren(...(details.some((d) => d.lanes.length > 0) ? [speed] : []));
+      $("key-state").replaceChildren(...(details.some((d) => d.lanes.length > 0)
+        ? [swatch("var(--busy)", "awake"), ...states.map((n, i) => swatch(`var(--idle-${shade(i)})`, n))] : []));
+    };
+
+    const draw = () => {
+      for (const c of charts) c.destroy();
+      charts = [];
+      readouts = [];
+      host.replaceChildren();
+      const chosen = pick.map((s) => s.value).filter((p) => p !== "");
+      const runs = details.filter((d) => chosen.includes(d.policy));
+      const whole = range[0] === 0 && range[1] >= end;
+      end = Math.max(...runs.map(length)) || 1;
+      least = Math.min(end, (4 * runs[0].bin_ns) / 1e9);
+      if (whole) range = [0, end];
+      host.className = chosen.length > 1 ? "lanes two" : "lanes";
+      const paint = painters();
+      // Both columns stand before either is filled, so that widths are final.
+      const columns = chosen.map((policy) => column(policy, paint));
+      for (const c of columns) c.fill();
+      zoom(...range);
+      keys();
+    };
+
+    document.querySelector(".buttons").addEventListener("click", (e) => {
+      const how = e.target.dataset.zoom;
+      const [low, high] = range, width = high - low, middle = (low + high) / 2;
+      if (how === "in") zoom(middle - width / 4, middle + width / 4);
+      if (how === "out") zoom(middle - width, middle + width);
+      if (how === "back") zoom(low - width / 2, high - width / 2);
+      if (how === "on") zoom(low + width / 2, high + width / 2);
+      if (how === "all") zoom(0, end);
+    });
+    return { draw, ranges: () => charts.map((c) => [c.scales.x.min, c.scales.x.max]), end: () => end };
+  })();
+
+  // Wake-up latencies.
+
+  const wake = (() => {
+    const host = $("ccdf");
+    const details = data.details.filter((d) => d.wake_count.some((n) => n > 0));
+    if (!host || details.length === 0) return null;
+    // Eight colours that colour-blind readers tell apart, then the same with dashes.
+    const looks = details.map((_, i) => ({ colour: `s${i % 8}`, dash: [[], [6, 3], [2, 3]][Math.floor(i / 8) % 3] }));
+    // Shown at first: the best, the first asked for, the promptest and the laggard.
+    const p99 = (d) => results.find((r) => r.policy === d.policy)?.wake_latency_us.p99 ?? 0;
+    const byP99 = [...details].sort((a, b) => p99(a) - p99(b));
+    const shown = new Set([details.find((d) => d.policy === best.policy), details[0], byP99[0], byP99.at(-1)]);
+    details.forEach((d, i) => {
+      const label = document.createElement("label"), box = document.createElement("input"), chip = document.createElement("span");
+      box.type = "checkbox";
+      box.checked = shown.has(d);
+      box.addEventListener("change", () => draw());
+      const line = svg("svg", { width: 22, height: 8, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 22, y1: 4, y2: 4, "stroke-width": 2.5, style: `stroke:var(--${looks[i].colour})`, "stroke-dasharray": looks[i].dash.join(" ") || "none" }));
+      chip.append(line, d.policy);
+      label.append(box, chip);
+      $("wake-policies").append(label);
+    });
+
+    let chart = null;
+    const draw = () => {
+      chart?.destroy();
+      const boxes = [...$("wake-policies").querySelectorAll("input")];
+      // uPlot wants one x for all: every slot that any of them has. The share that took longer
+      // falls right after a slot.
+      const grid = [...new Set(details.flatMap((d) => d.wake_ns.map((ns) => Math.max(1, ns))))].sort((a, b) => a - b);
+      const curves = details.map((d) => {
+        const total = d.wake_count.reduce((a, b) => a + b, 0);
+        const at = new Map();
+        d.wake_ns.forEach((ns, i) => at.set(Math.max(1, ns), (at.get(Math.max(1, ns)) ?? 0) + d.wake_count[i]));
+        let left = total;
+        return grid.map((ns) => {
+          const share = left / total;
+          left -= at.get(ns) ?? 0;
+          return share > 0 ? share : null;
+        });
+      });
+      const rarest = Math.min(...details.map((d) => 1 / d.wake_count.reduce((a, b) => a + b, 0)));
+      const narrow = host.clientWidth < 500;
+      const font = `11px ${ink("sans")}`;
+      const axis = { stroke: ink("soft"), font, grid: { stroke: ink("line"), width: 1 }, ticks: { show: false } };
+      const decade = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6;
+      const share = (v) => (v >= 0.00999 ? `${+(v * 100).toPrecision(3)} %` : `1 in ${group(String(Math.round(1 / v)))}`);
+      chart = new uPlot({
+        width: host.clientWidth, height: narrow ? 280 : 340, legend: { show: false }, padding: [10, 14, 0, 0],
+        cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false, dist: 4 } },
+        scales: {
+          x: { time: false, distr: 3, range: (u, min, max) => [min ?? grid[0] / 1e9, Math.max(max ?? 1, (min ?? grid[0] / 1e9) * 2)] },
+          y: { distr: 3, range: () => [rarest * 0.8, 1.15] },
+        },
+        axes: [
+          { ...axis, size: 28, label: narrow ? "" : "time from runnable to running", labelFont: `12px ${ink("sans")}`, labelSize: narrow ? 0 : 18, values: (u, at) => at.map((v) => (decade(v) ? si(v, "s", 1) : "")), filter: (u, at) => at },
+          { ...axis, size: narrow ? 72 : 84, values: (u, at) => at.map((v) => (decade(v) ? share(v) : "")), filter: (u, at) => at },
+        ],
+        series: [{}, ...details.map((d, i) => ({
+          label: d.policy, show: boxes[i].checked, stroke: ink(looks[i].colour), dash: looks[i].dash, width: 2,
+          paths: uPlot.paths.stepped({ align: -1 }), points: { show: false },
+        }))],
+        hooks: {
+          setCursor: [(u) => {
+            const at = u.cursor.idx;
+            $("wake-read").textContent = at == null ? "" : `Longer than ${si(grid[at] / 1e9, "s")}: ` + (details
+              .map((d, i) => [d.policy, boxes[i].checked ? curves[i][at] : null]).filter(([, v]) => v != null)
+              .map(([name, v]) => `${name} ${share(v)}`).join(" · ") || "none");
+          }],
+        },
+      }, [grid.map((ns) => ns / 1e9), ...curves], host);
+    };
+    return { draw };
+  })();
+
+  // Drawing again when the room or the colours change.
+
+  const draw = () => { scatter(); timeline?.draw(); wake?.draw(); };
+  for (const radio of document.querySelectorAll("input[name=charge]")) radio.addEventListener("change", scatter);
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", draw);
+  let width = innerWidth, waiting = 0;
+  addEventListener("resize", () => {
+    // A phone's address bar changes the height while one scrolls.
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(draw, 100);
+  });
+  draw();
+
+  // For the console and for tests.
+  globalThis.wattwiseReport = { data, ranges: () => timeline?.ranges() ?? [], end: () => timeline?.end() };
+})();

@@ -1,0 +1,61 @@
+// What every report does for its reader: tips, sorting, copying. Charts of `compare` are in compare.js.
+"use strict";
+
+// One tip for the whole page: `data-tip` says what rests under the pointer or has the focus.
+(() => {
+  const tip = document.getElementById("tip");
+  const show = (target, x, y) => {
+    tip.textContent = target.dataset.tip;
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - box.width - 4))}px`;
+    tip.style.top = `${y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18}px`;
+  };
+  const hide = () => { tip.hidden = true; };
+  const tipped = (event) => event.target.closest?.("[data-tip]");
+  document.addEventListener("pointermove", (e) => (tipped(e) ? show(tipped(e), e.clientX, e.clientY) : hide()));
+  document.addEventListener("pointerdown", (e) => (tipped(e) ? show(tipped(e), e.clientX, e.clientY) : hide()));
+  document.addEventListener("focusin", (e) => {
+    const target = tipped(e);
+    // A click focuses too, and the pointer has shown its tip already.
+    if (!target || !e.target.matches(":focus-visible")) return;
+    const box = target.getBoundingClientRect();
+    show(target, box.left, box.bottom - 12);
+  });
+  document.addEventListener("focusout", hide);
+  document.addEventListener("keydown", (e) => { if (e.key === "Escape") hide(); });
+  document.addEventListener("scroll", hide, { passive: true, capture: true });
+})();
+
+// Tables: a heading sorts by its column, again the other way round. Cells say with `data-v` what
+// to compare where their text is not it. The sort is stable, so earlier sorts break ties.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  const key = (row, at) => row.cells[at].dataset.v ?? row.cells[at].textContent;
+  heads.forEach((head, at) => head.firstElementChild.addEventListener("click", () => {
+    const rows = [...table.tBodies[0].rows];
+    const numbers = rows.every((r) => key(r, at).trim() !== "" && Number.isFinite(Number(key(r, at))));
+    const down = head.ariaSort === "ascending";
+    rows.sort((a, b) => (down ? -1 : 1) * (numbers
+      ? Number(key(a, at)) - Number(key(b, at))
+      : key(a, at).localeCompare(key(b, at), "en", { numeric: true })));
+    table.tBodies[0].append(...rows);
+    for (const other of heads) other.ariaSort = "none";
+    head.ariaSort = down ? "descending" : "ascending";
+  }));
+}
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const source = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      button.textContent = "Copied";
+    } catch {
+      // Without leave to write the clipboard the text is at least selected.
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+}

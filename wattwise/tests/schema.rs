@@ -1,0 +1,110 @@
+//! `docs/schema/compare-1.json` takes what `compare --json` prints, and nothing else.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use wattwise::experiment::result::Comparison;
+
+fn schema() -> Value {
+    serde_json::from_str(include_str!("../../docs/schema/compare-1.json")).unwrap()
+}
+
+fn validator() -> Validator {
+    jsonschema::draft202012::meta::validate(&schema()).unwrap();
+    jsonschema::draft202012::new(&schema()).unwrap()
+}
+
+fn complaints(value: &Value) -> Vec<String> {
+    validator().iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect()
+}
+
+#[test]
+fn results_are_valid_and_survive_the_way_through_json() {
+    for (comparison, _) in [support::usual(), support::extreme()] {
+        let value = serde_json::to_value(&comparison).unwrap();
+        assert_eq!(complaints(&value), Vec::<String>::new());
+        let back: Comparison = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(back).unwrap(), value);
+    }
+}
+
+#[test]
+fn broken_results_are_refused() {
+    let good = serde_json::to_value(support::usual().0).unwrap();
+    let broken = |path: &str, to: Value| {
+        let mut value = good.clone();
+        *value.pointer_mut(path).unwrap() = to;
+        assert!(!validator().is_valid(&value), "{path}");
+    };
+    broken("/schema", json!("wattwise-compare-2"));
+    broken("/results", json!([]));
+    broken("/results/3/energy_j", json!(-0.1));
+    // What a figure that is not a number turns into.
+    broken("/results/0/mean_w", Value::Null);
+    broken("/results/0/slowdown", json!(0.5));
+    broken("/results/0/provenance", json!("invented"));
+    broken("/results/0/transitions", json!(1.5));
+    broken("/results/0/window_split_j/idle_j/0", json!(["C1", 1.0, 2.0]));
+    broken("/results/0/window_split_j/idle_j/0", json!(["C1"]));
+}
+
+/// Every field of every object is required, and no other is taken: a field that is new in the code
+/// fails here until the schema describes it.
+#[test]
+fn each_field_is_required_and_no_other_is_known() {
+    let good = serde_json::to_value(support::usual().0).unwrap();
+    let mut objects = Vec::new();
+    collect(&good, String::new(), &mut objects);
+    assert_eq!(objects.len(), 10, "kinds of object in the schema: {objects:?}");
+    for path in objects {
+        let fields: Vec<String> = good.pointer(&path).unwrap().as_object().unwrap().keys().cloned().collect();
+        for field in fields {
+            let mut value = good.clone();
+            value.pointer_mut(&path).unwrap().as_object_mut().unwrap().remove(&field);
+            assert!(!validator().is_valid(&value), "without {path}/{field}");
+        }
+        let mut value = good.clone();
+        value.pointer_mut(&path).unwrap()["surprise"] = json!(1);
+        assert!(!validator().is_valid(&value), "{path}/surprise");
+    }
+}
+
+/// Paths of all objects; of an array's elements the first stands for all.
+fn collect(value: &Value, path: String, out: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                collect(field, format!("{path}/{name}"), out);
+            }
+            out.push(path);
+        }
+        Value::Array(items) => {
+            if let Some(first) = items.first() {
+                collect(first, format!("{path}/0"), out);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_part_of_the_schema_is_described() {
+    fn check(node: &Value, path: &str) {
+        if let Some(properties) = node.get("properties").and_then(Value::as_object) {
+            assert_eq!(node["additionalProperties"], json!(false), "{path}");
+            for (name, property) in properties {
+                let known = property.get("description").is_some() || property.get("$ref").is_some();
+                assert!(known, "{path}/{name} has no description");
+                check(property, &format!("{path}/{name}"));
+            }
+        }
+        if let Some(items) = node.get("items").filter(|i| i.is_object()) {
+            check(items, &format!("{path}/items"));
+        }
+    }
+    check(&schema(), "");
+    check(&schema()["$defs"]["result"], "/$defs/result");
+}
