@@ -3,7 +3,6 @@
 use crate::experiment::spec::nearest;
 use crate::trace::{self, ImportOptions, Source};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use wattwise_sim::machine::{self, Machine};
 use wattwise_sim::workload::{self, Workload};
 
@@ -129,7 +128,7 @@ fn read_text(path: &Path) -> Result<String, LibraryError> {
 pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, LibraryError> {
     if let Some(b) = workloads().into_iter().find(|b| b.name == given) {
         if b.recorded {
-            let source = Source::Bytes { name: given.to_owned(), data: Arc::from(b.bytes) };
+            let source = Source::Static { name: given.to_owned(), data: b.bytes };
             let mut workload = trace::import(source, options)?;
             workload.name = given.to_owned();
             workload.source = format!("recorded: {}", b.summary);

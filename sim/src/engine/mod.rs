@@ -56,7 +56,7 @@ const NONE: u32 = u32::MAX;
 pub type MakeIdle<'a> = &'a dyn Fn(&[IdleState], u64) -> Box<dyn IdlePolicy>;
 
 /// What a simulation runs, and under what.
-pub struct Setup<'a> {
+pub struct Setup<'a, 'i> {
     /// The hardware.
     pub machine: &'a Machine,
     /// The work.
@@ -64,7 +64,7 @@ pub struct Setup<'a> {
     /// The governor of P-states, built for [`platform`] of this machine.
     pub speed: Box<dyn SpeedPolicy>,
     /// The governor of C-states.
-    pub idle: MakeIdle<'a>,
+    pub idle: MakeIdle<'i>,
     /// Which CPU a waking task goes to.
     pub placement: Placement,
     /// CPUs that should idle: none but tasks recorded there are placed on them. A bit each, 64 a word.
@@ -81,14 +81,14 @@ pub struct Setup<'a> {
     pub timeline: bool,
 }
 
-impl<'a> Setup<'a> {
+impl<'a, 'i> Setup<'a, 'i> {
     /// The usual run: recorded placement where the CPUs match, else spread; no limits.
     pub fn new(
         machine: &'a Machine,
         workload: &'a Workload,
         speed: Box<dyn SpeedPolicy>,
-        idle: MakeIdle<'a>,
-    ) -> Setup<'a> {
+        idle: MakeIdle<'i>,
+    ) -> Setup<'a, 'i> {
         let same = workload.recorded.as_ref().is_some_and(|r| usize::from(r.cpus) == machine.cpus.len());
         Setup {
             machine,
@@ -214,7 +214,7 @@ pub enum RunError {
 
 impl<'a> Simulation<'a> {
     /// A machine at rest, its policies in force, with the work about to begin at time 0.
-    pub fn new(setup: Setup<'a>) -> Simulation<'a> {
+    pub fn new(setup: Setup<'a, '_>) -> Simulation<'a> {
         let Setup { machine, workload, .. } = setup;
         let platform = platform(machine);
         let idle_tables: Vec<Vec<IdleState>> = machine

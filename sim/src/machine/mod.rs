@@ -4,6 +4,7 @@
 //! business; what stands here has been validated and holds no strings that the engine would look
 //! at. Powers are in watts, times in ns, speeds in kHz.
 
+pub mod builtin;
 pub mod file;
 
 /// A computer.

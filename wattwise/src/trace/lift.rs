@@ -629,6 +629,8 @@ impl<'o> Lifter<'o> {
             }
         });
         Workload {
+            jobs: Vec::new(),
+            locks: 0,
             name: name.to_owned(),
             source: format!("{} ({})", read.format, name),
             tasks: tasks.collect(),

@@ -17,6 +17,7 @@ mod ftrace_text;
 mod input;
 mod lift;
 mod perf_data;
+pub mod record;
 mod summary;
 mod trace_dat;
 
