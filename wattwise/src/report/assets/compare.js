@@ -117,7 +117,8 @@
     }
 
     // Labels: the best first, then the front, then the rest; each takes the first free place
-    // around its point, near ones before far ones. One that finds none is left to the tip.
+    // around its point, near ones before far ones, with a clear line to it if there is one. One that
+    // finds none is left to the tip.
     const taken = points.map((p) => ({ x0: x(p.t) - 8, x1: x(p.t) + 8, y0: y(p.j) - 8, y1: y(p.j) + 8 }));
     // The front itself is not to strike names through.
     for (const [i, [t, j]] of stairs.entries()) {
@@ -133,8 +134,8 @@
         && !(x(p.t) > o.x0 && x(p.t) < o.x1 && y(p.j) > o.y0 && y(p.j) < o.y1));
     });
     const places = [];
-    for (const far of [11, 24, 40, 60, 84]) {
-      for (const angle of [0, 180, -30, 30, -150, 150, -90, 90, -60, 60, -120, 120]) {
+    for (const far of [11, 24, 40, 60, 84, 112, 144]) {
+      for (const angle of [0, 180, -30, 30, -150, 150, -90, 90, -60, 60, -120, 120, -75, -105, -45, -135]) {
         places.push([far, Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]);
       }
     }
@@ -143,16 +144,17 @@
     for (const p of [...points].sort((a, b) => rank(a) - rank(b))) {
       const text = shorten(p.r.policy, width < 500 ? 18 : 30);
       const wide = measure(text, `${p.best ? "700 " : ""}12px ${ink("mono")}`) + 4;
-      for (const [far, dx, dy] of places) {
+      const seats = places.map(([far, dx, dy]) => {
         const ax = x(p.t) + far * dx, ay = y(p.j) + far * dy;
         const x0 = dx > 0.1 ? ax : dx < -0.1 ? ax - wide : ax - wide / 2;
-        const box = { x0, x1: x0 + wide, y0: ay - 8, y1: ay + 8 };
-        if (!free(box) || (far > 12 && crosses(p, ax, ay))) continue;
-        taken.push(box);
-        if (far > 12) labels.append(svg("line", { class: "leader", x1: x(p.t), y1: y(p.j), x2: ax - dx * 2, y2: ay - dy * 2 }));
-        labels.append(svg("text", { class: p.best ? "label best" : "label", x: x0 + 2, y: ay + 4 }, text));
-        break;
-      }
+        return { far, dx, dy, ax, ay, box: { x0, x1: x0 + wide, y0: ay - 8, y1: ay + 8 } };
+      }).filter((seat) => free(seat.box));
+      const seat = seats.find((s) => s.far < 12 || !crosses(p, s.ax, s.ay)) ?? seats[0];
+      if (!seat) continue;
+      const { far, dx, dy, ax, ay, box } = seat;
+      taken.push(box);
+      if (far > 12) labels.append(svg("line", { class: "leader", x1: x(p.t), y1: y(p.j), x2: ax - dx * 2, y2: ay - dy * 2 }));
+      labels.append(svg("text", { class: p.best ? "label best" : "label", x: box.x0 + 2, y: ay + 4 }, text));
     }
     root.append(labels);
 
