@@ -50,9 +50,13 @@
 //!
 //! # Gaps
 //!
-//! Lost events show as a switch whose `prev` is not who we thought. The time on the CPU since the last
-//! sure moment is then given to nobody. A switch-in of a task that we thought asleep ends the sleep
-//! there, as if by a timer. Both are counted and told in a warning.
+//! Every event names the task that was current on its CPU, which shows switches that are missing. Where
+//! a CPU was thought idle, its task must have come in between: it counts as running from its waking on,
+//! or from this event if no waking is known either. (That happens in sound recordings: on some virtual
+//! machines nothing is recorded from a CPU's idle task, so all its switch-ins are missing.) Where the
+//! CPU was thought to run another task, events were lost, and the time since the last sure moment is
+//! given to nobody. A task that runs although we thought it asleep was woken by a timer as far as we
+//! can know. All of these are counted and told in a warning.
 
 use super::ImportOptions;
 use super::events::{Comm, Comms, Event, Kind, Left, Level, MAX_TID, Sink, Switch, Target};
@@ -152,7 +156,6 @@ struct Tracked {
 struct Cpu {
     /// `None`: not known; `Some(None)`: idle.
     current: Option<Option<u32>>,
-    seen: bool,
     /// Since when the present occupant has been here, as far as `busy` is concerned.
     since: u64,
     busy: u64,
@@ -164,6 +167,7 @@ struct Trouble {
     backwards: u64,
     leaps: u64,
     gaps: u64,
+    filled: u64,
     unexplained: u64,
     guessed: u64,
     overflow: u64,
@@ -384,18 +388,6 @@ impl<'o> Lifter<'o> {
             return None;
         }
         let id = self.task(event.current, None)?;
-        if self.tasks[id as usize].state == State::Unseen {
-            // Whoever is current on a CPU of which nothing was heard has run there from the start.
-            let cpu = self.cpu(event.cpu);
-            if cpu.current.is_none() {
-                cpu.current = Some(Some(id));
-                let start = self.start.unwrap_or(0);
-                self.runs(id, event.cpu, start);
-            } else {
-                self.begin(id, event.time_ns, None);
-                self.tasks[id as usize].state = State::Runnable { since: event.time_ns };
-            }
-        }
         Some(id)
     }
 
@@ -419,6 +411,64 @@ impl<'o> Lifter<'o> {
         t.early = None;
         t.timer = None;
         self.on_cpu(id, cpu);
+    }
+
+    /// Ends whatever kept a task from running, for it now runs.
+    fn awake(&mut self, id: u32, cpu: u16, at: u64) {
+        match self.tasks[id as usize].state {
+            State::Unseen => self.begin(id, at, None),
+            State::Asleep { since, left } => {
+                if self.tasks[id as usize].early.is_some() {
+                    self.end_early(id, since, left);
+                } else {
+                    self.trouble.unexplained += 1;
+                    self.end_sleep(id, since, left, at, None);
+                }
+            }
+            State::Running { cpu: other } if other != cpu => {
+                self.trouble.gaps += 1;
+                self.cpu(other).current = Some(None);
+                self.cpu(other).since = at;
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings a CPU's books in line with an event that says who is current there.
+    fn present(&mut self, n: u16, who: Waker, at: u64) {
+        let start = self.start.unwrap_or(0);
+        let cpu = *self.cpu(n);
+        if cpu.current == Some(who) {
+            return;
+        }
+        // Since when the present task can have been here.
+        let mut since = at;
+        if let Some(id) = who {
+            let state = self.tasks[id as usize].state;
+            since = match (cpu.current, state) {
+                // The first word of this CPU: its task has been here from the start.
+                (None, State::Unseen) => start,
+                (None | Some(None), State::Runnable { since }) => since.max(cpu.since),
+                _ => at,
+            };
+            if since > start || state != State::Unseen {
+                self.awake(id, n, at);
+            }
+            self.runs(id, n, since.min(at));
+        }
+        match cpu.current {
+            None => {}
+            Some(None) => self.trouble.filled += 1,
+            Some(Some(gone)) => {
+                self.trouble.gaps += 1;
+                if self.tasks[gone as usize].state == (State::Running { cpu: n }) {
+                    self.tasks[gone as usize].state = State::Runnable { since: at };
+                }
+            }
+        }
+        let cpu = self.cpu(n);
+        cpu.current = Some(who);
+        cpu.since = since.min(at);
     }
 
     fn waking(&mut self, event: &Event, target: Target, comms: &Comms) {
@@ -486,50 +536,17 @@ impl<'o> Lifter<'o> {
         let prev = self.task(s.prev_tid, Some((s.prev_comm, comms)));
         let start = self.start.unwrap_or(0);
         let cpu = *self.cpu(n);
-        if !cpu.seen && at - start.min(at) > LONG_SILENCE_NS && s.prev_tid != 0 {
+        if cpu.current.is_none() && at - start.min(at) > LONG_SILENCE_NS && s.prev_tid != 0 {
             self.late_cpus.push(n);
         }
-        match cpu.current {
-            None => {
-                // The first word of this CPU: whoever leaves it has been there since it was last seen.
-                if let Some(prev) = prev {
-                    match self.tasks[prev as usize].state {
-                        State::Unseen => {
-                            self.runs(prev, n, start);
-                            self.cpu(n).busy += at - start.min(at);
-                        }
-                        State::Runnable { since } => {
-                            self.runs(prev, n, since);
-                            self.cpu(n).busy += at - since.min(at);
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            Some(who) if who == prev => {
-                if prev.is_some() {
-                    self.cpu(n).busy += at - cpu.since.min(at);
-                }
-            }
-            Some(who) => {
-                self.trouble.gaps += 1;
-                if let Some(who) = who
-                    && self.tasks[who as usize].state == (State::Running { cpu: n })
-                {
-                    self.tasks[who as usize].state = State::Runnable { since: at };
-                }
-            }
+        self.present(n, prev, at);
+        if prev.is_some() {
+            let cpu = self.cpu(n);
+            cpu.busy += at - cpu.since.min(at);
         }
         if let Some(prev) = prev {
             self.prio(prev, s.prev_prio);
-            if self.tasks[prev as usize].state == State::Unseen {
-                self.begin(prev, at, None);
-            }
-            if self.tasks[prev as usize].state == (State::Running { cpu: n }) {
-                self.account(prev, at);
-            } else {
-                self.tasks[prev as usize].early = None;
-            }
+            self.account(prev, at);
             self.tasks[prev as usize].state = match s.left {
                 Left::Runnable => State::Runnable { since: at },
                 Left::Dead => State::Dead,
@@ -544,27 +561,11 @@ impl<'o> Lifter<'o> {
         }
         if let Some(id) = next {
             self.prio(id, s.next_prio);
-            match self.tasks[id as usize].state {
-                State::Unseen => self.begin(id, at, None),
-                State::Asleep { since, left } => {
-                    if self.tasks[id as usize].early.is_some() {
-                        self.end_early(id, since, left);
-                    } else {
-                        self.trouble.unexplained += 1;
-                        self.end_sleep(id, since, left, at, None);
-                    }
-                }
-                State::Running { cpu } if cpu != n => {
-                    self.trouble.gaps += 1;
-                    self.cpu(cpu).current = None;
-                }
-                _ => {}
-            }
+            self.awake(id, n, at);
             self.runs(id, n, at);
         }
         let cpu = self.cpu(n);
         cpu.current = Some(next);
-        cpu.seen = true;
         cpu.since = at;
     }
 
@@ -657,6 +658,7 @@ impl<'o> Lifter<'o> {
         say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
         say(t.backwards, "events were older than their predecessors and count as simultaneous.");
         say(t.leaps, "events lay more than a day ahead and are left out.");
+        say(t.filled, "switches from idle are missing; their tasks count as running from their waking on.");
         say(
             t.gaps,
             "switches did not fit what was known of the CPU; its time since then is given to nobody.",
@@ -701,6 +703,10 @@ impl Sink for Lifter<'_> {
     fn event(&mut self, event: &Event, comms: &Comms) {
         let Some(time_ns) = self.time(event.time_ns) else { return };
         let event = &Event { time_ns, ..*event };
+        if let Kind::Waking(_) | Kind::WakeupNew(_) | Kind::HrtimerStart { .. } = event.kind {
+            let current = self.task(event.current, None);
+            self.present(event.cpu, current, time_ns);
+        }
         match event.kind {
             Kind::Switch(s) => self.switch(event, s, comms),
             Kind::Waking(t) => {

@@ -104,6 +104,9 @@ struct Seen {
     busy: u64,
     runs: u64,
     asleep: Option<u64>,
+    seen: bool,
+    /// Woken and not yet seen to run: for switches from idle that are missing.
+    woken: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -124,8 +127,6 @@ pub(super) struct Counter {
     tasks: BTreeMap<u32, Seen>,
     runs: Histogram,
     sleeps: Histogram,
-    /// The last sched_waking or sched_wakeup ended this many sleeps of which we saw the start.
-    woken: u64,
 }
 
 /// Idle states beyond this number are damage; drivers have ten at most.
@@ -149,9 +150,31 @@ impl Counter {
         Some(tid)
     }
 
+    /// Brings a CPU's books in line with who is current, as the lifter does (see there, "Gaps").
+    fn present(&mut self, cpu: usize, tid: u32, at: u64, start: u64) {
+        let task = self.tasks.entry(tid).or_default();
+        let (woken, seen) = (task.woken.take(), task.seen);
+        let since = match self.cpus[cpu].current {
+            Some((current, _)) if current == tid => return,
+            None => woken.unwrap_or(if seen { at } else { start }),
+            Some((0, idle)) => woken.unwrap_or(at).max(idle),
+            Some(_) => at,
+        };
+        self.cpus[cpu].current = Some((tid, since));
+        let task = self.tasks.entry(tid).or_default();
+        task.seen = true;
+        // However it was woken: its sleep has no recorded end.
+        task.asleep = None;
+    }
+
     fn woken(&mut self, tid: u32, at: u64) {
-        self.woken += 1;
-        if let Some(since) = self.tasks.get_mut(&tid).and_then(|t| t.asleep.take()) {
+        let task = self.tasks.entry(tid).or_default();
+        if !task.seen {
+            task.seen = true;
+            task.woken = Some(at);
+        }
+        if let Some(since) = task.asleep.take() {
+            task.woken = Some(at);
             self.sleeps.record(at.saturating_sub(since));
         }
     }
@@ -226,19 +249,32 @@ impl Sink for Counter {
         }
         match event.kind {
             Kind::Switch(s) => {
-                if self.cpus[cpu].current.is_none() {
-                    self.cpus[cpu].current = Some((s.prev_tid, start));
-                }
+                self.present(cpu, s.prev_tid, at, start);
                 self.ran(cpu, at);
                 self.cpus[cpu].current = Some((s.next_tid, at));
                 let prev = self.tasks.entry(s.prev_tid).or_default();
                 prev.comm = s.prev_comm;
+                prev.woken = None;
                 prev.asleep = (s.left != Left::Runnable && s.left != Left::Dead).then_some(at);
+                if s.left == Left::Runnable {
+                    prev.woken = Some(at);
+                }
                 let next = self.tasks.entry(s.next_tid).or_default();
+                next.seen = true;
                 next.comm = s.next_comm;
                 next.asleep = None;
+                next.woken = None;
             }
-            Kind::Waking(t) | Kind::Wakeup(t) => self.woken(t.tid, at),
+            Kind::Waking(t) => {
+                self.present(cpu, event.current, at, start);
+                self.woken(t.tid, at);
+            }
+            Kind::WakeupNew(t) => {
+                self.present(cpu, event.current, at, start);
+                self.tasks.entry(t.tid).or_default().woken = Some(at);
+            }
+            Kind::Wakeup(t) => self.woken(t.tid, at),
+            Kind::HrtimerStart { .. } => self.present(cpu, event.current, at, start),
             Kind::CpuIdle { state: Some(state), .. } if state < MOST_STATES => {
                 *self.cpus[cpu].idle.entry(state).or_default() += 1;
             }

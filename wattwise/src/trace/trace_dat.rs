@@ -532,7 +532,8 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
     let mut beyond = 0u64;
     let mut streams: Vec<Stream<'_>> = Vec::new();
     for (cpu, at, len) in cpus {
-        let end = at.saturating_add(len);
+        // trace-cmd (3.1.6) does not count the word with the number of chunks.
+        let end = at.saturating_add(len).saturating_add(if packed_cpus { 4 } else { 0 });
         beyond += end.saturating_sub(input.len().max(at));
         // A window a CPU: small ones, there may be hundreds.
         let mut window = input.window(at, end).step(32 << 10);
