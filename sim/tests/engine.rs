@@ -220,7 +220,7 @@ fn realtime_comes_first() {
 #[test]
 fn recorded_placement_is_kept_until_somebody_waits_too_long() {
     let m = plain(2);
-    let on = |c: u16, ns: u64| script(&[Op::OnCpu(c), run_ns(ns)]);
+    let on = |c: u16, ns: u64| script(&[Op::OnCpu { cpu: c, at_ns: 0 }, run_ns(ns)]);
     let w = Workload {
         recorded: Some(Recorded {
             cpus: 2,

@@ -15,7 +15,9 @@ pub const DEFAULT_WORKLOAD: &str = "build";
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// Neither bundled nor a file.
-    #[error("{flag} {given}: neither bundled nor a file; did you mean '{nearest}'? ('wattwise {list}' lists them)")]
+    #[error(
+        "{flag} {given}: neither bundled nor a file; did you mean '{nearest}'? ('wattwise {list}' lists them)"
+    )]
     Unknown {
         /// The argument.
         flag: &'static str,
@@ -117,8 +119,7 @@ pub fn machine(given: &str) -> Result<Machine, LibraryError> {
 }
 
 fn read_text(path: &Path) -> Result<String, LibraryError> {
-    std::fs::read_to_string(path)
-        .map_err(|problem| LibraryError::Read { path: path.to_owned(), problem })
+    std::fs::read_to_string(path).map_err(|problem| LibraryError::Read { path: path.to_owned(), problem })
 }
 
 /// A workload by name or file: bundled, a workload file (`*.toml`), or a recording in any known format.

@@ -21,12 +21,17 @@ const BALANCE_NS: u64 = 4_000_000;
 /// A task that has waited for less is still warm in its CPU's cache and stays (Linux's migration cost).
 const WARM_NS: u64 = 500_000;
 
+/// In a recorded placement a task that has waited for this long, one tick of a 250 Hz kernel, is not
+/// where the recording machine's balance would have left it.
+const LATE_NS: u64 = 4_000_000;
+
 /// Which CPU a waking task goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// The CPU on which it ran when recorded (same number of CPUs only): the recording machine's own
-    /// scheduler, decision by decision. A task that waits behind another when the balance comes by while
-    /// a CPU idles is moved all the same.
+    /// The CPU on which it ran when recorded (same number of CPUs only), in the order in which the
+    /// recorded scheduler served the tasks: whoever is furthest behind the recording goes first. At the
+    /// recorded speed that repeats the recording's own decisions; at another, all fall back evenly. A
+    /// task that waits for [`LATE_NS`] while a CPU idles is moved all the same.
     Recorded,
     /// Its last CPU when that is idle, else an idle core, else an idle thread, else the last CPU.
     Spread,
@@ -215,11 +220,23 @@ impl Simulation<'_> {
         }
     }
 
+    /// Whether a task that the recorded scheduler put on a CPU anew has to leave this one, or to let others go first.
+    pub(super) fn yields(&self, t: u32, c: usize) -> bool {
+        if self.placement != Placement::Recorded {
+            return false;
+        }
+        let task = &self.tasks[t as usize];
+        let elsewhere = task.hint as usize != c && (task.hint as usize) < self.cpus.len();
+        elsewhere || self.cpus[c].queue.fair.iter().any(|&q| self.tasks[q as usize].order < task.order)
+    }
+
     fn enqueue(&mut self, c: usize, t: u32) {
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
         let s = &mut self.cpus[c];
-        if task.realtime {
+        if self.placement == Placement::Recorded {
+            s.queue.fair.push(t);
+        } else if task.realtime {
             s.queue.realtime.push_back(t);
         } else {
             // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice behind.
@@ -242,7 +259,9 @@ impl Simulation<'_> {
         self.charge_current(c);
         let current = self.cpus[c].current as usize;
         let (new, old) = (&self.tasks[t as usize], &self.tasks[current]);
-        let preempts = if new.realtime || old.realtime {
+        let preempts = if self.placement == Placement::Recorded {
+            new.order < old.order
+        } else if new.realtime || old.realtime {
             new.realtime && !old.realtime
         } else {
             new.vruntime + WAKE_GRANULARITY_NS < old.vruntime
@@ -264,7 +283,9 @@ impl Simulation<'_> {
         if s.queue.len() == 0 || self.placement == Placement::Fifo {
             return;
         }
-        if !s.queue.realtime.is_empty() && !self.tasks[s.current as usize].realtime {
+        if self.placement == Placement::Recorded {
+            // The recorded runs are the slices.
+        } else if !s.queue.realtime.is_empty() && !self.tasks[s.current as usize].realtime {
             s.slice_end = self.now;
         } else if s.slice_end == NEVER {
             s.slice_end = self.now + SLICE_NS;
@@ -297,7 +318,7 @@ impl Simulation<'_> {
         s.slice_end = NEVER;
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
-        if task.realtime {
+        if task.realtime && self.placement != Placement::Recorded {
             s.queue.realtime.push_front(t);
         } else {
             s.queue.fair.push(t);
@@ -314,6 +335,9 @@ impl Simulation<'_> {
             0 => return None,
             1 => 0,
             _ if self.placement == Placement::Fifo => 0,
+            n if self.placement == Placement::Recorded => {
+                (0..n).min_by_key(|&i| (self.tasks[queue.fair[i] as usize].order, i)).unwrap_or(0)
+            }
             n => (0..n).min_by_key(|&i| (self.tasks[queue.fair[i] as usize].vruntime, i)).unwrap_or(0),
         };
         Some(queue.fair.remove(at))
@@ -408,13 +432,13 @@ impl Simulation<'_> {
     fn pull(&mut self, c: usize) -> Option<u32> {
         match self.placement {
             Placement::Fifo if c != 0 => return self.pick(0),
-            Placement::Fifo | Placement::Recorded => return None,
-            Placement::Spread | Placement::Pack => {}
+            Placement::Fifo => return None,
+            Placement::Recorded | Placement::Spread | Placement::Pack => {}
         }
         if self.crowded.is_empty() || !self.allowed.contains(c) {
             return None;
         }
-        self.steal(c, 0)
+        self.steal(c, if self.placement == Placement::Recorded { LATE_NS } else { 0 })
     }
 
     /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, own package first.
@@ -464,11 +488,12 @@ impl Simulation<'_> {
         let source = self.source(Source::Balance);
         self.calendar.set(source, NEVER);
         let idle: Vec<usize> = self.idle_set.iter().filter(|&c| self.allowed.contains(c)).take(64).collect();
+        let least_ns = if self.placement == Placement::Recorded { LATE_NS } else { WARM_NS };
         for c in idle {
             if self.cpus[c].phase != Phase::Idle {
                 continue;
             }
-            match self.steal(c, WARM_NS) {
+            match self.steal(c, least_ns) {
                 Some(t) => self.enqueue(c, t),
                 None => break,
             }

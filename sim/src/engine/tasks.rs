@@ -1,14 +1,13 @@
 //! A task's steps.
 
 use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
-use crate::workload::{Op, Program, TaskId, pattern::PatternCursor};
+use crate::workload::{Op, Program, ScriptPosition, TaskId, pattern::PatternCursor};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Where a task is in its program.
 enum Cursor {
-    /// Byte offset in a script.
-    Recorded(usize),
+    Recorded(ScriptPosition),
     Pattern(PatternCursor),
     /// The speed policy's own process: sleep, decide, and so on.
     Daemon,
@@ -28,6 +27,8 @@ pub(super) struct TaskState {
     pub(super) cpu: u32,
     /// CPU of its next run as recorded.
     pub(super) hint: u32,
+    /// When that run began as recorded, in ns.
+    pub(super) order: u64,
     /// Fair share: weighted run time.
     pub(super) vruntime: u64,
     /// `1024 * 1024 / weight`: weighted run time per 1024 ns.
@@ -75,6 +76,7 @@ impl TaskState {
             piece_cycles: 0.0,
             cpu,
             hint: NONE,
+            order: 0,
             vruntime: 0,
             inverse_weight: inverse_weight(nice),
             realtime,
@@ -133,7 +135,7 @@ impl Simulation<'_> {
         let cpus = self.cpus.len() as u32;
         for (t, task) in workload.tasks.iter().enumerate() {
             let cursor = match &task.program {
-                Program::Recorded(_) => Cursor::Recorded(0),
+                Program::Recorded(_) => Cursor::Recorded(ScriptPosition::default()),
                 Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
             };
             self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime));
@@ -145,14 +147,16 @@ impl Simulation<'_> {
             self.tasks.push(daemon);
             self.sleep_on(0, self.governor.daemon, first);
         }
-        for t in 0..workload.tasks.len() {
-            self.begin(t as u32);
+        // Whoever begins by waiting must be found waiting by those who run at once.
+        let ready: Vec<u32> = (0..workload.tasks.len() as u32).filter(|&t| !self.begins_waiting(t)).collect();
+        for t in ready {
+            self.make_runnable(t, 0);
         }
         self.check_done();
     }
 
-    /// First steps: a task that begins by waiting needs no CPU to do so.
-    fn begin(&mut self, t: u32) {
+    /// A task whose first step is to wait needs no CPU for it; true when it was one.
+    fn begins_waiting(&mut self, t: u32) -> bool {
         match self.peek_wait(t) {
             Some(Op::Block) => {
                 self.next_op(t);
@@ -166,8 +170,9 @@ impl Simulation<'_> {
                 let cpu = if known { task.hint } else { task.cpu };
                 self.sleep_on(cpu as usize, t, at);
             }
-            _ => self.make_runnable(t, 0),
+            _ => return false,
         }
+        true
     }
 
     /// The first op of a recorded program, placement hints taken.
@@ -183,9 +188,11 @@ impl Simulation<'_> {
         let Cursor::Recorded(at) = self.tasks[t as usize].cursor else { return };
         let Program::Recorded(script) = &self.workload.tasks[t as usize].program else { return };
         let mut next = at;
-        while let Some(Op::OnCpu(c)) = script.step(&mut next) {
-            self.tasks[t as usize].hint = u32::from(c);
-            self.tasks[t as usize].cursor = Cursor::Recorded(next);
+        while let Some(Op::OnCpu { cpu, at_ns }) = script.step(&mut next) {
+            let task = &mut self.tasks[t as usize];
+            task.hint = u32::from(cpu);
+            task.order = at_ns;
+            task.cursor = Cursor::Recorded(next);
         }
     }
 
@@ -254,7 +261,14 @@ impl Simulation<'_> {
                     return false;
                 }
                 Op::Wake(TaskId(other)) => self.wake_from(other, c),
-                Op::OnCpu(cpu) => self.tasks[i].hint = u32::from(cpu),
+                Op::OnCpu { cpu, at_ns } => {
+                    self.tasks[i].hint = u32::from(cpu);
+                    self.tasks[i].order = at_ns;
+                    if self.yields(t, c) {
+                        self.place(t, c);
+                        return false;
+                    }
+                }
                 Op::Lock(l) => {
                     self.tasks[i].wants = l;
                     if !self.try_lock(t) {

@@ -1,3 +1,7 @@
 //! Stand-in.
-pub fn names() -> impl Iterator<Item = &'static str> { [].into_iter() }
-pub fn text(_: &str) -> Option<&'static str> { None }
+pub fn names() -> impl Iterator<Item = &'static str> {
+    [].into_iter()
+}
+pub fn text(_: &str) -> Option<&'static str> {
+    None
+}

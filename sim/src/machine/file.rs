@@ -3,4 +3,6 @@ use super::Machine;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct MachineError(String);
-pub fn parse(_: &str, _: &str) -> Result<Machine, MachineError> { Err(MachineError("x".into())) }
+pub fn parse(_: &str, _: &str) -> Result<Machine, MachineError> {
+    Err(MachineError("x".into()))
+}

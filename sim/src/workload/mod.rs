@@ -10,7 +10,7 @@ pub mod pattern;
 pub mod script;
 
 pub use pattern::{Dist, Pattern, Step};
-pub use script::{Script, ScriptBuilder, ScriptReader};
+pub use script::{Script, ScriptBuilder, ScriptPosition, ScriptReader};
 
 /// A task's number in its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,8 +36,13 @@ pub enum Op {
     Block,
     /// Wakes a task.
     Wake(TaskId),
-    /// From here on the task ran on this CPU when it was recorded (a hint to the scheduler).
-    OnCpu(u16),
+    /// The recorded scheduler put the task on a CPU: where, and when.
+    OnCpu {
+        /// The CPU.
+        cpu: u16,
+        /// Time since the recording's start, in ns.
+        at_ns: u64,
+    },
     /// Takes a lock, and blocks while another task has it.
     Lock(u32),
     /// Gives a lock back and wakes whoever has waited longest, who must then win it against all comers.

@@ -12,7 +12,7 @@
 //! | 4 | `Io` | ns |
 //! | 5 | `Block` | |
 //! | 6 | `Wake` | task |
-//! | 7 | `OnCpu` | cpu |
+//! | 7 | `OnCpu` | cpu, ns since the last `OnCpu` |
 
 use super::{Op, TaskId};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct Script {
 pub struct ScriptBuilder {
     bytes: Vec<u8>,
     ops: u64,
+    /// Time of the last `OnCpu`.
+    clock: u64,
     /// A run that may still grow: consecutive runs are one.
     run: Option<(u64, u64)>,
 }
@@ -37,7 +39,14 @@ pub struct ScriptBuilder {
 #[derive(Clone, Debug)]
 pub struct ScriptReader {
     script: Script,
-    at: usize,
+    at: ScriptPosition,
+}
+
+/// A place in a script; the default is its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScriptPosition {
+    byte: usize,
+    clock: u64,
 }
 
 impl ScriptBuilder {
@@ -61,7 +70,12 @@ impl ScriptBuilder {
             Op::Io(ns) => self.put(4, &[ns]),
             Op::Block => self.put(5, &[]),
             Op::Wake(TaskId(t)) => self.put(6, &[u64::from(t)]),
-            Op::OnCpu(c) => self.put(7, &[u64::from(c)]),
+            Op::OnCpu { cpu, at_ns } => {
+                // Times go up; one that does not is damage, and counts as no time at all.
+                let passed = at_ns.saturating_sub(self.clock);
+                self.clock += passed;
+                self.put(7, &[u64::from(cpu), passed]);
+            }
             // No trace shows which lock was waited for: recordings have none.
             Op::Lock(_) | Op::Unlock(_) => {}
         }
@@ -111,12 +125,13 @@ impl Script {
     }
     /// A reader at the first step.
     pub fn reader(&self) -> ScriptReader {
-        ScriptReader { script: self.clone(), at: 0 }
+        ScriptReader { script: self.clone(), at: ScriptPosition::default() }
     }
 
-    /// The step at byte `at`, which moves on to the next one; `None` at the end.
+    /// The step at `position`, which moves on to the next one; `None` at the end.
     #[inline]
-    pub fn step(&self, at: &mut usize) -> Option<Op> {
+    pub fn step(&self, position: &mut ScriptPosition) -> Option<Op> {
+        let at = &mut position.byte;
         let tag = *self.bytes.get(*at)?;
         *at += 1;
         Some(match tag {
@@ -127,7 +142,11 @@ impl Script {
             4 => Op::Io(self.number(at)),
             5 => Op::Block,
             6 => Op::Wake(TaskId(self.number(at) as u32)),
-            _ => Op::OnCpu(self.number(at) as u16),
+            _ => {
+                let cpu = self.number(at) as u16;
+                position.clock = position.clock.saturating_add(self.number(at));
+                Op::OnCpu { cpu, at_ns: position.clock }
+            }
         })
     }
 
@@ -169,7 +188,8 @@ mod tests {
             Op::Io(1 << 40),
             Op::Block,
             Op::Wake(TaskId(70_000)),
-            Op::OnCpu(1023),
+            Op::OnCpu { cpu: 1023, at_ns: 0 },
+            Op::OnCpu { cpu: 0, at_ns: 1 << 50 },
             Op::Run { cycles: u64::MAX, stall_ns: u64::MAX },
         ];
         let mut b = ScriptBuilder::new();

@@ -70,7 +70,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             f.events,
             f.wall_s,
             f.energy_j,
-            f.peak_memory_kib.map_or(String::new(), |k| format!(", peak memory {:.1} MiB", k as f64 / 1024.0)),
+            f.peak_memory_kib
+                .map_or(String::new(), |k| format!(", peak memory {:.1} MiB", k as f64 / 1024.0)),
         ))?;
     }
     Ok(0)

@@ -200,7 +200,8 @@ fn workload(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
     match recorded {
         Ok(report) => {
             let name = args.command.join(" ");
-            let mut workload = library::workload(&file.display().to_string(), options).map_err(Failure::work)?;
+            let mut workload =
+                library::workload(&file.display().to_string(), options).map_err(Failure::work)?;
             workload.source = format!("recorded just now: {name}");
             workload.name = name;
             Ok((workload, if report.exit_code() == Some(0) { 0 } else { 1 }))

@@ -2,4 +2,6 @@
 use super::Outcome;
 #[derive(clap::Args)]
 pub(super) struct Args {}
-pub(super) fn run(_: &Args) -> Outcome { Ok(0) }
+pub(super) fn run(_: &Args) -> Outcome {
+    Ok(0)
+}

@@ -58,8 +58,14 @@ pub(super) fn comparison(c: &Comparison, colour: bool) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
-    let mut header =
-        vec![Cell::new(""), Cell::new("policy"), right("time"), right("slower"), right("energy"), Cell::new("")];
+    let mut header = vec![
+        Cell::new(""),
+        Cell::new("policy"),
+        right("time"),
+        right("slower"),
+        right("energy"),
+        Cell::new(""),
+    ];
     header.extend(["mean", "wake p99", "changes"].map(right));
     if colour {
         header = header.into_iter().map(|c| c.add_attribute(Attribute::Bold)).collect();

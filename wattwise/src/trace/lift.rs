@@ -9,7 +9,7 @@
 //! | a wake-up by another task | `Block` here, `Wake` there, at that very point of the waker's run |
 //! | `D`, ended by an interrupt | `Io`, as long as it took |
 //! | `S` and others, ended by an interrupt | a timer: `SleepFor` its length, or `SleepUntil` its end |
-//! | first run on a CPU, or on another than before | `OnCpu` |
+//! | put on a CPU | `OnCpu` |
 //!
 //! Sleeps last from the switch-out to the *waking*, not to the next switch-in: the difference is the
 //! wake-up latency, which is the replayed machine's to produce.
@@ -141,7 +141,6 @@ struct Tracked {
     state: State,
     /// Up to when its time on the CPU is in the script.
     accounted: u64,
-    last_cpu: Option<u16>,
     /// A waking before the switch-out: when and by whom.
     early: Option<(u64, Waker)>,
     /// The last own hrtimer_start since the switch-in: whether absolute.
@@ -282,7 +281,6 @@ impl<'o> Lifter<'o> {
             script: ScriptBuilder::new(),
             state: State::Unseen,
             accounted: 0,
-            last_cpu: None,
             early: None,
             timer: None,
             rhythm: None,
@@ -317,11 +315,10 @@ impl<'o> Lifter<'o> {
             if let State::Asleep { since, .. } = &mut t.state {
                 *since = self.now;
             }
-            t.last_cpu = None;
             let at = self.since_start(self.now);
             self.push(id, Op::SleepUntil(at));
             if let State::Running { cpu } = self.tasks[id as usize].state {
-                self.on_cpu(id, cpu);
+                self.on_cpu(id, cpu, self.now);
             }
         }
     }
@@ -331,11 +328,9 @@ impl<'o> Lifter<'o> {
         t.prio = Some(t.prio.map_or(prio, |p| p.max(prio)));
     }
 
-    fn on_cpu(&mut self, id: u32, cpu: u16) {
-        if self.tasks[id as usize].last_cpu != Some(cpu) {
-            self.tasks[id as usize].last_cpu = Some(cpu);
-            self.push(id, Op::OnCpu(cpu));
-        }
+    fn on_cpu(&mut self, id: u32, cpu: u16, at: u64) {
+        let at_ns = self.since_start(at);
+        self.push(id, Op::OnCpu { cpu, at_ns });
     }
 
     /// Puts a running task's time up to `until` into its script.
@@ -410,7 +405,7 @@ impl<'o> Lifter<'o> {
         t.accounted = since;
         t.early = None;
         t.timer = None;
-        self.on_cpu(id, cpu);
+        self.on_cpu(id, cpu, since);
     }
 
     /// Ends whatever kept a task from running, for it now runs.
