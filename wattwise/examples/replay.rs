@@ -35,6 +35,13 @@ fn main() {
             t.elapsed()
         );
     }
-    if std::env::args().nth(2).is_some() { for t in w.tasks.iter().take(12) { if let wattwise_sim::workload::Program::Recorded(s) = &t.program { println!("{} {:?}", t.name, s.reader().take(9).collect::<Vec<_>>()); } } println!("{:?}", w.recorded); }
+    if std::env::args().nth(2).is_some() {
+        for t in w.tasks.iter().take(12) {
+            if let wattwise_sim::workload::Program::Recorded(s) = &t.program {
+                println!("{} {:?}", t.name, s.reader().take(9).collect::<Vec<_>>());
+            }
+        }
+        println!("{:?}", w.recorded);
+    }
     w.name.clear();
 }

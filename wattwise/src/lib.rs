@@ -8,4 +8,5 @@ pub mod cmd;
 pub mod experiment;
 pub mod library;
 pub mod report;
+pub mod study;
 pub mod trace;

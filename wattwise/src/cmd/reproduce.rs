@@ -1,7 +1,52 @@
-//! `wattwise reproduce`.
-use super::Outcome;
+//! `wattwise reproduce`: published studies, rerun on models of their machines.
+
+use super::{Failure, Outcome, print, print_json};
+use crate::report;
+use crate::study::{self, Study, StudyError};
+use clap::ValueEnum;
+use std::path::PathBuf;
+
 #[derive(clap::Args)]
-pub(super) struct Args {}
-pub(super) fn run(_: &Args) -> Outcome {
+pub(super) struct Args {
+    /// The study; all of them when none is named
+    study: Option<Name>,
+    /// Write a page with the tables and plots: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Name {
+    /// FreeBSD speed states (2010)
+    Thomson,
+    /// OpenBSD battery policies (2021)
+    Openbsd,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let one: &[fn() -> Result<Study, StudyError>] = match args.study {
+        Some(Name::Thomson) => &[study::thomson::run],
+        Some(Name::Openbsd) => &[study::openbsd::run],
+        None => &[study::thomson::run, study::openbsd::run],
+    };
+    let studies: Vec<Study> = one.iter().map(|s| s()).collect::<Result<_, _>>().map_err(Failure::work)?;
+    if let Some(path) = &args.report {
+        let sections: Vec<_> = studies.iter().flat_map(|s| s.page.clone()).collect();
+        let title = studies.iter().map(|s| s.title).collect::<Vec<_>>().join("; ");
+        std::fs::write(path, report::page(&title, &sections)).map_err(|e| {
+            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
+        })?;
+        eprintln!("wattwise: report written to {}", path.display());
+    }
+    if args.json {
+        print_json(&studies)?;
+        return Ok(0);
+    }
+    for s in &studies {
+        print(&format!("{s}\n"))?;
+    }
     Ok(0)
 }
