@@ -21,6 +21,7 @@ extern crate alloc;
 
 pub mod idle;
 mod params;
+mod pelt;
 pub mod speed;
 
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
@@ -80,6 +81,15 @@ impl DomainInfo {
         let (up, down) = (self.at_least(khz), self.at_most(khz));
         if up.0.abs_diff(khz.0) <= khz.0.abs_diff(down.0) { up } else { down }
     }
+    /// Least time in ns that a kernel governor leaves between two changes of speed: half as much
+    /// again as the driver states, or 1 ms where it states nothing (Linux
+    /// `cpufreq_policy_transition_delay_us`; before 6.9 it was a thousand times the latency, at most 10 ms).
+    pub fn transition_delay_ns(&self) -> u64 {
+        match self.transition_ns {
+            0 => MS,
+            ns => ns.saturating_add(ns / 2),
+        }
+    }
 }
 
 /// What a policy may know of a machine before it runs.
@@ -95,6 +105,19 @@ pub struct Platform {
     pub deepest_idle_uw: Option<u32>,
     /// Power that is spent only while some core is awake (uncore), in microwatts, where known.
     pub awake_uw: Option<u32>,
+}
+
+impl Platform {
+    /// The domain of each CPU, by CPU number.
+    pub fn domain_of_cpu(&self) -> Vec<u16> {
+        let mut of = alloc::vec![0; usize::from(self.cpus)];
+        for (d, domain) in self.domains.iter().enumerate() {
+            for &cpu in &domain.cpus {
+                of[usize::from(cpu)] = d as u16;
+            }
+        }
+        of
+    }
 }
 
 /// Where the power comes from.
@@ -127,7 +150,11 @@ pub struct CpuSample {
 impl CpuSample {
     /// Length of the sample in ns.
     pub fn total_ns(&self) -> u64 {
-        self.busy_ns + self.idle_ns + self.iowait_ns
+        self.busy_ns.saturating_add(self.not_busy_ns())
+    }
+    /// Time without work, whatever was outstanding, in ns.
+    pub fn not_busy_ns(&self) -> u64 {
+        self.idle_ns.saturating_add(self.iowait_ns)
     }
     /// Busy share in `0..=scale`, rounded down; an empty sample is 0.
     pub fn busy_of(&self, scale: u64) -> u64 {
@@ -156,7 +183,8 @@ pub enum Scope {
     All,
     /// One CPU: its scheduler changed what runs, or its statistics tick came.
     Cpu(u16),
-    /// The CPUs of one frequency domain.
+    /// All CPUs of one frequency domain, since the domain's last observation: a sampling governor
+    /// of the kernel, whose period ran out for that domain.
     Domain(u16),
 }
 

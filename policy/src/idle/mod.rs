@@ -1,6 +1,11 @@
 //! Idle policies: which C-state a CPU with nothing to do should enter.
 
 mod fixed;
+mod ladder;
+mod menu;
+mod teo;
+#[cfg(test)]
+mod testing;
 
 use crate::{Param, Settings};
 use alloc::boxed::Box;
@@ -80,7 +85,7 @@ pub struct Idle {
 }
 
 /// Every idle policy.
-pub static ALL: &[&Idle] = &[&fixed::FIXED];
+pub static ALL: &[&Idle] = &[&menu::MENU, &teo::TEO, &ladder::LADDER, &fixed::FIXED];
 
 /// The policy of that name.
 pub fn find(name: &str) -> Option<&'static Idle> {

@@ -1,6 +1,21 @@
 //! Speed policies: which P-state each frequency domain should run at.
 
+mod burst;
+mod conservative;
 mod fixed;
+mod governor;
+mod obsdfreqd;
+mod ondemand;
+mod openbsd_auto;
+mod poll;
+mod powerd;
+mod powerd_2010;
+mod powerdxx;
+mod powersaving;
+mod race_to_idle;
+mod schedutil;
+#[cfg(test)]
+mod testing;
 
 use crate::{Intent, Observation, Param, Platform, Settings};
 use alloc::boxed::Box;
@@ -28,10 +43,14 @@ pub enum Cadence {
     /// At every statistics tick of every CPU that has one, scope [`crate::Scope::Cpu`]; a CPU whose
     /// tick was stopped while it slept reports the time in one sample when it wakes.
     Tick,
-    /// From the scheduler's utilisation hook, scope [`crate::Scope::Cpu`]: whenever what runs on a
-    /// CPU changes and at its busy ticks, at least `interval_ns` apart for each domain (0: always).
+    /// From the scheduler's utilisation hook: whenever what runs on a CPU changes and at its busy ticks.
+    ///
+    /// With `interval_ns` 0 every hook is an observation, scope [`crate::Scope::Cpu`]. Otherwise a
+    /// hook on any CPU of a domain becomes one observation of scope [`crate::Scope::Domain`] when at
+    /// least `interval_ns` went by since that domain's last; [`Intent::next_ns`] then replaces
+    /// the interval once, for that domain. A domain that sleeps is not woken for it.
     Scheduler {
-        /// Least time between two calls for one frequency domain, in ns.
+        /// Least time between two observations of one frequency domain, in ns (0: every hook).
         interval_ns: u64,
     },
 }
@@ -63,7 +82,22 @@ pub struct Speed {
 }
 
 /// Every speed policy.
-pub static ALL: &[&Speed] = &[&fixed::PERFORMANCE, &fixed::POWERSAVE, &fixed::USERSPACE];
+pub static ALL: &[&Speed] = &[
+    &fixed::PERFORMANCE,
+    &fixed::POWERSAVE,
+    &fixed::USERSPACE,
+    &powerd::POWERD,
+    &powerd_2010::POWERD_2010,
+    &powerdxx::POWERDXX,
+    &burst::BURST,
+    &openbsd_auto::OPENBSD_AUTO,
+    &obsdfreqd::OBSDFREQD,
+    &powersaving::POWERSAVING,
+    &ondemand::ONDEMAND,
+    &conservative::CONSERVATIVE,
+    &schedutil::SCHEDUTIL,
+    &race_to_idle::RACE_TO_IDLE,
+];
 
 /// The policy of that name.
 pub fn find(name: &str) -> Option<&'static Speed> {

@@ -1,0 +1,450 @@
+//! `schedutil`: the speed from the scheduler's own measure of how busy a CPU is.
+//!
+//! Sources of the rule: Linux `kernel/sched/cpufreq_schedutil.c` and, for the measure, `kernel/sched/pelt.c`
+//! (here `pelt.rs`). The scheduler calls at each change of what runs and at busy ticks; there is no
+//! sampling period, and what happened between two calls was one thing: the CPU ran or it idled.
+//!
+//! It observes one CPU's time since its last call, whether work woke there after waiting for I/O, and the speed
+//! in force. It keeps each CPU's signal and I/O boost, and for each domain the level chosen and when.
+//!
+//! One call:
+//! 1. The time since this CPU's last call goes into its signal: idle first and then busy when it has work
+//!    now (a tick that follows a wake-up), busy first when it has none.
+//! 2. I/O boost. A wake-up from I/O starts it at 1/8 of full and each further one doubles it, at most
+//!    once a decision; a decision without such a wake-up halves it, and below 1/8 it is gone. A
+//!    whole tick without a call means the CPU idled: the boost starts over. Waiting for a disk keeps a CPU's
+//!    utilisation small though its speed decides how soon the next request goes out.
+//! 3. No decision until the rate limit has passed since the last change of speed; Linux takes the transition
+//!    delay, since a change asked for during a change is waste.
+//! 4. util = the larger of signal and boost; 1.25 x util / capacity x highest speed is the wish, and the
+//!    slowest level that is at least that. The quarter of head-room lets utilisation be seen to grow: at
+//!    100 % busy nothing would tell 101 % from 200 %.
+//! 5. A CPU alone in its domain that has not idled since the last decision keeps its level when the
+//!    wish is lower: a signal that falls although the CPU never paused is an artefact.
+//! 6. A shared domain takes the largest util of its CPUs. A rise needs only the caller's own. To lower,
+//!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
+//!    call costs the same however many CPUs share the clock.
+//!
+//! Left out, since a policy sees CPUs and not tasks: util_est (the peak of a task before it slept), uclamp, deadline
+//! bandwidth. Interrupt time is part of busy time.
+
+use super::poll::{cost, share};
+use super::{Cadence, Speed, SpeedPolicy};
+use crate::pelt::{FULL, Pelt};
+use crate::{CpuSample, DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, Scope, Settings};
+use alloc::{boxed::Box, vec, vec::Vec};
+
+/// CPU time of one decision in us: some dozens of instructions and now and then a register write.
+const COST_US: f64 = 1.0;
+/// Where the I/O boost starts, of 1024.
+const BOOST_START: u64 = FULL / 8;
+
+/// Steps 2's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Boost {
+    /// Its size, of 1024.
+    size: u64,
+    /// It has grown since the last decision.
+    grown: bool,
+}
+
+impl Boost {
+    /// At each call: `idled` when a whole tick passed without one.
+    fn call(&mut self, io_wake: bool, idled: bool) {
+        if self.size > 0 && idled {
+            *self = Boost::default();
+        }
+        if io_wake && !self.grown {
+            self.grown = true;
+            self.size = if self.size == 0 { BOOST_START } else { (self.size * 2).min(FULL) };
+        }
+    }
+
+    /// At each decision: the size that counts now.
+    fn apply(&mut self) -> u64 {
+        if self.size > 0 && !self.grown {
+            self.size /= 2;
+            if self.size < BOOST_START {
+                self.size = 0;
+            }
+        }
+        self.grown = false;
+        self.size
+    }
+}
+
+/// One CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    pelt: Pelt,
+    boost: Boost,
+    /// Its last call.
+    last_ns: u64,
+    /// It had work when it last called.
+    running: bool,
+    /// It idled since the last decision.
+    idled: bool,
+}
+
+/// One frequency domain.
+struct Domain {
+    cpus: Vec<u16>,
+    fastest: Khz,
+    capacity: u64,
+    limit_ns: u64,
+    /// Speed of each level, highest first.
+    speeds: Vec<Khz>,
+    /// The level for each util up to 1024: step 4 without a division.
+    level_for: Vec<u16>,
+    /// The speed for which `pace` was computed.
+    paced: Khz,
+    /// Pace of work at the speed in force, of 1024 of the strongest CPU's highest.
+    pace: u64,
+    /// The level chosen; none at first.
+    level: Option<u16>,
+    /// The util behind it.
+    util: u64,
+    /// When the level last changed.
+    changed_ns: Option<u64>,
+    /// When all CPUs were last looked at.
+    scanned_ns: u64,
+}
+
+/// Step 4's wish: 1.25 x util of the capacity, of the highest speed.
+fn wish(fastest: Khz, util: u64, capacity: u64) -> Khz {
+    let with_room = (util + util / 4).min(capacity);
+    Khz(share(with_room, u64::from(fastest.0), capacity) as u32)
+}
+
+/// Work done a second at `khz`, of 1024 of the strongest CPU's most.
+fn pace(fastest: Khz, khz: Khz, capacity: u64) -> u64 {
+    // An unknown speed and a boost beyond the table count as the highest.
+    if khz.0 == 0 || khz >= fastest {
+        capacity
+    } else {
+        share(u64::from(khz.0), capacity, u64::from(fastest.0))
+    }
+}
+
+impl Domain {
+    fn new(info: &DomainInfo, limit_ns: u64) -> Domain {
+        let capacity = u64::from(info.capacity).clamp(1, FULL);
+        let level_for = (0..=FULL).map(|util| {
+            let khz = wish(info.fastest(), util, capacity);
+            info.levels.iter().rposition(|l| l.khz >= khz).unwrap_or(0) as u16
+        });
+        Domain {
+            cpus: info.cpus.clone(),
+            fastest: info.fastest(),
+            capacity,
+            limit_ns,
+            speeds: info.levels.iter().map(|l| l.khz).collect(),
+            level_for: level_for.collect(),
+            paced: Khz(0),
+            pace: capacity,
+            level: None,
+            util: 0,
+            changed_ns: None,
+            scanned_ns: 0,
+        }
+    }
+
+    /// The pace at `khz`; the division is done only when the speed has changed.
+    fn pace_at(&mut self, khz: Khz) -> u64 {
+        if khz != self.paced {
+            self.paced = khz;
+            self.pace = pace(self.fastest, khz, self.capacity);
+        }
+        self.pace
+    }
+}
+
+/// The governor.
+struct Schedutil {
+    cost_ns: u64,
+    tick_ns: u64,
+    domain_of: Vec<u16>,
+    domains: Vec<Domain>,
+    cpus: Vec<Cpu>,
+}
+
+impl Cpu {
+    /// Step 1.
+    fn accrue(&mut self, sample: &CpuSample, pace: u64) {
+        let (busy_ns, idle_ns) = (sample.busy_ns, sample.not_busy_ns());
+        let works = sample.runnable > 0;
+        if works && idle_ns > 0 {
+            self.pelt.idle(idle_ns);
+        }
+        if busy_ns > 0 {
+            self.pelt.run(busy_ns, pace);
+        }
+        if !works && idle_ns > 0 {
+            self.pelt.idle(idle_ns);
+        }
+        self.running = works;
+        self.idled |= idle_ns > 0;
+    }
+
+    /// Util at `now_ns` of a CPU that has gone on as it was at its last call.
+    fn util_at(&self, now_ns: u64, pace: u64, tick_ns: u64) -> u64 {
+        let gap_ns = now_ns.saturating_sub(self.last_ns);
+        let mut pelt = self.pelt;
+        if self.running {
+            pelt.run(gap_ns, pace);
+        } else {
+            pelt.idle(gap_ns);
+        }
+        let boost = if gap_ns > tick_ns { 0 } else { self.boost.size };
+        pelt.util().max(boost)
+    }
+}
+
+impl Schedutil {
+    /// Steps 1 and 2 for one CPU.
+    fn call(&mut self, cpu: usize, obs: &Observation<'_>) -> Option<usize> {
+        let (sample, state) = (obs.cpus.get(cpu)?, self.cpus.get_mut(cpu)?);
+        let d = usize::from(self.domain_of[cpu]);
+        let domain = &mut self.domains[d];
+        let pace = domain.pace_at(obs.domains.get(d)?.khz);
+        state.accrue(sample, pace);
+        let idled = obs.now_ns.saturating_sub(state.last_ns) > self.tick_ns;
+        state.boost.call(sample.io_wake, idled);
+        state.last_ns = obs.now_ns;
+        Some(d)
+    }
+
+    /// Steps 3 to 6: a new level for domain `d`, if `cpu`'s call changes it.
+    fn decide(&mut self, d: usize, cpu: usize, now_ns: u64) -> Option<Khz> {
+        let domain = &mut self.domains[d];
+        if domain.changed_ns.is_some_and(|at| now_ns.saturating_sub(at) < domain.limit_ns) {
+            return None;
+        }
+        let state = &mut self.cpus[cpu];
+        let own = state.pelt.util().max(state.boost.apply() * domain.capacity >> 10);
+        let alone = domain.cpus.len() == 1;
+        let idled = core::mem::take(&mut state.idled);
+
+        let mut util = own;
+        if !alone && own < domain.util {
+            if now_ns.saturating_sub(domain.scanned_ns) < domain.limit_ns {
+                return None;
+            }
+            domain.scanned_ns = now_ns;
+            for &other in &domain.cpus {
+                if usize::from(other) != cpu {
+                    let other = &self.cpus[usize::from(other)];
+                    util = util.max(other.util_at(now_ns, domain.pace, self.tick_ns));
+                }
+            }
+        }
+        domain.util = util;
+        let level = domain.level_for[util.min(FULL) as usize];
+        // Levels count from the highest: a greater index is slower.
+        let falls = domain.level.is_some_and(|now| level > now);
+        if domain.level == Some(level) || (falls && alone && !idled) {
+            return None;
+        }
+        domain.level = Some(level);
+        domain.changed_ns = Some(now_ns);
+        Some(domain.speeds[usize::from(level)])
+    }
+}
+
+impl SpeedPolicy for Schedutil {
+    fn cadence(&self) -> Cadence {
+        Cadence::Scheduler { interval_ns: 0 }
+    }
+
+    fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// Signals start at nothing; the speed found stays until the first call.
+    fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
+        self.cpus.fill(Cpu { last_ns: obs.now_ns, ..Cpu::default() });
+        for (d, domain) in self.domains.iter_mut().enumerate() {
+            let found = obs.domains.get(d).map_or(Khz(0), |s| s.khz);
+            let level = match found.0 {
+                0 => 0,
+                _ => domain.speeds.iter().rposition(|&s| s >= found).unwrap_or(0),
+            };
+            (domain.level, domain.util, domain.changed_ns) = (Some(level as u16), 0, None);
+            domain.scanned_ns = obs.now_ns;
+            out.set_speed(d, domain.speeds[level]);
+        }
+    }
+
+    fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent) {
+        let mut one = |policy: &mut Self, cpu: usize| {
+            if let Some(d) = policy.call(cpu, obs)
+                && let Some(khz) = policy.decide(d, cpu, obs.now_ns)
+            {
+                out.set_speed(d, khz);
+            }
+        };
+        match obs.scope {
+            Scope::Cpu(cpu) => one(self, usize::from(cpu)),
+            Scope::All => (0..self.cpus.len()).for_each(|cpu| one(self, cpu)),
+            Scope::Domain(d) => {
+                for cpu in 0..self.cpus.len() {
+                    if self.domain_of[cpu] == d {
+                        one(self, cpu);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Linux's schedutil.
+pub(super) static SCHEDUTIL: Speed = Speed {
+    name: "schedutil",
+    summary: "Linux: 1.25 x the scheduler's utilisation, at each change of what runs",
+    source: include_str!("schedutil.rs"),
+    params: &[
+        Param {
+            name: "rate_limit",
+            help: "least time between two changes of speed; -1: the transition delay",
+            kind: ParamKind::Number { unit: "us", min: -1.0, max: 1_000_000.0, default: -1.0 },
+        },
+        cost(COST_US),
+    ],
+    build: |p: &Platform, s: &Settings| {
+        let limit = |d: &DomainInfo| {
+            if s.number("rate_limit") < 0.0 { d.transition_delay_ns() } else { s.us("rate_limit") }
+        };
+        Box::new(Schedutil {
+            cost_ns: s.us("cost"),
+            tick_ns: p.tick_ns,
+            domain_of: p.domain_of_cpu(),
+            domains: p.domains.iter().map(|d| Domain::new(d, limit(d))).collect(),
+            cpus: vec![Cpu::default(); usize::from(p.cpus)],
+        })
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MS;
+    use crate::speed::testing::{Rig, platform};
+
+    /// Levels of 100 MHz: any util is visible.
+    const LEVELS: &[u32] = &[
+        2000, 1900, 1800, 1700, 1600, 1500, 1400, 1300, 1200, 1100, 1000, 900, 800, 700, 600, 500, 400, 300,
+    ];
+
+    fn busy(ns: u64) -> CpuSample {
+        CpuSample { busy_ns: ns, runnable: 1, ..CpuSample::default() }
+    }
+    fn idle(ns: u64) -> CpuSample {
+        CpuSample { idle_ns: ns, ..CpuSample::default() }
+    }
+    fn io(ns: u64) -> CpuSample {
+        CpuSample { idle_ns: ns, runnable: 1, io_wake: true, ..CpuSample::default() }
+    }
+
+    fn rig(cpus: u16, spec: &str, at_slowest: bool) -> Rig {
+        Rig::new(platform(cpus, LEVELS), &SCHEDUTIL, spec, at_slowest)
+    }
+
+    #[test]
+    fn the_formula() {
+        assert_eq!(wish(Khz(2_000_000), 512, 1024), Khz(1_250_000));
+        assert_eq!(wish(Khz(2_000_000), 820, 1024), Khz(2_000_000));
+        assert_eq!(wish(Khz(2_000_000), 1024, 1024), Khz(2_000_000));
+        assert_eq!(wish(Khz(2_000_000), 0, 1024), Khz(0));
+        assert_eq!(wish(Khz(2_000_000), 256, 512), Khz(1_250_000), "half of a small CPU");
+        assert_eq!(pace(Khz(2_000_000), Khz(500_000), 512), 128);
+        assert_eq!(pace(Khz(2_000_000), Khz(3_000_000), 1024), 1024);
+    }
+
+    /// At the highest speed 33.5 ms of work make util 512 and so 1250 MHz, but no fall while it never idles.
+    #[test]
+    fn never_lower_without_idle() {
+        let mut r = rig(1, "", false);
+        assert!((0..33).all(|_| r.cpu(0, busy(MS)) == 2000));
+        let after_a_pause = r.cpu(0, idle(MS));
+        assert!((1200..=1300).contains(&after_a_pause), "{after_a_pause}");
+    }
+
+    /// From 300 of 2000 MHz, where the signal's clock crawls, up to the top.
+    #[test]
+    fn a_busy_cpu_climbs_to_the_top() {
+        let mut r = rig(1, "", true);
+        let mut last = 300;
+        let ms = (1..1000).find(|_| {
+            let now = r.cpu(0, busy(MS));
+            assert!(now >= last, "never down");
+            last = now;
+            now == 2000
+        });
+        assert!(ms.is_some_and(|ms| (70..250).contains(&ms)), "{ms:?}");
+    }
+
+    #[test]
+    fn idle_decays_to_the_lowest() {
+        let mut r = rig(1, "", false);
+        r.cpu(0, busy(300 * MS));
+        assert_eq!(r.cpu(0, idle(300 * MS)), 300);
+    }
+
+    #[test]
+    fn the_rate_limit_holds_after_a_change() {
+        let mut r = rig(1, "rate_limit=10000us", false);
+        assert_eq!(r.cpu(0, idle(20 * MS)), 300);
+        assert_eq!(r.cpu(0, busy(9 * MS)), 300, "9 ms since the change");
+        assert!(r.cpu(0, busy(MS)) >= 300);
+        let mut r = rig(1, "rate_limit=10000us", false);
+        r.cpu(0, idle(20 * MS));
+        let quick = (0..5).map(|_| r.cpu(0, io(MS))).max();
+        assert_eq!(quick, Some(300));
+        let mut r = rig(1, "rate_limit=0us", false);
+        r.cpu(0, idle(20 * MS));
+        assert_eq!(r.cpu(0, io(MS)), 400, "a boost of 1/8 with head-room is 312 MHz");
+    }
+
+    #[test]
+    fn io_boost_doubles_and_halves() {
+        let mut r = rig(1, "rate_limit=0us", true);
+        r.cpu(0, idle(100 * MS));
+        // 128, 256, 512, 1024 of 1024, with a quarter on top.
+        assert_eq!([MS; 4].map(|ns| r.cpu(0, io(ns))), [400, 700, 1300, 2000]);
+        assert_eq!([MS; 4].map(|ns| r.cpu(0, idle(ns))), [1300, 700, 400, 300]);
+        // A whole idle tick (10 ms) starts it over.
+        (0..3).for_each(|_| {
+            r.cpu(0, io(MS));
+        });
+        assert_eq!(r.cpu(0, io(11 * MS)), 400);
+    }
+
+    #[test]
+    fn a_boost_grows_once_a_decision() {
+        let mut b = Boost::default();
+        b.call(true, false);
+        b.call(true, false);
+        assert_eq!(b.apply(), BOOST_START);
+        b.call(true, false);
+        assert_eq!(b.apply(), 2 * BOOST_START);
+    }
+
+    #[test]
+    fn a_shared_domain_takes_the_busiest() {
+        let mut r = rig(2, "", false);
+        r.cpus = vec![CpuSample::default(); 2];
+        // Both CPUs live through the same 300 ms.
+        r.cpus[0] = busy(300 * MS);
+        r.observe(Scope::Cpu(0), 300 * MS);
+        r.cpus[1] = idle(300 * MS);
+        assert_eq!(r.observe(Scope::Cpu(1), 0), 2000);
+        // CPU 0 goes on without calling: an idle CPU's call must not lower the domain.
+        r.cpus[1] = idle(5 * MS);
+        assert_eq!(r.observe(Scope::Cpu(1), 5 * MS), 2000);
+        // It stops, and what is left of it decays.
+        r.cpus[0] = CpuSample { busy_ns: 5 * MS, ..CpuSample::default() };
+        r.observe(Scope::Cpu(0), 0);
+        r.cpus[1] = idle(300 * MS);
+        assert_eq!(r.observe(Scope::Cpu(1), 300 * MS), 300);
+    }
+}

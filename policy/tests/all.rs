@@ -1,0 +1,293 @@
+//! Properties that every policy of the tables must have, whatever it is fed: it neither panics nor
+//! allocates, and asks only for what the machine offers.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use wattwise_policy::{
+    CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
+    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, idle, speed,
+};
+
+/// Counts the allocations of each thread, so that tests which run side by side do not see each other.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is going away has no counter left, and nothing to count for.
+    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+}
+
+// SAFETY: every call goes on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.dealloc(p, layout) }
+    }
+    unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.realloc(p, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations() -> usize {
+    ALLOCATIONS.with(Cell::get)
+}
+
+/// Marsaglia's xorshift64*: small, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+    /// A time as it occurs, or one that should not.
+    fn time(&mut self) -> u64 {
+        match self.below(12) {
+            0..4 => 0,
+            4 => u64::MAX,
+            5 => self.next(),
+            6 => self.below(10),
+            _ => self.below(400 * MS),
+        }
+    }
+    fn sample(&mut self) -> CpuSample {
+        CpuSample {
+            busy_ns: self.time(),
+            idle_ns: self.time(),
+            iowait_ns: self.time(),
+            runnable: [0, 0, 1, 2, u32::MAX][self.below(5) as usize],
+            io_wake: self.below(4) == 0,
+        }
+    }
+    fn khz(&mut self, domain: &DomainInfo) -> Khz {
+        match self.below(8) {
+            0 => Khz(0),
+            1 => Khz(self.next() as u32),
+            _ => domain.levels[self.below(domain.levels.len() as u64) as usize].khz,
+        }
+    }
+    fn source(&mut self) -> PowerSource {
+        [PowerSource::Unknown, PowerSource::Mains, PowerSource::Battery][self.below(3) as usize]
+    }
+    fn temperature(&mut self) -> Option<i32> {
+        [None, Some(i32::MIN), Some(i32::MAX), Some(0), Some(self.below(120_000) as i32)]
+            [self.below(5) as usize]
+    }
+}
+
+fn domain(cpus: std::ops::Range<u16>, khz: &[u32], power: bool) -> DomainInfo {
+    DomainInfo {
+        cpus: cpus.collect(),
+        levels: khz.iter().map(|&k| Level { khz: Khz(k), busy_uw: power.then_some(k / 2) }).collect(),
+        transition_ns: 10_000,
+        capacity: 1024,
+    }
+}
+
+/// A laptop, a machine of many unlike domains, and what no one should have.
+fn platforms() -> Vec<Platform> {
+    let platform = |domains: Vec<DomainInfo>, tick_ns| Platform {
+        cpus: domains.iter().map(|d| d.cpus.len() as u16).sum(),
+        domains,
+        tick_ns,
+        deepest_idle_uw: Some(u32::MAX),
+        awake_uw: Some(u32::MAX),
+    };
+    let mut odd = domain(0..1, &[u32::MAX, 3, 1], true);
+    (odd.capacity, odd.transition_ns) = (0, u64::MAX);
+    vec![
+        platform(vec![domain(0..4, &[3_200_000, 2_400_000, 1_600_000, 800_000], false)], 4 * MS),
+        platform(
+            vec![
+                domain(0..1, &[5_000_000, 4_999_999, 1_000_000], true),
+                domain(1..3, &[2_000_000], true),
+                domain(3..8, &[3_000_000, 2_900_000, 400_000], false),
+            ],
+            MS,
+        ),
+        platform(vec![odd], 1),
+    ]
+}
+
+/// Spellings that cover every parameter's ends and every word of a choice, one at a time.
+fn spellings(params: &'static [Param]) -> Vec<Settings> {
+    let mut all = vec![Settings::defaults(params)];
+    for p in params {
+        let values: Vec<String> = match p.kind {
+            ParamKind::Number { min, max, .. } => vec![min.to_string(), max.to_string()],
+            ParamKind::Choice(words) => words.iter().map(|w| w.to_string()).collect(),
+        };
+        for v in values {
+            all.push(Settings::parse(params, &format!("{}={v}", p.name)).expect("its own range"));
+        }
+    }
+    all
+}
+
+fn is_offered(domain: &DomainInfo, khz: Khz) -> bool {
+    khz.0 == 0 || domain.levels.iter().any(|l| l.khz == khz)
+}
+
+#[test]
+fn speed_policies_survive_anything_without_allocating() {
+    let mut random = Random(42);
+    for platform in platforms() {
+        let mut cpus = vec![CpuSample::default(); usize::from(platform.cpus)];
+        let mut domains = vec![DomainSample::default(); platform.domains.len()];
+        for policy in speed::ALL {
+            for settings in spellings(policy.params) {
+                let mut p = (policy.build)(&platform, &settings);
+                let mut intent = Intent::neutral(platform.domains.len());
+                let mut now_ns: u64 = 0;
+                let mut polls = 0;
+                let before = allocations();
+                for step in 0..600 {
+                    intent.next_ns = None;
+                    let scope = match random.below(4) {
+                        _ if step == 0 => Scope::All,
+                        0 => Scope::All,
+                        1 => Scope::Domain(random.below(platform.domains.len() as u64 + 1) as u16),
+                        _ => Scope::Cpu(random.below(u64::from(platform.cpus) + 1) as u16),
+                    };
+                    if step > 0 {
+                        cpus.iter_mut().for_each(|c| *c = random.sample());
+                    }
+                    for (sample, d) in domains.iter_mut().zip(&platform.domains) {
+                        *sample = DomainSample { khz: random.khz(d), min: random.khz(d), max: random.khz(d) };
+                    }
+                    let obs = Observation {
+                        now_ns,
+                        scope,
+                        cpus: &cpus,
+                        domains: &domains,
+                        source: random.source(),
+                        temperature_mc: random.temperature(),
+                    };
+                    if step == 0 {
+                        p.start(&obs, &mut intent)
+                    } else {
+                        p.observe(&obs, &mut intent)
+                    }
+                    let ok = intent.domains.iter().zip(&platform.domains).all(|(i, d)| {
+                        is_offered(d, i.desired) && is_offered(d, i.min) && is_offered(d, i.max)
+                    });
+                    assert!(ok, "{}: {:?} at {scope:?}", policy.name, intent.domains);
+                    now_ns = now_ns.saturating_add(random.time());
+                    polls += 1;
+                }
+                assert_eq!(allocations() - before, 0, "{} allocates ({polls} observations)", policy.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn idle_policies_survive_anything_without_allocating() {
+    let mut random = Random(7);
+    let tables: [&[(u64, u64)]; 4] = [
+        &[(1, 1)],
+        &[(0, 0), (2, 2), (10, 20), (130, 600)],
+        &[(1, 1), (1, u64::MAX), (u64::MAX, u64::MAX)],
+        &[(0, 0); 12],
+    ];
+    for table in tables {
+        let mut states: Vec<IdleState> = table
+            .iter()
+            .map(|&(exit, target)| IdleState {
+                exit_ns: exit.saturating_mul(1000),
+                target_ns: target.saturating_mul(1000),
+                enabled: true,
+            })
+            .collect();
+        for policy in idle::ALL {
+            for settings in spellings(policy.params) {
+                let mut p = (policy.build)(&states, 4 * MS, &settings);
+                let before = allocations();
+                for _ in 0..5_000 {
+                    // State 0 is always allowed.
+                    states.iter_mut().skip(1).for_each(|s| s.enabled = random.below(5) > 0);
+                    let query = IdleQuery {
+                        now_ns: random.time(),
+                        next_timer_ns: random.time(),
+                        next_tick_ns: random.time(),
+                        tick_stopped: random.below(3) == 0,
+                        latency_limit_ns: if random.below(3) == 0 { random.time() } else { u64::MAX },
+                        iowaiters: random.below(3) as u32,
+                        states: &states,
+                    };
+                    let choice = p.select(&query);
+                    let state = usize::from(choice.state);
+                    assert!(state < states.len(), "{}", policy.name);
+                    assert!(
+                        state == 0
+                            || (states[state].enabled && states[state].exit_ns <= query.latency_limit_ns),
+                        "{} chose a forbidden state",
+                        policy.name
+                    );
+                    assert!(choice.stop_tick || !query.tick_stopped, "{} restarts the tick", policy.name);
+                    let outcome = IdleOutcome {
+                        state: if random.below(20) == 0 { 255 } else { choice.state },
+                        measured_ns: random.time(),
+                        by_timer: random.below(3) == 0,
+                        by_tick: random.below(5) == 0,
+                    };
+                    p.reflect(&outcome, &states);
+                }
+                assert_eq!(allocations() - before, 0, "{} allocates", policy.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    let before = allocations();
+    drop(std::hint::black_box(Box::new(1)));
+    assert!(allocations() > before);
+}
+
+/// What help and documents are made of.
+#[test]
+fn every_item_documents_itself() {
+    let items = speed::ALL
+        .iter()
+        .map(|p| (p.name, p.summary, p.source, p.params))
+        .chain(idle::ALL.iter().map(|p| (p.name, p.summary, p.source, p.params)));
+    for (name, summary, source, params) in items {
+        assert!(!summary.is_empty() && !summary.ends_with('.'), "{name}");
+        let essay: Vec<_> = wattwise_policy::essay(source).collect();
+        assert!(essay.len() >= 8, "{name}: an essay, not a line");
+        assert!(essay[0].starts_with('`'), "{name}");
+        assert!(source.contains(&format!("`{name}`")), "{name} is not named in its essay");
+        for p in params {
+            assert!(!p.help.is_empty(), "{name}:{}", p.name);
+            if let ParamKind::Number { min, max, default, .. } = p.kind {
+                assert!((min..=max).contains(&default), "{name}:{}", p.name);
+            }
+        }
+        let mut names: Vec<_> = params.iter().map(|p| p.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), params.len(), "{name}: a parameter twice");
+    }
+    assert!(speed::find("schedutil").is_some() && idle::find("teo").is_some());
+    assert!(speed::find("nonesuch").is_none() && idle::find("").is_none());
+}
