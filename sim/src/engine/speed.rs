@@ -161,7 +161,8 @@ pub(super) struct Governor {
     seen: Vec<Seen>,
     /// Last request by domain: most decisions change nothing.
     last: Vec<Khz>,
-    domain_asked: Vec<u64>,
+    /// Before when a domain's sampling governor is not to be asked again.
+    domain_rests: Vec<u64>,
     phase_ns: u64,
     /// The task that stands for a user-space policy.
     pub(super) daemon: u32,
@@ -191,7 +192,7 @@ impl Governor {
             domain_samples: m.domains.iter().map(limits).collect(),
             seen: vec![Seen::default(); m.cpus.len()],
             last: vec![Khz(0); m.domains.len()],
-            domain_asked: vec![0; m.domains.len()],
+            domain_rests: vec![0; m.domains.len()],
             phase_ns: 0,
             daemon,
             daemon_woke: true,
@@ -271,9 +272,10 @@ impl Simulation<'_> {
         let d = usize::from(self.cpus[c].domain);
         if interval_ns == 0 {
             self.observe(Scope::Cpu(c as u16));
-        } else if self.now - self.governor.domain_asked[d] >= interval_ns {
-            self.governor.domain_asked[d] = self.now;
+        } else if self.now >= self.governor.domain_rests[d] {
             self.observe(Scope::Domain(d as u16));
+            let rest = self.governor.intent.next_ns.unwrap_or(interval_ns);
+            self.governor.domain_rests[d] = self.now + rest;
         } else {
             return;
         }
