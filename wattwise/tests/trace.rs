@@ -83,7 +83,7 @@ fn play(workload: &Workload) -> u128 {
                     }
                 }
                 Op::Run { cycles, stall_ns } => ran += u128::from(cycles) + u128::from(stall_ns),
-                Op::SleepFor(_) | Op::SleepUntil(_) | Op::Io(_) | Op::OnCpu(_) => {}
+                Op::SleepFor(_) | Op::SleepUntil(_) | Op::Io(_) | Op::OnCpu { .. } => {}
             }
         }
     }
@@ -206,9 +206,22 @@ fn a_wake_splits_the_wakers_run_and_interrupts_are_timers() {
     let b = wattwise_sim::workload::TaskId(1);
     assert_eq!(
         ops(&w, "a"),
-        [Op::OnCpu(0), run(300), Op::Wake(b), run(200), Op::SleepFor(200_000), run(90 + 100)]
+        [
+            on(0, 0),
+            run(300),
+            Op::Wake(b),
+            run(200),
+            Op::SleepFor(200_000),
+            on(0, 720),
+            run(90),
+            on(0, 900),
+            run(100)
+        ]
     );
-    assert_eq!(ops(&w, "b"), [Op::OnCpu(1), Op::Block, run(290), Op::Io(200_000), Op::OnCpu(0), run(90)]);
+    assert_eq!(
+        ops(&w, "b"),
+        [on(1, 0), Op::Block, on(1, 310), run(290), Op::Io(200_000), on(0, 810), run(90)]
+    );
     play(&w);
 }
 
@@ -239,6 +252,11 @@ fn a_waking_before_the_switch_out_ends_that_sleep_unless_it_was_used_up() {
     assert!(early(true).contains(&Op::SleepFor(48_000)) && !early(true).contains(&Op::Block));
 }
 
+/// A switch-in, `us` after the start.
+fn on(cpu: u16, us: u64) -> Op {
+    Op::OnCpu { cpu, at_ns: us * 1000 }
+}
+
 #[test]
 fn children_wait_for_their_parents_and_names_leave_out_until_exec() {
     let child = "x-1 [000] d..2. 1.000200: sched_wakeup_new: comm=perf pid=7 prio=120 target_cpu=000\n";
@@ -259,7 +277,7 @@ fn children_wait_for_their_parents_and_names_leave_out_until_exec() {
     assert_eq!(ops(&w, "perf"), []);
     assert_eq!(
         ops(&w, "work"),
-        [Op::SleepUntil(500_000), Op::OnCpu(0), Op::Run { cycles: 100_000, stall_ns: 0 }]
+        [Op::SleepUntil(500_000), on(0, 500), Op::Run { cycles: 100_000, stall_ns: 0 }]
     );
     assert_eq!(w.recorded.unwrap().busy_ns, [700_000]);
 }
