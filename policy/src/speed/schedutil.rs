@@ -221,7 +221,7 @@ impl Schedutil {
             return None;
         }
         let state = &mut self.cpus[cpu];
-        let own = state.pelt.util().max(state.boost.apply() * domain.capacity >> 10);
+        let own = state.pelt.util().max((state.boost.apply() * domain.capacity) >> 10);
         let alone = domain.cpus.len() == 1;
         let idled = core::mem::take(&mut state.idled);
 
