@@ -150,6 +150,7 @@ impl SpeedPolicy for Burst {
             after = self.idle_tick(after, domain);
         }
         self.counts[cpu] = after;
+        // The other CPUs of the domain matter only when this one changes its mind.
         if after.wish != before.wish {
             out.set_speed(d, self.speed(d));
         }
