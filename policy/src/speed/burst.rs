@@ -17,7 +17,7 @@
 //! 4. A domain runs at the highest level that any of its CPUs wishes.
 //!
 //! So the 4th tick acts: 40 ms at the study's hz = 100, and 3 + 1 ticks for each level on
-//! the way down. 3 and 3 are the study's choice; it found no better pair, nor did it look for long.
+//! the way down. 3 and 3 are the study's choice; it reports no other pair.
 //!
 //! Two items of the study's list of future work are here. Counters are per CPU and a domain per core is
 //! enough to use them. And `down=proportional` goes down in one move to the level that the

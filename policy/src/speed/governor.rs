@@ -182,7 +182,7 @@ pub(super) const RATE: Param = Param {
 /// The parameter for time spent waiting for I/O.
 pub(super) const IO_IS_BUSY: Param = Param {
     name: "io_is_busy",
-    help: "whether waiting for I/O is work (Linux: yes for ondemand on Intel CPUs since Core 2)",
+    help: "whether waiting for I/O is work (Linux: yes for ondemand on Intel CPUs)",
     kind: ParamKind::Choice(&["no", "yes"]),
 };
 
