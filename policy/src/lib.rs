@@ -83,7 +83,7 @@ impl DomainInfo {
     }
     /// Least time in ns that a kernel governor leaves between two changes of speed: half as much
     /// again as the driver states, or 1 ms where it states nothing (Linux
-    /// `cpufreq_policy_transition_delay_us`; before 6.9 it was a thousand times the latency, at most 10 ms).
+    /// `cpufreq_policy_transition_delay_us`; older kernels took 1000 times the latency, at most 10 ms).
     pub fn transition_delay_ns(&self) -> u64 {
         match self.transition_ns {
             0 => MS,

@@ -146,7 +146,7 @@ mod tests {
         // 2^-0.5 in units of 2^-32, and y itself.
         assert_eq!(Y[16], 3_037_000_499);
         assert_eq!(Y[1], 4_202_935_003);
-        assert!((Y[31] * Y[1] >> 32).abs_diff(1 << 31) <= 2);
+        assert!(((Y[31] * Y[1]) >> 32).abs_diff(1 << 31) <= 2);
         assert_eq!(decay(1 << 20, 32), 1 << 19);
         assert_eq!(decay(1 << 20, 64), 1 << 18);
         assert_eq!(decay(u64::from(u32::MAX), 32 * 40), 0);

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use wattwise_policy::{
     CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
-    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, idle, speed,
+    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, idle, speed,
 };
 
 /// Counts the allocations of each thread, so that tests which run side by side do not see each other.
@@ -290,4 +290,31 @@ fn every_item_documents_itself() {
     }
     assert!(speed::find("schedutil").is_some() && idle::find("teo").is_some());
     assert!(speed::find("nonesuch").is_none() && idle::find("").is_none());
+}
+
+/// Every bound of every number holds, and nothing but its words passes for a choice.
+#[test]
+fn every_parameter_refuses_what_it_should() {
+    let lists = speed::ALL.iter().map(|p| p.params).chain(idle::ALL.iter().map(|p| p.params));
+    for params in lists {
+        for p in params {
+            let set = |v: &str| Settings::parse(params, &format!("{}={v}", p.name));
+            let bad = |v: &str| matches!(set(v), Err(SpecError::BadValue { param, .. }) if param == p.name);
+            assert!(bad("") && bad("much") && bad("nan"), "{}", p.name);
+            match p.kind {
+                ParamKind::Number { unit, min, max, .. } => {
+                    assert!(bad(&(min - 1.0).to_string()) && bad(&(max + 1.0).to_string()), "{}", p.name);
+                    assert!(bad("1parsec") && bad("inf"), "{}", p.name);
+                    let with_unit = set(&format!("{max}{unit}")).map(|s| s.number(p.name));
+                    assert_eq!(with_unit, Ok(max), "{}", p.name);
+                }
+                ParamKind::Choice(words) => {
+                    assert!(bad("0") && words.iter().all(|w| set(w).is_ok()), "{}", p.name);
+                }
+            }
+        }
+        let unknown = Settings::parse(params, "no-such=1");
+        assert!(matches!(unknown, Err(SpecError::UnknownParam { .. })));
+        assert!(matches!(Settings::parse(params, "word"), Err(SpecError::NotAPair(_))));
+    }
 }

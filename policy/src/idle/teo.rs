@@ -9,7 +9,8 @@
 //!
 //! Learning:
 //! 1. Measured = the time slept less half the exit latency (on average a wake-up does not meet the
-//!    worst case). A sleep ended by the timer, or by the tick kept as a net, is as long as announced.
+//!    worst case). A sleep ended by the timer is as long as announced, and so is one that
+//!    the tick ended, which was kept as a net: without it the CPU would have slept on.
 //! 2. All numbers lose an eighth, so that some twenty sleeps are remembered. The measured bin gains
 //!    1024: as a hit when it is the timer's bin as well, else as an intercept. 1024 gives room to decay in
 //!    integers.

@@ -17,12 +17,12 @@
 //! 4. A domain runs at the highest level that any of its CPUs wishes.
 //!
 //! So the 4th tick acts: 40 ms at the study's hz = 100, and 3 + 1 ticks for each level on
-//! the way down. 3 and 3 are the study's choice; it found no better pair, nor did it look for long.
+//! the way down. 3 and 3 are the study's choice; it reports no other pair.
 //!
 //! Two items of the study's list of future work are here. Counters are per CPU and a domain per core is
 //! enough to use them. And `down=proportional` goes down in one move to the level that the
-//! work of the last 32 ticks would need, at least one level: 32 ticks is the longest ramp that the
-//! study's machine ever makes in steps of 4 ticks, halved.
+//! work of the last 32 ticks would need, at least one level: 32 ticks are a third of a
+//! second at hz = 100: about half of the longest ramp of single steps on the study's machine (17 times 4).
 
 use super::poll::cost;
 use super::{Cadence, Speed, SpeedPolicy};
@@ -150,6 +150,7 @@ impl SpeedPolicy for Burst {
             after = self.idle_tick(after, domain);
         }
         self.counts[cpu] = after;
+        // The other CPUs of the domain matter only when this one changes its mind.
         if after.wish != before.wish {
             out.set_speed(d, self.speed(d));
         }

@@ -62,6 +62,7 @@ impl Rule for Conservative {
         let step = ((u64::from(max.0) * self.step / 100) as u32).max(LEAST_STEP_KHZ);
         let state = &mut self.states[d];
 
+        // Steps are of the allowed maximum, so a lowered limit also makes them finer.
         let mut wish = state.wish;
         if wish < min || wish > max {
             wish = now.khz.clamp(min, max);
@@ -71,6 +72,7 @@ impl Rule for Conservative {
 
         let mut speed = None;
         if load.percent > self.up {
+            // A rise starts the count of skipped looks anew: falls need that many calm ones in a row.
             state.skipped = 0;
             if wish < max {
                 wish = Khz(wish.0.saturating_add(step)).min(max);
@@ -83,6 +85,7 @@ impl Rule for Conservative {
                 if load.percent < self.down && wish > min {
                     wish = Khz(wish.0.saturating_sub(step)).max(min);
                 }
+                // At the minimum already it is still written: steps taken off for a sleep show only here.
                 if load.percent < self.down {
                     speed = Some(domain.at_least(wish));
                 }

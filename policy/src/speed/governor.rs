@@ -103,6 +103,7 @@ impl<R: Rule> Governor<R> {
             let idle_ns = if self.io_is_busy { sample.idle_ns } else { sample.not_busy_ns() };
             let before = &mut self.before_sleep[cpu];
             let percent = match sample.total_ns() {
+                // Two looks at one moment: the last is all that is known.
                 0 => u64::from(*before),
                 _ if idle_ns > long_ns && *before > 0 => u64::from(core::mem::take(before)),
                 total => {
@@ -124,6 +125,7 @@ impl<R: Rule> Governor<R> {
 
     fn look(&mut self, d: usize, obs: &Observation<'_>, out: &mut Intent) {
         let Some(now) = obs.domains.get(d) else { return };
+        // A second half is due before any load: taking the load now would use up half a period's sample.
         let verdict = match self.rule.due(d) {
             Some(verdict) => verdict,
             None => {
@@ -134,6 +136,7 @@ impl<R: Rule> Governor<R> {
         if let Some(khz) = verdict.speed {
             out.set_speed(d, khz);
         }
+        // With several domains in one observation the most impatient decides.
         out.next_ns = match (out.next_ns, verdict.next_ns) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -179,7 +182,7 @@ pub(super) const RATE: Param = Param {
 /// The parameter for time spent waiting for I/O.
 pub(super) const IO_IS_BUSY: Param = Param {
     name: "io_is_busy",
-    help: "whether waiting for I/O is work (Linux: yes for ondemand on Intel CPUs since 2008)",
+    help: "whether waiting for I/O is work (Linux: yes for ondemand on Intel CPUs)",
     kind: ParamKind::Choice(&["no", "yes"]),
 };
 

@@ -75,6 +75,7 @@ impl Ondemand {
         if self.bias == 0 {
             return Verdict { speed: Some(level), next_ns: None };
         }
+        // One level on both sides, or a mean at the lower one, leaves nothing to divide.
         let parts = biased(domain, level, self.bias, self.period_ns);
         if parts.high_ns == 0 || parts.high == parts.low {
             return Verdict { speed: Some(parts.low), next_ns: None };
@@ -106,6 +107,7 @@ impl Rule for Ondemand {
             }
             return verdict;
         }
+        // Load that no longer fills the highest speed is watched at the normal pace again.
         self.states[d].stretched = false;
         let wish = proportional(domain.slowest(), domain.fastest(), load.percent);
         self.aim(d, domain, domain.nearest(wish))

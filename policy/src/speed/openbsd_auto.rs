@@ -30,6 +30,7 @@ pub(super) const COST_US: f64 = 2.0;
 
 /// Step 1.
 fn hot(cpus: &[CpuSample]) -> bool {
+    // In idle time and with divisors, as in the kernel: busy over 2/3 is idle under 1/3.
     let (mut idle, mut total) = (0u64, 0u64);
     for cpu in cpus {
         if cpu.not_busy_ns() < cpu.total_ns() / 3 {
@@ -67,6 +68,7 @@ impl Hold {
             };
             self.fast = true;
         } else if self.fast {
+            // The beat that uses up the last of the hold is the one that falls, not the one after it.
             self.beats = self.beats.saturating_sub(1);
             self.fast = self.beats > 0;
         }
@@ -108,6 +110,7 @@ impl Auto {
     }
 
     fn write(&self, fast: bool, source: PowerSource, out: &mut Intent) {
+        // For `openbsd-auto` itself both upper speeds are the same.
         let bounded = self.always_bounded || on_battery(source);
         let speeds = match (fast, bounded) {
             (false, _) => &self.slow,

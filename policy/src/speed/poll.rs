@@ -4,9 +4,9 @@ use crate::{CpuSample, Param, ParamKind, PowerSource};
 
 /// CPU time of one poll by a user-space process, in us.
 ///
-/// Measured: reading /proc/stat, deciding, sleeping. The mean of six rounds of 500 polls, each a
-/// 10 ms sleep, a read and parse of /proc/stat and a read of /proc/loadavg, by getrusage, on a
-/// 2-CPU cloud VM with Linux 6.18: 30 to 46 us a poll. Over half of it is the sleep and the wake-up
+/// Measured: reading /proc/stat, deciding, sleeping. Six rounds of 500 polls, each a 10 ms sleep, a
+/// read and parse of /proc/stat and a read of /proc/loadavg, by getrusage, on a 2-CPU cloud VM with
+/// Linux 6.18 that had other work: 30 to 46 us a poll, 38.6 us on average, rounded here. Over half of it is the sleep and the wake-up
 /// (20 to 26 us alone), so it depends little on how much a daemon reads.
 pub(super) const DAEMON_POLL_COST_US: f64 = 40.0;
 

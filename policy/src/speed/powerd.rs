@@ -102,6 +102,7 @@ fn next_mhz(shape: Shape, marks: Marks, levels: &[u64], wish: u64, current: u64,
         };
         return raised.min(levels[0] * split);
     }
+    // The real speed times the load is the work; it must fit the level below with the mark to spare.
     let lower = wish * (shape.shrink - 1) / shape.shrink;
     let fits = current * load < levels[level_at(levels, lower)] * marks.running / split;
     if load < marks.idle / split && fits { lower.max(levels[levels.len() - 1]) } else { wish }

@@ -1,7 +1,7 @@
 //! `powerd-2010`: the simplified powerd that the FreeBSD speed-state study prints.
 //!
 //! B. J. Thomson, "Improved Power Management for FreeBSD" (2010), figure 3. The study's reasoning and its
-//! comparison rest on this form, so it is kept beside today's [`powerd`](../powerd.rs): the study is
+//! comparison rest on this form, so it is kept beside today's `powerd`: the study is
 //! reproduced with the rule it describes.
 //!
 //! It observes the load over the last 250 ms and keeps nothing but the level in force.

@@ -1,6 +1,6 @@
 //! `powerd++`: the successor of FreeBSD's daemon by its users.
 //!
-//! Source of the rule: lonkamikaze/powerdxx (`src/powerd++.cpp`, `src/constants.hpp`). Where `powerd` reacts to
+//! Source of the rule: lonkamikaze/powerdxx. Where `powerd` reacts to
 //! the share of time, `powerd++` computes how many MHz the work *used* and asks for
 //! enough that these would be a target share of it. So it needs no marks and no ramps.
 //!
@@ -17,7 +17,7 @@
 //!    down to the lowest at the critical temperature itself.
 //! 5. Clamp to the cap and the user's limits; take the nearest level, as FreeBSD's cpufreq does.
 //!
-//! The critical temperature defaults to 100 C, the Tjunction of most x86 CPUs; the daemon reads it from
+//! The critical temperature defaults to 100 C, a common limit of x86 CPUs; the daemon reads it from
 //! the sensor's driver where there is one.
 
 use super::poll::{DAEMON_POLL_COST_US, cost, on_battery, poll, share};

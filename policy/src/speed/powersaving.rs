@@ -5,7 +5,7 @@
 //! build takes 1123 s under it and 871 s under `auto`, and its idle draws the same power.
 //!
 //! **So this is a model, and its one number is fitted.** The rule is that of
-//! [`openbsd-auto`](../openbsd_auto.rs) in its form of 2021 (any hot beat earns five beats of
+//! `openbsd-auto` in its form of 2021 (any hot beat earns five beats of
 //! hold, lowest speed when idle), with a ceiling on the highest speed. The ceiling is 77.6 % of
 //! the highest level since 871 s / 1123 s = 0.776: a build on all cores is hot nearly all of
 //! the time, and so its time is inverse to the speed at the ceiling. What takes part of its time in memory

@@ -172,6 +172,7 @@ impl Cpu {
     /// Step 1.
     fn accrue(&mut self, sample: &CpuSample, pace: u64) {
         let (busy_ns, idle_ns) = (sample.busy_ns, sample.not_busy_ns());
+        // The order matters: what comes last counts most, and owed time is caught up at the idle part.
         let works = sample.runnable > 0;
         if works && idle_ns > 0 {
             self.pelt.idle(idle_ns);
@@ -189,12 +190,14 @@ impl Cpu {
     /// Util at `now_ns` of a CPU that has gone on as it was at its last call.
     fn util_at(&self, now_ns: u64, pace: u64, tick_ns: u64) -> u64 {
         let gap_ns = now_ns.saturating_sub(self.last_ns);
+        // A copy: the CPU will report this very time itself, and must not count it twice.
         let mut pelt = self.pelt;
         if self.running {
             pelt.run(gap_ns, pace);
         } else {
             pelt.idle(gap_ns);
         }
+        // A boost is spent once its CPU has idled for a tick (step 2), which that CPU has not noticed yet.
         let boost = if gap_ns > tick_ns { 0 } else { self.boost.size };
         pelt.util().max(boost)
     }
@@ -221,12 +224,14 @@ impl Schedutil {
             return None;
         }
         let state = &mut self.cpus[cpu];
-        let own = state.pelt.util().max(state.boost.apply() * domain.capacity >> 10);
+        // The boost is of 1024 and the signal of the capacity: scale before comparing.
+        let own = state.pelt.util().max((state.boost.apply() * domain.capacity) >> 10);
         let alone = domain.cpus.len() == 1;
         let idled = core::mem::take(&mut state.idled);
 
         let mut util = own;
         if !alone && own < domain.util {
+            // The level may be too high for as long as the rate limit, never too low.
             if now_ns.saturating_sub(domain.scanned_ns) < domain.limit_ns {
                 return None;
             }
