@@ -302,9 +302,14 @@ impl Simulation<'_> {
 
     /// A CPU that slept without its tick tells how long it slept.
     pub(super) fn report_missed_ticks(&mut self, c: usize) {
-        if self.now - self.governor.seen[c].at >= self.machine.tick.period_ns {
-            self.observe(Scope::Cpu(c as u16));
+        if self.now - self.governor.seen[c].at < self.machine.tick.period_ns {
+            return;
         }
+        // What it did before it slept saw no tick, so a policy of ticks does not see it either.
+        let (idle, io) = self.cpus[c].idle.totals(self.cpus[c].phase, self.now);
+        let seen = &mut self.governor.seen[c];
+        seen.at = self.now - (idle - seen.idle) - (io - seen.io);
+        self.observe(Scope::Cpu(c as u16));
     }
 
     /// The policy's kernel timer: an interrupt on the first CPU, and a decision.
