@@ -1,0 +1,48 @@
+//! What can make a recording unusable, a line each: the file, what was expected, what to do.
+
+use std::path::PathBuf;
+
+/// A recording that cannot be used at all. A damaged one that still gives something is a warning instead.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be opened or read.
+    #[error("{path}: {error}; expected a readable recording (perf.data, trace.dat or ftrace text, also as .zst)", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The content is of no known format.
+    #[error(
+        "{name}: not a recording that wattwise knows (starts with {start}); expected perf.data, trace.dat or \
+         ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`"
+    )]
+    Unknown {
+        /// The recording.
+        name: String,
+        /// Its first bytes, printable.
+        start: String,
+    },
+    /// The format is known, and the file is too damaged, cut short or of a variant that is not read.
+    #[error("{name}: {what}; {remedy}")]
+    Unusable {
+        /// The recording.
+        name: String,
+        /// What was expected and found.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The recording is sound and holds no scheduler events.
+    #[error(
+        "{name}: no sched_switch event among {events} events; expected a scheduler recording; record with \
+         `-e sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new,power:cpu_idle -a`"
+    )]
+    NoSwitches {
+        /// The recording.
+        name: String,
+        /// Events that it does hold.
+        events: u64,
+    },
+}

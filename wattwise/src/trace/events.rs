@@ -1,0 +1,292 @@
+//! The events that every format is reduced to, and the names of tasks.
+//!
+//! An event is a small `Copy` value: readers make millions of them and keep none. A reader hands them
+//! on in order of time as far as its recording allows; whoever consumes them must bear a step back.
+
+use std::collections::HashMap;
+
+/// Greatest number of CPUs: a larger CPU number is damage. (Linux: `NR_CPUS` is at most 8192.)
+pub const MAX_CPUS: u16 = 8192;
+
+/// Greatest thread id, exclusive. (Linux: `PID_MAX_LIMIT`, 4 Mi.)
+pub const MAX_TID: u32 = 4 << 20;
+
+/// Names beyond this number are all shown as the first: only a damaged file has so many.
+const MAX_NAMES: usize = 1 << 20;
+
+/// A task's name (`comm`) by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Comm(pub u32);
+
+/// In whose time the kernel was when it wrote an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// The current task itself, in a system call or fault.
+    #[default]
+    Task,
+    /// A softirq on top of the current task.
+    Softirq,
+    /// A hardware interrupt or NMI on top of it.
+    Hardirq,
+}
+
+/// Why a task left its CPU: the kernel's task states, by their letters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Left {
+    /// `R`, `R+`: it could go on; it was preempted or yielded.
+    #[default]
+    Runnable,
+    /// `S`: sleeps, a signal may wake it.
+    Sleep,
+    /// `D`: sleeps, mostly for a device.
+    Disk,
+    /// `I`, `P`, `K`, `W`, `N`: a kernel thread without work, or parked.
+    Idle,
+    /// `T`, `t`: stopped by a signal or tracer.
+    Stopped,
+    /// `X`, `Z`, `x`: it is gone.
+    Dead,
+}
+
+impl Left {
+    /// The state that a letter of `prev_state=` stands for.
+    pub fn from_letter(letter: u8) -> Option<Left> {
+        Some(match letter {
+            b'R' | b'+' => Left::Runnable,
+            b'S' => Left::Sleep,
+            b'D' => Left::Disk,
+            b'I' | b'P' | b'K' | b'W' | b'N' => Left::Idle,
+            b'T' | b't' => Left::Stopped,
+            b'X' | b'Z' | b'x' => Left::Dead,
+            _ => return None,
+        })
+    }
+}
+
+/// A switch of tasks; thread 0 is the idle task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switch {
+    /// Who leaves.
+    pub prev_tid: u32,
+    /// Its kernel priority: under 100 is real-time, else nice + 120.
+    pub prev_prio: i16,
+    /// Why.
+    pub left: Left,
+    /// Its name.
+    pub prev_comm: Comm,
+    /// Who comes.
+    pub next_tid: u32,
+    /// Its priority.
+    pub next_prio: i16,
+    /// Its name.
+    pub next_comm: Comm,
+}
+
+/// A wake-up's target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Who is woken.
+    pub tid: u32,
+    /// Its priority.
+    pub prio: i16,
+    /// Its name.
+    pub comm: Comm,
+    /// Where it shall run.
+    pub cpu: u16,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `sched_switch`.
+    Switch(Switch),
+    /// `sched_waking`: the waker's own moment and context.
+    Waking(Target),
+    /// `sched_wakeup`: the task became runnable, perhaps reported by its own CPU.
+    Wakeup(Target),
+    /// `sched_wakeup_new`: a new task's first.
+    WakeupNew(Target),
+    /// `sched_process_fork`.
+    Fork {
+        /// Who forked.
+        parent: u32,
+        /// The new task.
+        child: u32,
+        /// Its name.
+        comm: Comm,
+    },
+    /// `sched_process_exit`.
+    Exit {
+        /// Who.
+        tid: u32,
+    },
+    /// `cpu_idle`: entry into a state, or `None` for the exit.
+    CpuIdle {
+        /// Which CPU.
+        cpu: u16,
+        /// The driver's state number.
+        state: Option<u32>,
+    },
+    /// `cpu_frequency`: the clock from here on.
+    CpuFrequency {
+        /// Which CPU.
+        cpu: u16,
+        /// In kHz.
+        khz: u32,
+    },
+    /// `hrtimer_start`.
+    HrtimerStart {
+        /// Whether for an absolute time (`HRTIMER_MODE_ABS`).
+        absolute: bool,
+    },
+    /// `sched_migrate_task`.
+    Migrate {
+        /// Who.
+        tid: u32,
+        /// To which CPU.
+        to: u16,
+    },
+    /// The recorder lost so many events about here.
+    Lost(u64),
+}
+
+impl Kind {
+    /// The kernel's name for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Switch(_) => "sched_switch",
+            Kind::Waking(_) => "sched_waking",
+            Kind::Wakeup(_) => "sched_wakeup",
+            Kind::WakeupNew(_) => "sched_wakeup_new",
+            Kind::Fork { .. } => "sched_process_fork",
+            Kind::Exit { .. } => "sched_process_exit",
+            Kind::CpuIdle { .. } => "cpu_idle",
+            Kind::CpuFrequency { .. } => "cpu_frequency",
+            Kind::HrtimerStart { .. } => "hrtimer_start",
+            Kind::Migrate { .. } => "sched_migrate_task",
+            Kind::Lost(_) => "lost",
+        }
+    }
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// On the recording's own clock, in ns.
+    pub time_ns: u64,
+    /// Where it was written.
+    pub cpu: u16,
+    /// In whose time.
+    pub level: Level,
+    /// The task that was current there.
+    pub current: u32,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// Takes events as they are read.
+pub trait Sink {
+    /// What the file's header says of the machine; comes before all events, if the format has it.
+    fn machine(&mut self, _cpu_name: &str) {}
+
+    /// One event; `comms` holds the names met so far.
+    fn event(&mut self, event: &Event, comms: &Comms);
+}
+
+/// What a reader knows at the end beside the events themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    /// The format in words.
+    pub format: &'static str,
+    /// All events of the recording, those of no use to us included.
+    pub events: u64,
+    /// Those which the recorder says it lost.
+    pub lost: u64,
+    /// CPUs of the machine, as the file's header has it.
+    pub cpus: Option<u16>,
+    /// The processor's name, as the file's header has it.
+    pub cpu_name: Option<String>,
+    /// What could not be used, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Task names, each kept once.
+#[derive(Debug)]
+pub struct Comms {
+    names: Vec<Box<str>>,
+    numbers: HashMap<[u8; 16], Comm>,
+    /// Recent names by a cheap hash: a busy trace repeats a few dozen names millions of times.
+    recent: Box<[([u8; 16], Comm); 256]>,
+}
+
+impl Default for Comms {
+    fn default() -> Comms {
+        let mut comms =
+            Comms { names: Vec::new(), numbers: HashMap::new(), recent: Box::new([([0; 16], Comm(0)); 256]) };
+        comms.add([0; 16]);
+        comms
+    }
+}
+
+impl Comms {
+    /// The number of a name, which ends at its first zero byte; the kernel's names have at most 15 bytes.
+    #[inline]
+    pub fn number(&mut self, name: &[u8]) -> Comm {
+        let mut key = [0u8; 16];
+        let n = name.len().min(16);
+        key[..n].copy_from_slice(&name[..n]);
+        // What follows the first zero is left over from longer names.
+        if let Some(end) = key.iter().position(|&b| b == 0) {
+            key[end..].fill(0);
+        }
+        let word = u128::from_le_bytes(key);
+        let folded = (word as u64) ^ ((word >> 64) as u64).rotate_left(29);
+        // Fibonacci hashing: 2^64 / golden ratio.
+        let slot = (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize;
+        let (known, comm) = self.recent[slot];
+        if known == key {
+            return comm;
+        }
+        let comm = match self.numbers.get(&key) {
+            Some(&comm) => comm,
+            None if self.names.len() >= MAX_NAMES => return Comm(0),
+            None => self.add(key),
+        };
+        self.recent[slot] = (key, comm);
+        comm
+    }
+
+    fn add(&mut self, key: [u8; 16]) -> Comm {
+        let comm = Comm(self.names.len() as u32);
+        let end = key.iter().position(|&b| b == 0).unwrap_or(16);
+        self.names.push(String::from_utf8_lossy(&key[..end]).into());
+        self.numbers.insert(key, comm);
+        comm
+    }
+
+    /// A number's name; empty where none was recorded.
+    pub fn name(&self, comm: Comm) -> &str {
+        self.names.get(comm.0 as usize).map_or("", |n| n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_number_whatever_follows_it() {
+        let mut comms = Comms::default();
+        let a = comms.number(b"perf\0-exec\0\0\0\0\0\0");
+        assert_eq!(a, comms.number(b"perf"));
+        assert_ne!(a, comms.number(b"perf-exec"));
+        assert_eq!(comms.name(a), "perf");
+        let none = comms.number(b"");
+        assert_eq!(comms.name(none), "");
+    }
+
+    #[test]
+    fn events_stay_small() {
+        assert!(size_of::<Event>() <= 56, "{}", size_of::<Event>());
+    }
+}
