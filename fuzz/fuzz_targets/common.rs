@@ -1,0 +1,32 @@
+//! What all importer targets do: a recording in memory, imported, summarised, and its scripts read.
+
+use std::sync::Arc;
+use wattwise::trace::{ImportOptions, Source, import, summarise};
+use wattwise_sim::workload::{Op, Program};
+
+/// Puts the format's first bytes before the input unless they are there: the fuzzer need not find them.
+pub fn import_all(magic: &[u8], data: &[u8]) {
+    let mut bytes = if data.starts_with(magic) { Vec::new() } else { magic.to_vec() };
+    bytes.extend_from_slice(data);
+    let options = ImportOptions { max_unpacked_bytes: 16 << 20, ..ImportOptions::default() };
+    let source = Source::Bytes { name: "fuzz".into(), data: Arc::from(bytes) };
+    if let Ok(summary) = summarise(source.clone(), &options) {
+        summary.to_string();
+    }
+    let Ok(workload) = import(source, &options) else { return };
+    let (mut blocks, mut wakes) = (0u64, 0u64);
+    for task in &workload.tasks {
+        let Program::Recorded(script) = &task.program;
+        for op in script.reader() {
+            match op {
+                Op::Block => blocks += 1,
+                Op::Wake(target) => {
+                    assert!((target.0 as usize) < workload.tasks.len());
+                    wakes += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(blocks, wakes);
+}

@@ -1,0 +1,6 @@
+#![no_main]
+//! `cargo +nightly fuzz run ftrace_text`; seeds: the recordings in wattwise/tests/traces, unpacked.
+
+mod common;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| common::import_all(b"# tracer: nop\\n", data));
