@@ -106,7 +106,7 @@ impl Histogram {
     fn floor(slot: usize) -> u64 {
         match slot / 16 {
             0 => slot as u64,
-            octave => (16 + (slot % 16) as u64) << (octave - 1),
+            octave => (16 + (slot % 16) as u64).checked_shl(octave as u32 - 1).unwrap_or(0),
         }
     }
 
@@ -127,7 +127,8 @@ impl Histogram {
         for (slot, &n) in self.counts.iter().enumerate() {
             seen += n;
             if n > 0 && seen >= rank {
-                return (Self::floor(slot + 1) - 1).min(self.max);
+                // The last slot has no next one below 2^64.
+                return Self::floor(slot + 1).wrapping_sub(1).min(self.max);
             }
         }
         0
@@ -190,5 +191,7 @@ mod tests {
         }
         assert_eq!(h.quantile(1.0), 1_000_000);
         assert_eq!(Histogram::default().quantile(0.5), 0);
+        h.record(u64::MAX);
+        assert_eq!(h.quantile(1.0), u64::MAX);
     }
 }

@@ -24,10 +24,10 @@ const DEFAULT_POLICIES: &[&str] = &[
     "powerd-2010",
     "powerd++",
     "burst",
-    "openbsd-auto",
-    "openbsd-auto:version=2021",
+    "openbsd-auto:mains=auto",
+    "openbsd-auto:version=2021,mains=auto",
     "obsdfreqd",
-    "powersaving",
+    "powersaving:mains=auto,on=always",
     "powersave",
 ];
 

@@ -16,7 +16,7 @@ use super::events::{Comm, Comms, Event, Kind, Left, Level, MAX_CPUS, MAX_TID, Re
 use super::input::Input;
 
 /// Longest line; the kernel's own have at most a few hundred bytes.
-const MOST_LINE: usize = 16 << 10;
+const MOST_LINE: usize = 4 << 10;
 
 /// A line's head.
 #[derive(Debug, PartialEq)]
@@ -32,7 +32,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn level(&self) -> Level {
-        match self.flags.and_then(|f| f.bytes().nth(2)) {
+        match self.flags.and_then(|f| f.as_bytes().get(2)) {
             Some(b'h' | b'H' | b'Z' | b'z') => Level::Hardirq,
             Some(b's') => Level::Softirq,
             _ => Level::Task,
@@ -45,7 +45,7 @@ fn parse(line: &str) -> Option<Line<'_>> {
     let mut from = 0;
     while let Some(open) = line[from..].find('[').map(|i| i + from) {
         from = open + 1;
-        let Some(close) = line[from..].find(']').map(|i| i + from) else { return None };
+        let close = line[from..].find(']')? + from;
         let Ok(cpu) = line[from..close].trim().parse::<u16>() else { continue };
         if let Some(parsed) = after_cpu(&line[..open], cpu, &line[close + 1..]) {
             return Some(parsed);

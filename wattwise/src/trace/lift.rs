@@ -9,7 +9,7 @@
 //! | a wake-up by another task | `Block` here, `Wake` there, at that very point of the waker's run |
 //! | `D`, ended by an interrupt | `Io`, as long as it took |
 //! | `S` and others, ended by an interrupt | a timer: `SleepFor` its length, or `SleepUntil` its end |
-//! | put on a CPU | `OnCpu` |
+//! | put on a CPU | `OnCpu`, where and when: a replay can keep the recorded order |
 //!
 //! Sleeps last from the switch-out to the *waking*, not to the next switch-in: the difference is the
 //! wake-up latency, which is the replayed machine's to produce.
@@ -59,6 +59,7 @@
 //! can know. All of these are counted and told in a warning.
 
 use super::ImportOptions;
+use super::clock::Clock;
 use super::events::{Comm, Comms, Event, Kind, Left, Level, MAX_TID, Sink, Switch, Target};
 use wattwise_sim::workload::{Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
 
@@ -72,9 +73,6 @@ pub const DEFAULT_KHZ: u32 = 1_000_000;
 /// script takes 2 to 5 bytes an op.
 const MOST_TASKS: usize = 1 << 20;
 const MOST_OPS: u64 = 1 << 29;
-
-/// A step ahead of more than a day is damage: clocks of traces stand still in suspend.
-const MOST_STEP_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// A CPU that is silent for longer from the start on is worth a warning.
 const LONG_SILENCE_NS: u64 = 1_000_000_000;
@@ -148,7 +146,6 @@ struct Tracked {
     rhythm: Option<Box<Rhythm>>,
     /// Not part of the workload (for now: a task's name may change).
     excluded: bool,
-    used: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,8 +160,6 @@ struct Cpu {
 
 #[derive(Debug, Default)]
 struct Trouble {
-    backwards: u64,
-    leaps: u64,
     gaps: u64,
     filled: u64,
     unexplained: u64,
@@ -182,9 +177,7 @@ pub(super) struct Lifter<'o> {
     /// By thread id: task index + 1, 0 for none.
     by_tid: Vec<u32>,
     cpus: Vec<Cpu>,
-    start: Option<u64>,
-    now: u64,
-    leap: Option<u64>,
+    clock: Clock,
     switches: u64,
     wakings: u64,
     pushed: u64,
@@ -201,9 +194,7 @@ impl<'o> Lifter<'o> {
             tasks: Vec::new(),
             by_tid: Vec::new(),
             cpus: Vec::new(),
-            start: None,
-            now: 0,
-            leap: None,
+            clock: Clock::default(),
             switches: 0,
             wakings: 0,
             pushed: 0,
@@ -219,14 +210,14 @@ impl<'o> Lifter<'o> {
     fn cpu(&mut self, cpu: u16) -> &mut Cpu {
         let i = usize::from(cpu);
         if self.cpus.len() <= i {
-            let start = self.start.unwrap_or(0);
+            let start = self.clock.start();
             self.cpus.resize(i + 1, Cpu { since: start, khz: self.khz, ..Cpu::default() });
         }
         &mut self.cpus[i]
     }
 
     fn since_start(&self, time: u64) -> u64 {
-        time.saturating_sub(self.start.unwrap_or(0))
+        time.saturating_sub(self.clock.start())
     }
 
     fn push(&mut self, task: u32, op: Op) {
@@ -237,7 +228,6 @@ impl<'o> Lifter<'o> {
         let t = &mut self.tasks[task as usize];
         if !t.excluded && t.state != State::Dead {
             self.pushed += 1;
-            t.used = true;
             t.script.push(op);
         }
     }
@@ -285,7 +275,6 @@ impl<'o> Lifter<'o> {
             timer: None,
             rhythm: None,
             excluded: self.options.exclude_tids.contains(&tid),
-            used: false,
         });
         if let Some((comm, comms)) = comms {
             self.rename(id, tid, comm, comms);
@@ -301,7 +290,7 @@ impl<'o> Lifter<'o> {
         let excluded = options.exclude_tids.contains(&tid) || options.exclude_comms.iter().any(|c| c == name);
         let was = self.tasks[id as usize].excluded;
         if !was && excluded {
-            self.account(id, self.now);
+            self.account(id, self.clock.now());
         }
         let begins = was && !excluded && self.tasks[id as usize].state != State::Unseen;
         let t = &mut self.tasks[id as usize];
@@ -311,14 +300,14 @@ impl<'o> Lifter<'o> {
             t.early = None;
         }
         if begins {
-            t.accounted = t.accounted.max(self.now);
+            t.accounted = t.accounted.max(self.clock.now());
             if let State::Asleep { since, .. } = &mut t.state {
-                *since = self.now;
+                *since = self.clock.now();
             }
-            let at = self.since_start(self.now);
+            let at = self.since_start(self.clock.now());
             self.push(id, Op::SleepUntil(at));
             if let State::Running { cpu } = self.tasks[id as usize].state {
-                self.on_cpu(id, cpu, self.now);
+                self.on_cpu(id, cpu, self.clock.now());
             }
         }
     }
@@ -382,8 +371,7 @@ impl<'o> Lifter<'o> {
         if event.level == Level::Hardirq || event.current == 0 || event.current == target {
             return None;
         }
-        let id = self.task(event.current, None)?;
-        Some(id)
+        self.task(event.current, None)
     }
 
     /// First sight of a task: until then it waited.
@@ -431,7 +419,7 @@ impl<'o> Lifter<'o> {
 
     /// Brings a CPU's books in line with an event that says who is current there.
     fn present(&mut self, n: u16, who: Waker, at: u64) {
-        let start = self.start.unwrap_or(0);
+        let start = self.clock.start();
         let cpu = *self.cpu(n);
         if cpu.current == Some(who) {
             return;
@@ -508,7 +496,7 @@ impl<'o> Lifter<'o> {
         if let Some((at, Some(waker))) = self.tasks[id as usize].early.take() {
             self.end_sleep(id, since, left, at, Some(waker));
         }
-        self.tasks[id as usize].state = State::Runnable { since: self.now };
+        self.tasks[id as usize].state = State::Runnable { since: self.clock.now() };
     }
 
     fn wakeup_new(&mut self, event: &Event, target: Target, comms: &Comms) {
@@ -529,7 +517,7 @@ impl<'o> Lifter<'o> {
         self.switches += 1;
         let (at, n) = (event.time_ns, event.cpu);
         let prev = self.task(s.prev_tid, Some((s.prev_comm, comms)));
-        let start = self.start.unwrap_or(0);
+        let start = self.clock.start();
         let cpu = *self.cpu(n);
         if cpu.current.is_none() && at - start.min(at) > LONG_SILENCE_NS && s.prev_tid != 0 {
             self.late_cpus.push(n);
@@ -537,7 +525,7 @@ impl<'o> Lifter<'o> {
         self.present(n, prev, at);
         if prev.is_some() {
             let cpu = self.cpu(n);
-            cpu.busy += at - cpu.since.min(at);
+            cpu.busy = cpu.busy.saturating_add(at - cpu.since.min(at));
         }
         if let Some(prev) = prev {
             self.prio(prev, s.prev_prio);
@@ -549,10 +537,8 @@ impl<'o> Lifter<'o> {
             };
         }
         let mut next = self.task(s.next_tid, Some((s.next_comm, comms)));
-        if let Some(id) = next {
-            if self.tasks[id as usize].state == State::Dead {
-                next = self.born(s.next_tid, Some((s.next_comm, comms)));
-            }
+        if next.is_some_and(|id| self.tasks[id as usize].state == State::Dead) {
+            next = self.born(s.next_tid, Some((s.next_comm, comms)));
         }
         if let Some(id) = next {
             self.prio(id, s.next_prio);
@@ -569,44 +555,20 @@ impl<'o> Lifter<'o> {
             return;
         }
         if let Some(Some(id)) = self.cpu(cpu).current {
-            self.account(id, self.now);
+            self.account(id, self.clock.now());
         }
         self.cpu(cpu).khz = khz;
         self.khz_known = true;
     }
 
-    /// Makes events monotonous; `None` for those whose time is impossible.
-    fn time(&mut self, time: u64) -> Option<u64> {
-        if self.start.is_none() {
-            self.start = Some(time);
-            self.now = time;
-        }
-        if time < self.now {
-            self.trouble.backwards += 1;
-            return Some(self.now);
-        }
-        if time - self.now > MOST_STEP_NS {
-            // One leap is damage; a second one to the same time is the clock itself.
-            let agreed = self.leap.is_some_and(|l| time.abs_diff(l) <= MOST_STEP_NS);
-            self.leap = Some(time);
-            if !agreed {
-                self.trouble.leaps += 1;
-                return None;
-            }
-        }
-        self.leap = None;
-        self.now = time;
-        Some(time)
-    }
-
     /// The workload, at the end of all events.
     pub(super) fn finish(mut self, comms: &Comms, read: super::events::Read, name: &str) -> Workload {
-        let end = self.now;
+        let end = self.clock.now();
         for n in 0..self.cpus.len() {
             if let Some(Some(id)) = self.cpus[n].current {
                 self.account(id, end);
                 let cpu = &mut self.cpus[n];
-                cpu.busy += end - cpu.since.min(end);
+                cpu.busy = cpu.busy.saturating_add(end - cpu.since.min(end));
             }
         }
         let warnings = self.warnings(&read);
@@ -644,6 +606,7 @@ impl<'o> Lifter<'o> {
 
     fn warnings(&self, read: &super::events::Read) -> Vec<String> {
         let mut warnings = read.warnings.clone();
+        warnings.extend(self.clock.warnings());
         let mut say = |n: u64, what: &str| {
             if n > 0 {
                 warnings.push(format!("{n} {what}"));
@@ -651,8 +614,6 @@ impl<'o> Lifter<'o> {
         };
         let t = &self.trouble;
         say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
-        say(t.backwards, "events were older than their predecessors and count as simultaneous.");
-        say(t.leaps, "events lay more than a day ahead and are left out.");
         say(t.filled, "switches from idle are missing; their tasks count as running from their waking on.");
         say(
             t.gaps,
@@ -696,7 +657,7 @@ impl Sink for Lifter<'_> {
 
     #[inline]
     fn event(&mut self, event: &Event, comms: &Comms) {
-        let Some(time_ns) = self.time(event.time_ns) else { return };
+        let Some(time_ns) = self.clock.admit(event.time_ns) else { return };
         let event = &Event { time_ns, ..*event };
         if let Kind::Waking(_) | Kind::WakeupNew(_) | Kind::HrtimerStart { .. } = event.kind {
             let current = self.task(event.current, None);
@@ -710,9 +671,11 @@ impl Sink for Lifter<'_> {
             }
             Kind::Wakeup(t) => self.wakeup(event, t, comms),
             Kind::WakeupNew(t) => self.wakeup_new(event, t, comms),
+            // The child's first wake-up follows; its thread id may have been another's before.
             Kind::Fork { child, comm, .. } => {
-                // The child's first wake-up follows; until then its thread id belongs to nobody else.
-                self.born_if_known(child, comm, comms);
+                if self.by_tid.get(child as usize).is_some_and(|i| *i > 0) {
+                    self.born(child, Some((comm, comms)));
+                }
             }
             Kind::CpuFrequency { cpu, khz } => self.frequency(cpu, khz),
             Kind::HrtimerStart { absolute } if event.level == Level::Task => {
@@ -741,14 +704,16 @@ fn clock_in(cpu_name: &str) -> Option<u32> {
     (1_000.0..=100e6).contains(&khz).then_some(khz.round() as u32)
 }
 
-impl Lifter<'_> {
-    fn born_if_known(&mut self, child: u32, comm: Comm, comms: &Comms) {
-        if child == 0 || child >= MAX_TID {
-            return;
-        }
-        let known = self.by_tid.get(child as usize).is_some_and(|i| *i > 0);
-        if known {
-            self.born(child, Some((comm, comms)));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_in_names() {
+        assert_eq!(clock_in("Intel(R) Xeon(R) CPU E5-2697 v3 @ 2.60GHz"), Some(2_600_000));
+        assert_eq!(clock_in("Pentium @ 600 MHz"), Some(600_000));
+        for none in ["AMD EPYC 7763", "x @ GHz", "x @ 1e300GHz", "x @ -1GHz", "@"] {
+            assert_eq!(clock_in(none), None, "{none}");
         }
     }
 }

@@ -143,8 +143,8 @@ impl Attrs {
         if u64::from(number) >= MOST_IDS {
             return None;
         }
+        self.alike = number == 0 || (self.alike && shape == self.shapes[0]);
         self.shapes.push(shape);
-        self.alike = self.shapes.iter().all(|s| *s == self.shapes[0]);
         self.by_id.extend(ids.map(|id| (id, number)));
         self.last = (0, 0);
         Some(())
@@ -278,13 +278,13 @@ impl<S: Sink> Pump<'_, S> {
             return None;
         }
         let all = input.section(section.0, section.1)?;
+        // Of all attributes together: their places may overlap.
+        let mut ids_left = MOST_IDS * 8;
         for entry in all.chunks_exact(attr_size as usize) {
             let (attr, place) = entry.split_at(entry.len() - 16);
             let mut place = Take { rest: place, order: self.order };
             let (at, len) = (place.u64()?, place.u64()?);
-            if len > MOST_IDS * 8 || self.attrs.by_id.len() as u64 > MOST_IDS {
-                return None;
-            }
+            ids_left = ids_left.checked_sub(len)?;
             let ids = input.section(at, len)?;
             let order = self.order;
             self.attrs.add(attr, ids.chunks_exact(8).filter_map(|b| order.u64(b)), order)?;

@@ -1,5 +1,6 @@
 //! What a recording holds, in a page.
 
+use super::clock::Clock;
 use super::events::{Comm, Comms, Event, Kind, Left, Sink};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -120,14 +121,16 @@ struct CpuSeen {
 /// Adds events up.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    first: Option<u64>,
-    last: u64,
+    clock: Clock,
     kinds: BTreeMap<&'static str, u64>,
     cpus: Vec<CpuSeen>,
     tasks: BTreeMap<u32, Seen>,
     runs: Histogram,
     sleeps: Histogram,
 }
+
+/// Longer times are damage, and beyond the histogram's last octave but one.
+const LONGEST: u64 = 1 << 62;
 
 /// Idle states beyond this number are damage; drivers have ten at most.
 const MOST_STATES: u32 = 64;
@@ -141,10 +144,10 @@ impl Counter {
         let (tid, since) = self.cpus[cpu].current?;
         let ns = until.saturating_sub(since);
         if tid != 0 {
-            self.cpus[cpu].busy += ns;
-            self.runs.record(ns);
+            self.cpus[cpu].busy = self.cpus[cpu].busy.saturating_add(ns);
+            self.runs.record(ns.min(LONGEST));
             let task = self.tasks.entry(tid).or_default();
-            task.busy += ns;
+            task.busy = task.busy.saturating_add(ns);
             task.runs += 1;
         }
         Some(tid)
@@ -175,15 +178,15 @@ impl Counter {
         }
         if let Some(since) = task.asleep.take() {
             task.woken = Some(at);
-            self.sleeps.record(at.saturating_sub(since));
+            self.sleeps.record(at.saturating_sub(since).min(LONGEST));
         }
     }
 
     pub(super) fn finish(mut self, comms: &Comms, read: super::events::Read, name: &str) -> Summary {
         for cpu in 0..self.cpus.len() {
-            self.ran(cpu, self.last);
+            self.ran(cpu, self.clock.now());
         }
-        let span = self.last.saturating_sub(self.first.unwrap_or(0));
+        let span = self.clock.now() - self.clock.start();
         let span_s = span as f64 / 1e9;
         let mut cpus: Vec<CpuSummary> = self
             .cpus
@@ -227,17 +230,15 @@ impl Counter {
                     runs: seen.runs,
                 })
                 .collect(),
-            warnings: read.warnings,
+            warnings: read.warnings.into_iter().chain(self.clock.warnings()).collect(),
         }
     }
 }
 
 impl Sink for Counter {
     fn event(&mut self, event: &Event, _: &Comms) {
-        let start = *self.first.get_or_insert(event.time_ns);
-        // Damaged times must not stretch the span: a step back counts as none.
-        self.last = self.last.max(event.time_ns);
-        let at = self.last;
+        let Some(at) = self.clock.admit(event.time_ns) else { return };
+        let start = self.clock.start();
         *self.kinds.entry(event.kind.name()).or_default() += 1;
         let cpu = match event.kind {
             Kind::CpuIdle { cpu, .. } => cpu,
