@@ -280,7 +280,7 @@ fn children_wait_for_their_parents_and_names_leave_out_until_exec() {
     assert_eq!(ops(&w, "perf"), []);
     assert_eq!(
         ops(&w, "work"),
-        [Op::SleepUntil(500_000), on(0, 500), Op::Run { cycles: 100_000, stall_ns: 0 }]
+        [Op::SleepUntil(500_000), on(0, 500), on(0, 600), Op::Run { cycles: 100_000, stall_ns: 0 }]
     );
     assert_eq!(w.recorded.unwrap().busy_ns, [700_000]);
 }

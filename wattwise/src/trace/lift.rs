@@ -634,7 +634,7 @@ impl<'o> Lifter<'o> {
         }
         if !self.khz_known {
             warnings.push(format!(
-                "The recording does not tell its CPUs' clock; {} kHz is assumed, which `--khz` overrides.",
+                "The recording does not tell its CPUs' clock; {} kHz is assumed, which `--recorded-khz` overrides.",
                 self.khz
             ));
         }

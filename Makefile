@@ -1,0 +1,40 @@
+# Everything that a person, or CI, runs. `make test` is the whole; `make check` is what to run before a commit.
+
+CARGO ?= cargo
+# A nightly toolchain: only the fuzzers and miri need one.
+NIGHTLY ?= nightly
+# Seconds for each fuzz target in `make test`.
+FUZZ_SECONDS ?= 15
+
+.PHONY: check test unit lint tools fuzz miri bench docs clean
+
+check: lint unit
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	sh scripts/commit-hygiene.sh
+
+unit:
+	$(CARGO) test --workspace --quiet --lib --bins
+
+# Installs what the tests need, saying so; without root it names the command.
+tools:
+	sh scripts/tools.sh
+
+test: tools lint
+	$(CARGO) test --workspace
+	$(CARGO) run --quiet -p xtask -- charts --check
+	sh scripts/first-command.sh
+	sh scripts/deny.sh
+	$(MAKE) fuzz
+
+fuzz:
+	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
+
+bench:
+	$(CARGO) run --release --quiet -- bench sim
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,17 @@
+#!/bin/sh
+# A short run of every fuzz target: scripts/fuzz.sh TOOLCHAIN SECONDS
+set -eu
+cd "$(dirname "$0")/../fuzz"
+for target in $(cargo "+$1" fuzz list); do
+    echo "fuzz: $target for $2 s"
+    # The seeds are the tests' own recordings and the bundled machines.
+    mkdir -p "corpus/$target"
+    case $target in
+        machine_toml) cp ../machines/*.toml "corpus/$target/" ;;
+        workload_toml) cp ../workloads/*.toml "corpus/$target/" ;;
+        perf_data) for f in ../wattwise/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+        trace_dat) for f in ../wattwise/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+        ftrace_text) for f in ../wattwise/tests/traces/*.txt.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+    esac
+    cargo "+$1" fuzz run "$target" -- -max_total_time="$2" -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1
+done

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Installs what `make test` needs beside Rust, through the system's package manager. Without root it
+# names the command to run instead. Nothing is installed that is already there.
+set -eu
+
+missing=""
+need() { # need COMMAND PACKAGE
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+need perf linux-perf
+need chromium chromium
+need npm npm
+need zstd zstd
+need cc gcc
+need make make
+
+if [ -n "$missing" ]; then
+    install="apt-get install --yes --no-install-recommends$missing"
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "tools: missing:$missing; install them with your package manager (names are Debian's)" >&2
+        exit 1
+    elif [ "$(id -u)" -ne 0 ]; then
+        echo "tools: missing:$missing; run: sudo $install" >&2
+        exit 1
+    fi
+    echo "tools: installing$missing"
+    apt-get update --quiet=2
+    DEBIAN_FRONTEND=noninteractive $install --quiet=2
+fi
+
+# The fuzzers: a nightly toolchain and cargo-fuzz. cargo-deny: licences and advisories.
+if ! rustup toolchain list 2>/dev/null | grep -q nightly; then
+    echo "tools: installing the nightly toolchain for the fuzzers"
+    rustup toolchain install nightly --profile minimal
+fi
+cargo install --list | grep -q '^cargo-fuzz ' || {
+    echo "tools: installing cargo-fuzz"
+    cargo install --locked --quiet cargo-fuzz
+}
+cargo install --list | grep -q '^cargo-deny ' || {
+    echo "tools: installing cargo-deny"
+    cargo install --locked --quiet cargo-deny
+}
