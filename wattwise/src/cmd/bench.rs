@@ -125,7 +125,7 @@ fn best_of(runs: u32, job: &Job<'_>) -> Figures {
 }
 
 fn bursts_v1(args: &SimArgs) -> Result<Figures, Failure> {
-    let machine = bursts::machine();
+    let machine = library::machine("bursts-v1").map_err(Failure::work)?;
     let workload = library::workload("bursts-v1", &ImportOptions::default()).map_err(Failure::work)?;
     let idle = machine_idle(&machine).map_err(Failure::work)?;
     Ok(best_of(
