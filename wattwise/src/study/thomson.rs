@@ -145,9 +145,9 @@ pub fn run() -> Result<Study, StudyError> {
     let (down_burst, figure_4_burst) = descent(&throttled, "burst", 4000 * MS, 40_000 * MS)?;
     let (_, figure_4_adaptive) = descent(&throttled, "powerd:mode=adaptive", 4000 * MS, 40_000 * MS)?;
     figures.push(Figure {
-        what: "highest to lowest speed when idle, powerd:mode=hiadaptive (figure 4: over 20 s)".into(),
+        what: "highest to lowest speed when idle, powerd:mode=hiadaptive (published: over 20 s)".into(),
         unit: "s",
-        published: Some(20.0),
+        published: None,
         published_sd: None,
         modelled: down,
         modelled_sd: None,
@@ -286,6 +286,13 @@ fn differences(figures: &[Figure]) -> Vec<String> {
             f.modelled_sd.unwrap_or(0.0),
         ));
     }
+    out.push(
+        "Figure 4: the paper says that powerd took over 20 s from the highest to the lowest speed and shows 26 s. Its \
+         printed form, one step a poll, would take 4.5 s over 18 speeds; powerd's hiadaptive rule, which lowers an \
+         internal speed by 1/32 a poll from twice the highest, takes the time shown in the table. So the machine ran \
+         hiadaptive, the default on mains."
+            .to_owned(),
+    );
     out.push(
         "Temperatures (34 and 45 degrees) were read to see power; the paper says that the sensor could not tell the \
          algorithms apart. The model's temperature rests on guessed thermal resistance and is not compared."
