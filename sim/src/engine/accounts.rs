@@ -303,11 +303,16 @@ impl Simulation<'_> {
         let package = &mut self.packages[p];
         package.cores[before.map_or(0, |d| d + 1)] -= 1;
         package.cores[after.map_or(0, |d| d + 1)] += 1;
-        let slot = package.fitting(&self.machine.packages[p]);
-        if slot != package.row.slot {
-            package.row.open(now, slot);
+        let model = &self.machine.packages[p];
+        if !model.idle.is_empty() {
+            let slot = package.fitting(model);
+            if slot != package.row.slot {
+                package.row.open(now, slot);
+            }
         }
-        self.boost_changed(p);
+        if model.boosts {
+            self.boost_changed(p);
+        }
     }
 
     /// Books everything up to now.

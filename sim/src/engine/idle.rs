@@ -129,9 +129,10 @@ impl Simulation<'_> {
         if missed_ticks {
             self.report_missed_ticks(c);
         }
-        self.set_thread(c, ThreadState::Stall);
         if ready == now {
             self.ready(c);
+        } else {
+            self.set_thread(c, ThreadState::Stall);
         }
         self.arm(c);
     }
