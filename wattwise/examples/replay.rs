@@ -14,6 +14,13 @@ fn main() {
         let t = std::time::Instant::now();
         let o = Simulation::new(s).run_until(secs * 1_000_000_000);
         let wall = t.elapsed().as_secs_f64();
-        if wall < best { best = wall; println!("{:.2} M ev/s {:.1} J", (2 * o.wakeups + o.decisions) as f64 / wall / 1e6, o.energy.total_j()); }
+        if wall < best {
+            best = wall;
+            println!(
+                "{:.2} M ev/s {:.1} J",
+                (2 * o.wakeups + o.decisions) as f64 / wall / 1e6,
+                o.energy.total_j()
+            );
+        }
     }
 }
