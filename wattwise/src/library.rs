@@ -71,8 +71,39 @@ const GENERATED: &[(&str, &str)] = &[
     ("bursts-v1", include_str!("../../workloads/bursts-v1.toml")),
 ];
 
-/// Recordings: name, title, file.
-const RECORDED: &[(&str, &str, &[u8])] = &[];
+/// Recordings: name, title, file. `workloads/record.sh` says how each was made.
+const RECORDED: &[(&str, &str, &[u8])] = &[
+    (
+        "build",
+        "a C library (zstd) compiled by make -j2 on a 2-CPU cloud guest, 4 s",
+        include_bytes!("../../workloads/build.perf.zst"),
+    ),
+    (
+        "python-loop",
+        "a python loop of 100 000 iterations, started eight times on a machine at rest (study 000's job), 7 s",
+        include_bytes!("../../workloads/python-loop.perf.zst"),
+    ),
+    (
+        "cyclictest",
+        "cyclictest --policy=other -t 30 -i 200 (study 002's first test), 2 s, timer starts included",
+        include_bytes!("../../workloads/cyclictest.perf.zst"),
+    ),
+    (
+        "tbench",
+        "tbench with one client on loopback (study 002's second test), 1 s",
+        include_bytes!("../../workloads/tbench.perf.zst"),
+    ),
+    (
+        "nuttcp",
+        "nuttcp on loopback (study 003's test), 1 s",
+        include_bytes!("../../workloads/nuttcp.perf.zst"),
+    ),
+    (
+        "idle-browse",
+        "a headless browser that lays out and scrolls a page every four seconds, and otherwise idles, 20 s",
+        include_bytes!("../../workloads/idle-browse.perf.zst"),
+    ),
+];
 
 /// Everything bundled, recordings first.
 pub fn workloads() -> Vec<Bundled> {

@@ -4,7 +4,7 @@ use super::ring::Ring;
 use super::{RecordError, owned, system};
 use perf_event_open_sys as sys;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use sys::bindings as abi;
 
@@ -59,9 +59,13 @@ impl Tracefs {
         Ok(Tracefs { root: format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), _mount: Some(mount) })
     }
 
-    /// A file below its root; missing ones are empty, as perf writes them.
+    /// A header file below its root; a missing one is empty. The kernel gives these whole to the first
+    /// read or not at all, so it must be a large one.
     pub(super) fn read(&self, path: &str) -> Vec<u8> {
-        std::fs::read(self.root.join(path)).unwrap_or_default()
+        let mut bytes = vec![0; 1 << 16];
+        let read = std::fs::File::open(self.root.join(path)).and_then(|mut f| f.read(&mut bytes));
+        bytes.truncate(read.unwrap_or(0));
+        bytes
     }
 
     /// The tracepoints to record, of those that this kernel has.
