@@ -319,3 +319,19 @@ fn timelines_stay_small_and_keep_the_energy() {
     assert!((joules / o.energy.total_j() - 1.0).abs() < 2.0 * t.bin_ns as f64 / o.elapsed_ns as f64);
     assert!(t.lanes.iter().all(|l| l.khz.len() == t.power_w.len() && l.khz[0] == KHZ[0]));
 }
+
+#[test]
+fn tasks_that_share_a_core_part_when_another_idles() {
+    let mut m = plain(2);
+    m.kinds[0].smt_throughput = vec![1.0, 0.6];
+    m.kinds[0].smt_power = vec![1.0, 1.2];
+    m.cores[0].cpus = vec![0, 1];
+    m.cores[1].cpus = vec![2, 3];
+    m.cpus = vec![m.cpus[0], m.cpus[0], m.cpus[1], m.cpus[1]];
+    m.migration_ns = 0;
+    // The first and the last share a core; the other ends first, and within a balance period one moves.
+    let w = workload([100, 30, 100].map(|ms| task("t", script(&[run_ns(ms * MS)]))).into(), 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert!(o.elapsed_ns < 120 * MS, "{}", o.elapsed_ns);
+    assert!(o.migrations >= 1);
+}

@@ -271,6 +271,8 @@ impl Simulation<'_> {
         core.threads[c - usize::from(core.first_cpu)] = state;
         let busy_before = core.busy;
         core.busy = core.busy + u8::from(state == ThreadState::Busy) - u8::from(was == ThreadState::Busy);
+        self.shared_cores += usize::from(core.busy == 2 && busy_before == 1);
+        self.shared_cores -= usize::from(core.busy == 1 && busy_before == 2);
         let code = core.compute_code();
         if code != core.code {
             self.set_core_code(core_index, code);

@@ -85,6 +85,7 @@ impl Simulation<'_> {
             for t in self.threads_of(usize::from(self.cpus[c].core)) {
                 self.idle_cores.insert(t);
             }
+            self.arm_unshare();
         }
         self.arm(c);
     }

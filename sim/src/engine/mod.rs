@@ -188,6 +188,8 @@ pub struct Simulation<'a> {
     /// CPUs on which some task waits behind another.
     crowded: CpuSet,
     allowed: CpuSet,
+    /// Cores on which more than one thread is busy.
+    shared_cores: usize,
     search: Vec<Vec<CpuSet>>,
     /// Tasks of the workload that run, could run, or sleep on a timer or a device.
     active: usize,
@@ -289,6 +291,7 @@ impl<'a> Simulation<'a> {
             idle_cores: CpuSet::new(machine.cpus.len()),
             crowded: CpuSet::new(machine.cpus.len()),
             allowed: CpuSet::without(machine.cpus.len(), &setup.idle_cpus),
+            shared_cores: 0,
             search: sched::search_order(machine),
             active: 0,
             done_at: None,

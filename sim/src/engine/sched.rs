@@ -6,7 +6,9 @@
 //! is owed more than [`WAKE_GRANULARITY_NS`]. Real-time tasks come first, in order of arrival.
 //!
 //! Placement and balance are separate: a waking task is *placed* on a CPU; a CPU that runs out of
-//! work, and a periodic balance, *pull* tasks that wait elsewhere.
+//! work, and a periodic balance, *pull* tasks that wait elsewhere. The balance also *unshares*: a task
+//! that shares its core with another, or runs on a weaker kind of core, moves to an idle better one, as
+//! Linux's active balance does.
 
 use super::{NEVER, NONE, Phase, Simulation, Source, idle};
 use crate::machine::Machine;
@@ -24,6 +26,9 @@ const WARM_NS: u64 = 500_000;
 /// In a recorded placement a task that has waited for this long, one tick of a 250 Hz kernel, is not
 /// where the recording machine's balance would have left it.
 const LATE_NS: u64 = 4_000_000;
+
+/// How much stronger an idle core must be for a task to move there.
+const WEAKER: f64 = 1.05;
 
 /// Which CPU a waking task goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -501,7 +506,53 @@ impl Simulation<'_> {
         if self.idle_set.is_empty() && self.placement != Placement::Recorded {
             self.even_out();
         }
+        if self.placement == Placement::Spread {
+            self.unshare();
+        }
         if !self.crowded.is_empty() {
+            self.arm_balance();
+        }
+    }
+
+    /// Running tasks that share a core, or run on a weaker kind, move to cores that idle.
+    fn unshare(&mut self) {
+        for _ in 0..self.cores.len() {
+            let order = &self.search[0];
+            let Some(target) = order.iter().find_map(|s| self.idle_cores.first_in(s, &self.allowed)) else {
+                return;
+            };
+            let Some(victim) = self.worse_placed(target) else { return };
+            self.charge_current(victim);
+            self.bank(victim);
+            self.requeue_current(victim);
+            let Some(t) = self.cpus[victim].queue.fair.pop() else { return };
+            let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
+            self.tasks[t as usize].vruntime = self.cpus[target].queue.clock + ahead;
+            self.dispatch(victim);
+            self.arm(victim);
+            self.migrate(t, target);
+            self.enqueue(target, t);
+        }
+    }
+
+    /// A CPU whose running task would be better off on the idle core of `target`.
+    fn worse_placed(&self, target: usize) -> Option<usize> {
+        let runs = |c: &usize| {
+            let s = &self.cpus[*c];
+            s.phase == Phase::Task && !self.tasks[s.current as usize].realtime
+        };
+        if self.shared_cores > 0 {
+            let shared = self.cores.iter().position(|c| c.busy_threads() > 1)?;
+            return self.threads_of(shared).rev().find(runs);
+        }
+        let strength = |c: usize| 1.0 / self.inverse_speed[usize::from(self.cpus[c].kind)][0];
+        let weaker = |c: &usize| runs(c) && strength(*c) * WEAKER < strength(target);
+        (0..self.cpus.len()).find(weaker)
+    }
+
+    /// Sees to it that somebody looks whether tasks could be better placed, now that a core idles.
+    pub(super) fn arm_unshare(&mut self) {
+        if self.placement == Placement::Spread && (self.shared_cores > 0 || self.machine.kinds.len() > 1) {
             self.arm_balance();
         }
     }
