@@ -362,18 +362,27 @@ table! {
 pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
     let fail = |problem: String| MachineError { origin: origin.into(), problem };
     let table = resolve(text, 0).map_err(&fail)?;
-    // Errors should name a line, which only the text has: it is parsed as it stands unless it builds on another.
-    let file: File = if table.1 {
-        File::deserialize(table.0).map_err(|e| fail(sentence(&e)))?
-    } else {
-        toml::from_str(text).map_err(|e| fail(place(text, &e)))?
-    };
+    // Only the table knows the path of what is wrong, only the text its line, and that only where
+    // nothing came from a base.
+    let file = File::deserialize(table.0).map_err(|e| {
+        let line = if table.1 { None } else { toml::from_str::<File>(text).err() };
+        let line = line.and_then(|e| e.span()).map_or_else(String::new, |at| line_of(text, at.start));
+        let whole = e.to_string();
+        let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
+        fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
+    })?;
     build(&file).map_err(fail)
 }
 
+/// What is wrong with a text that is not TOML.
 fn place(text: &str, e: &toml::de::Error) -> String {
-    let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-    format!("line {line}: {}", sentence(e))
+    format!("{}{}", line_of(text, e.span().map_or(0, |at| at.start)), sentence(e))
+}
+
+/// `line 3: `
+fn line_of(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    format!("line {}: ", before.matches('\n').count() + 1)
 }
 
 /// What is wrong, on one line; of an unknown key also what was probably meant.
@@ -1040,7 +1049,12 @@ mod tests {
         assert_eq!((m.name.as_str(), m.platform_w), ("mine", 3.0));
         assert_eq!(m.kinds[0].levels.len(), 5);
         let e = parse("base = 'omap3530'\n[package]\nuncor_w = 1.0", "m.toml").unwrap_err().to_string();
-        assert!(e.contains("uncor_w") && e.contains("did you mean \"uncore_w\"") && !e.contains('\n'), "{e}");
+        assert!(
+            e.starts_with("m.toml: package: unknown field `uncor_w`")
+                && e.contains("did you mean \"uncore_w\"")
+                && !e.contains('\n'),
+            "{e}"
+        );
         let e = parse("base = 'omap3350'", "m.toml").unwrap_err().to_string();
         assert!(e.contains("did you mean \"omap3530\""), "{e}");
     }
@@ -1094,7 +1108,8 @@ mod tests {
             ("confidence = 'guess'\n", "", "confidence"),
             ("source = 's'", "source = ' '", "source is empty"),
             ("confidence = 'guess'", "confidence = 'hope'", "unknown variant"),
-            ("uncore_w = 2.0", "uncore_watts = 2.0", "uncore_watts"),
+            ("uncore_w = 2.0", "uncore_watts = 2.0", "line 35: package: unknown field `uncore_watts`"),
+            ("latency_us = 2", "latency_us = 'two'", "kind.idle.states.latency_us: invalid type"),
             ("summary = 'y'", "summary = 'y'\nbase = 'nobody'", "no bundled machine"),
             ("name = 'x'", "name = ", "line 1"),
             ("name = 'x'", "name = ' '", "name is empty"),
