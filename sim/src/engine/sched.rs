@@ -27,6 +27,8 @@ const WARM_NS: u64 = 500_000;
 /// where the recording machine's balance would have left it.
 const LATE_NS: u64 = 4_000_000;
 
+/// How far ahead of a queue's clock a task may arrive: a slice at the lightest weight (nice 19).
+const MOST_AHEAD_NS: u64 = 70 * SLICE_NS;
 /// How much stronger an idle core must be for a task to move there.
 const WEAKER: f64 = 1.05;
 
@@ -244,8 +246,10 @@ impl Simulation<'_> {
         } else if task.realtime {
             s.queue.realtime.push_back(t);
         } else {
-            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice behind.
-            task.vruntime = task.vruntime.max(s.queue.clock.saturating_sub(SLICE_NS / 2));
+            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice
+            // behind, and not so far ahead as another queue's clock may have been.
+            let clock = s.queue.clock;
+            task.vruntime = task.vruntime.clamp(clock.saturating_sub(SLICE_NS / 2), clock + MOST_AHEAD_NS);
             s.queue.fair.push(t);
         }
         match s.phase {
@@ -351,8 +355,7 @@ impl Simulation<'_> {
     /// Gives a CPU something to do: interrupt work, then a queued task, then one waiting elsewhere; else it idles.
     pub(super) fn dispatch(&mut self, c: usize) {
         self.cpus[c].phase = Phase::Switching;
-        loop {
-            let Some(t) = self.pick(c).or_else(|| self.pull(c)) else { break };
+        while let Some(t) = self.pick(c).or_else(|| self.pull(c)) {
             if self.cpus[c].queue.len() == 0 {
                 self.crowded.remove(c);
             }
@@ -475,7 +478,7 @@ impl Simulation<'_> {
         }
         // Keep how far behind the task is, on the new queue's clock.
         let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
-        self.tasks[t as usize].vruntime = self.cpus[c].queue.clock + ahead;
+        self.tasks[t as usize].vruntime = self.cpus[c].queue.clock + ahead.min(MOST_AHEAD_NS);
         self.migrate(t, c);
         Some(t)
     }
@@ -527,7 +530,7 @@ impl Simulation<'_> {
             self.requeue_current(victim);
             let Some(t) = self.cpus[victim].queue.fair.pop() else { return };
             let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
-            self.tasks[t as usize].vruntime = self.cpus[target].queue.clock + ahead;
+            self.tasks[t as usize].vruntime = self.cpus[target].queue.clock + ahead.min(MOST_AHEAD_NS);
             self.dispatch(victim);
             self.arm(victim);
             self.migrate(t, target);

@@ -586,7 +586,7 @@ mod tests {
     #[test]
     fn approach_is_one_minus_exp() {
         for x in [0.0, 1e-6, 0.01, 0.1, 0.5, 1.0, 7.0, 40.0] {
-            assert!((approach(x) - (1.0 - (-x as f64).exp())).abs() < 1e-7, "{x}");
+            assert!((approach(x) - (1.0 - f64::exp(-x))).abs() < 1e-7, "{x}");
         }
     }
 }
