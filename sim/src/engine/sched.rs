@@ -38,7 +38,7 @@ pub enum Placement {
     /// The CPU on which it ran when recorded (same number of CPUs only), in the order in which the
     /// recorded scheduler served the tasks: whoever is furthest behind the recording goes first. At the
     /// recorded speed that repeats the recording's own decisions; at another, all fall back evenly. A
-    /// task that waits for [`LATE_NS`] while a CPU idles is moved all the same.
+    /// task that waits for 4 ms while a CPU idles is moved all the same.
     Recorded,
     /// Its last CPU when that is idle, else an idle core, else an idle thread, else the last CPU.
     Spread,

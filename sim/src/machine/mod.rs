@@ -1,6 +1,6 @@
 //! Machine models, ready to run: dense tables indexed by small integers.
 //!
-//! The file format (`machines/*.toml`), where every figure carries its source, is [`file`]'s
+//! The file format (`machines/*.toml`), where every figure carries its source, is [`mod@file`]'s
 //! business; what stands here has been validated and holds no strings that the engine would look
 //! at. Powers are in watts, times in ns, speeds in kHz.
 
