@@ -27,7 +27,7 @@ const DEFAULT_POLICIES: &[&str] = &[
     "openbsd-auto:mains=auto",
     "openbsd-auto:version=2021,mains=auto",
     "obsdfreqd",
-    "powersaving:mains=auto,on=always",
+    "powersaving:on=always,mains=auto",
     "powersave",
 ];
 
