@@ -154,6 +154,14 @@ impl Queue {
 }
 
 impl Simulation<'_> {
+    /// What is expected of the tasks on a CPU, of 1024.
+    pub(super) fn expected_of(&self, c: usize) -> u32 {
+        let s = &self.cpus[c];
+        let waiting = s.queue.realtime.iter().chain(&s.queue.fair);
+        let running = (s.current != NONE).then_some(&s.current);
+        waiting.chain(running).map(|&t| self.tasks[t as usize].expected).sum()
+    }
+
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
     pub(super) fn place(&mut self, t: u32, from: usize) {
         self.take_hint(t);
@@ -310,6 +318,7 @@ impl Simulation<'_> {
         let ran = self.now - s.queue.charged_at;
         s.queue.charged_at = self.now;
         let task = &mut self.tasks[s.current as usize];
+        task.ran_ns += ran;
         task.vruntime += ran * u64::from(task.inverse_weight) / 1024;
         let mut least = task.vruntime;
         if !s.queue.fair.is_empty() {
@@ -415,6 +424,10 @@ impl Simulation<'_> {
             self.cpus[c].phase = Phase::Task;
             self.share(c);
             return self.time_run(c);
+        }
+        if self.governor.follows_tasks() {
+            let pace = self.domains[usize::from(self.cpus[c].domain)].pace();
+            self.tasks[t as usize].stop(self.now, pace);
         }
         self.cpus[c].current = NONE;
         self.cpus[c].slice_end = NEVER;
