@@ -32,6 +32,8 @@
 //! source = "..."
 //! confidence = "kernel-table"
 //!
+//! sources.watts = { source = "...", confidence = "guess" }    # one figure of the table from elsewhere
+//!
 //! [package]
 //! uncore_w = 2.0
 //! source = "..."
@@ -43,13 +45,19 @@
 //! confidence = "guess"
 //! ```
 //!
+//! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
+//! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`) or by state (`C3`). A
+//! figure that the file leaves to its default is listed in [`Machine::provenance`] as a guess.
+//!
 //! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table.
 
 use super::{
     CState, Confidence, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, Machine, Overlap,
-    Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin,
+    Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use wattwise_policy::{Settings, idle};
 
 /// Logical CPUs that a machine may have.
 pub const MAX_CPUS: usize = 1024;
@@ -66,8 +74,9 @@ pub struct MachineError {
     problem: String,
 }
 
-/// Where a table's figures come from.
+/// Where a figure comes from that is not from where the rest of its table is.
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Origin {
     source: String,
     confidence: Trust,
@@ -122,10 +131,25 @@ macro_rules! table {
             $($(#[$field])* $key: $ty,)*
             source: String,
             confidence: Trust,
+            #[serde(default)]
+            sources: BTreeMap<String, Origin>,
         }
         impl $name {
-            fn origin(&self) -> Origin {
-                Origin { source: self.source.clone(), confidence: self.confidence }
+            /// Lists the table's origin and those of the figures that differ; `more` names what
+            /// `sources` may speak of beside the table's own keys.
+            fn note(&self, here: &str, more: &[String], into: &mut Vec<Figure>) -> Result<(), String> {
+                let mut known: Vec<&str> = vec![$(stringify!($key)),*];
+                known.extend(more.iter().map(String::as_str));
+                note(into, here.into(), &self.source, self.confidence)?;
+                self.sources.iter().try_for_each(|(what, o)| {
+                    if !known.contains(&what.as_str()) {
+                        return Err(format!(
+                            "{here}.sources.{what}: no such figure in {here}{}",
+                            suggest(what, known.iter().copied())
+                        ));
+                    }
+                    note(into, format!("{here}.{what}"), &o.source, o.confidence)
+                })
             }
         }
     };
@@ -136,6 +160,20 @@ table! {
         packages: usize,
         clocks: Clocks,
     }
+}
+
+fn note(into: &mut Vec<Figure>, what: String, source: &str, confidence: Trust) -> Result<(), String> {
+    if source.trim().is_empty() {
+        return Err(format!("{what}.source is empty: name where its figures come from"));
+    }
+    into.push(Figure { what, source: source.into(), confidence: confidence.into() });
+    Ok(())
+}
+
+/// Lists a figure that the file does not give.
+fn note_default(into: &mut Vec<Figure>, what: String, reason: &str) {
+    let source = format!("not in the file; wattwise's default: {reason}");
+    into.push(Figure { what, source, confidence: Confidence::Guess });
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -188,16 +226,13 @@ table! {
         #[serde(default)]
         leak_a: f64,
         /// Share of the busy power that an awake core draws while it executes nothing.
-        #[serde(default = "stall_share")]
-        stall_share: f64,
+        stall_share: Option<f64>,
     }
 }
 
 /// A core that waits with its clock running draws some 60 % of its busy power (the clock tree and the
 /// front end): between the 44 % of a loop of PAUSE and the full power of a spin loop.
-fn stall_share() -> f64 {
-    0.6
-}
+const STALL_SHARE: f64 = 0.6;
 
 table! {
     struct TstatesTable {
@@ -259,8 +294,10 @@ struct StateTable {
     target_us: f64,
     #[serde(default)]
     entry_us: f64,
-    /// Real time to leave where it differs from the table's worst case.
+    /// Real time to leave where it differs from the table's worst case; with `lowest_exit_us`, at the highest level.
     exit_us: Option<f64>,
+    /// At the lowest level, where a slow clock leaves slower; between in proportion to the clock's period.
+    lowest_exit_us: Option<f64>,
     /// At the highest level.
     watts: f64,
     /// At the lowest level, where the state keeps the core's voltage; between in proportion to the busy power.
@@ -300,8 +337,7 @@ table! {
         battery_wh: Option<f64>,
         #[serde(default = "menu")]
         idle_policy: String,
-        #[serde(default = "migration")]
-        migration_us: f64,
+        migration_us: Option<f64>,
     }
 }
 
@@ -309,9 +345,7 @@ fn menu() -> String {
     "menu".into()
 }
 /// A task that finds another core's cache reloads some tens of kilobytes.
-fn migration() -> f64 {
-    5.0
-}
+const MIGRATION_US: f64 = 5.0;
 
 table! {
     struct TickTable {
@@ -328,18 +362,60 @@ table! {
 pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
     let fail = |problem: String| MachineError { origin: origin.into(), problem };
     let table = resolve(text, 0).map_err(&fail)?;
-    // Errors should name a line, which only the text has: it is parsed as it stands unless it builds on another.
-    let file: File = if table.1 {
-        File::deserialize(table.0).map_err(|e| fail(e.message().replace('\n', " ")))?
-    } else {
-        toml::from_str(text).map_err(|e| fail(place(text, &e)))?
-    };
+    // Only the table knows the path of what is wrong, only the text its line, and that only where
+    // nothing came from a base.
+    let file = File::deserialize(table.0).map_err(|e| {
+        let line = if table.1 { None } else { toml::from_str::<File>(text).err() };
+        let line = line.and_then(|e| e.span()).map_or_else(String::new, |at| line_of(text, at.start));
+        let whole = e.to_string();
+        let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
+        fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
+    })?;
     build(&file).map_err(fail)
 }
 
+/// What is wrong with a text that is not TOML.
 fn place(text: &str, e: &toml::de::Error) -> String {
-    let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-    format!("line {line}: {}", e.message().replace('\n', " "))
+    format!("{}{}", line_of(text, e.span().map_or(0, |at| at.start)), sentence(e))
+}
+
+/// `line 3: `
+fn line_of(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    format!("line {}: ", before.matches('\n').count() + 1)
+}
+
+/// What is wrong, on one line; of an unknown key also what was probably meant.
+fn sentence(e: &toml::de::Error) -> String {
+    let message = e.message().replace('\n', " ");
+    let mut words = message.split('`').skip(1).step_by(2);
+    match words.next() {
+        Some(given) if message.starts_with("unknown ") => format!("{message}{}", suggest(given, words)),
+        _ => message,
+    }
+}
+
+/// `; did you mean "watts"?`, or nothing where no known word is near.
+fn suggest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
+    // A third of the letters may be wrong: more than that is another word.
+    let near = known.map(|k| (distance(given, k), k)).filter(|(d, _)| *d <= given.len().div_ceil(3)).min();
+    near.map_or_else(String::new, |(_, k)| format!("; did you mean \"{k}\"?"))
+}
+
+/// Letters to insert, delete or replace to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
 }
 
 /// The file's table, laid over its base's; whether there was one.
@@ -350,8 +426,9 @@ fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
     if depth >= MAX_BASES {
         return Err(format!("base = '{name}': more than {MAX_BASES} files build on each other"));
     }
-    let under =
-        builtin::text(name).ok_or_else(|| format!("base = '{name}': no bundled machine of that name"))?;
+    let under = builtin::text(name).ok_or_else(|| {
+        format!("base = '{name}': no bundled machine of that name{}", suggest(name, builtin::names()))
+    })?;
     let mut result = resolve(under, depth + 1)?.0;
     for (key, value) in table {
         lay_over(&mut result, key, value);
@@ -399,49 +476,44 @@ fn us(what: &str, value: f64) -> Result<u64, String> {
 
 fn build(file: &File) -> Result<Machine, String> {
     let mut provenance = Vec::new();
-    let mut note = |what: String, o: Origin| -> Result<(), String> {
-        if o.source.trim().is_empty() {
-            return Err(format!("{what}.source is empty: name where its figures come from"));
-        }
-        provenance.push(Figure { what, source: o.source, confidence: o.confidence.into() });
-        Ok(())
-    };
+    let from = &mut provenance;
     if file.name.trim().is_empty() {
         return Err("name is empty".into());
     }
-    note("topology".into(), file.topology.origin())?;
+    file.topology.note("topology", &[], from)?;
     let mut kinds = Vec::new();
     let mut transitions = Vec::new();
     let mut boosts = Vec::new();
     if file.kind.is_empty() || file.kind.len() > 8 {
         return Err(format!("{} kinds of core: expected 1 to 8", file.kind.len()));
     }
+    unique("kind", file.kind.iter().map(|k| &k.name))?;
     for k in &file.kind {
+        note_kind(k, from)?;
         let here = format!("kind.{}", k.name);
-        note(here.clone(), k.origin())?;
-        note(format!("{here}.speeds"), k.speeds.origin())?;
-        note(format!("{here}.idle"), k.idle.origin())?;
-        if let Some(t) = &k.tstates {
-            note(format!("{here}.tstates"), t.origin())?;
-        }
         let kind = core_kind(k).map_err(|e| format!("{here}: {e}"))?;
-        if let Some(t) = &k.transition {
-            note(format!("{here}.transition"), t.origin())?;
-        }
         transitions.push(transition(k, &kind).map_err(|e| format!("{here}.transition: {e}"))?);
-        if let Some(b) = &k.boost {
-            note(format!("{here}.boost"), b.origin())?;
-        }
         boosts.push(boost(k, &kind).map_err(|e| format!("{here}.boost: {e}"))?);
         kinds.push(kind);
     }
-    note("package".into(), file.package.origin())?;
-    note("platform".into(), file.platform.origin())?;
+    let states: Vec<String> = file.package.idle.iter().map(|s| s.name.clone()).collect();
+    file.package.note("package", &states, from)?;
+    file.platform.note("platform", &[], from)?;
+    let platform = &file.platform;
+    let migration_us = platform.migration_us.unwrap_or_else(|| {
+        note_default(
+            from,
+            "platform.migration_us".into(),
+            "5 us, some tens of kilobytes of cache loaded anew",
+        );
+        MIGRATION_US
+    });
+    known_policy(&platform.idle_policy).map_err(|e| format!("platform.idle_policy: {e}"))?;
     let thermal = match &file.thermal {
         // Without figures nothing ever gets hot.
         None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0 },
         Some(t) => {
-            note("thermal".into(), t.origin())?;
+            t.note("thermal", &[], from)?;
             Thermal {
                 ambient_c: within("thermal.ambient_c", t.ambient_c, -60.0, 100.0, "C")?,
                 c_per_w: within("thermal.c_per_w", t.c_per_w, 0.0, 1000.0, "C/W")?,
@@ -451,10 +523,13 @@ fn build(file: &File) -> Result<Machine, String> {
         }
     };
     let tick = match &file.tick {
-        // A current Linux distribution: 250 Hz, stopped while idle, about a microsecond of work.
-        None => Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },
+        None => {
+            let linux = "a current Linux distribution: 250 Hz, stopped while idle, 1 us of work";
+            note_default(from, "tick".into(), linux);
+            Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 }
+        }
         Some(t) => {
-            note("tick".into(), t.origin())?;
+            t.note("tick", &[], from)?;
             Tick {
                 period_ns: (1e9 / within("tick.hz", t.hz, 1.0, 10_000.0, "Hz")?).round() as u64,
                 tickless: t.tickless,
@@ -476,13 +551,67 @@ fn build(file: &File) -> Result<Machine, String> {
             Some(wh) => Some(within("platform.battery_wh", wh, 0.1, 1e5, "Wh")?),
         },
         tick,
-        migration_ns: us("platform.migration_us", file.platform.migration_us)?,
+        migration_ns: us("platform.migration_us", migration_us)?,
         default_idle: file.platform.idle_policy.clone(),
         provenance: Vec::new(),
     };
     lay_out(file, &mut machine, &transitions, &boosts, thermal)?;
     machine.provenance = provenance;
     Ok(machine)
+}
+
+/// Where a kind's figures come from.
+fn note_kind(k: &KindTable, from: &mut Vec<Figure>) -> Result<(), String> {
+    let here = format!("kind.{}", k.name);
+    k.note(&here, &[], from)?;
+    let speeds: Vec<String> = k.speeds.mhz.iter().map(f64::to_string).collect();
+    k.speeds.note(&format!("{here}.speeds"), &speeds, from)?;
+    if k.speeds.stall_share.is_none() {
+        let reason = "0.6, between a loop of PAUSE and a spin loop";
+        note_default(from, format!("{here}.speeds.stall_share"), reason);
+    }
+    if let Some(t) = &k.tstates {
+        t.note(&format!("{here}.tstates"), &[], from)?;
+    }
+    match &k.transition {
+        Some(t) => t.note(&format!("{here}.transition"), &[], from)?,
+        None if k.speeds.mhz.len() > 1 => {
+            note_default(from, format!("{here}.transition"), "changes of speed cost nothing");
+        }
+        None => {}
+    }
+    if let Some(b) = &k.boost {
+        b.note(&format!("{here}.boost"), &[], from)?;
+    }
+    let figures =
+        ["latency_us", "target_us", "entry_us", "exit_us", "lowest_exit_us", "watts", "lowest_watts"];
+    let states = k.idle.states.iter().map(|s| s.name.clone());
+    let known: Vec<String> = figures.map(String::from).into_iter().chain(states).collect();
+    k.idle.note(&format!("{here}.idle"), &known, from)
+}
+
+/// Names that are there and differ.
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.trim().is_empty() {
+            return Err(format!("{what}: a name is empty: give each one a name"));
+        }
+        if !seen.insert(name) {
+            return Err(format!("{what} {name}: twice: give each a name of its own"));
+        }
+    }
+    Ok(())
+}
+
+/// An idle policy that exists, with parameters that it has.
+fn known_policy(spec: &str) -> Result<(), String> {
+    let (name, list) = spec.split_once(':').unwrap_or((spec, ""));
+    let found = idle::find(name).ok_or_else(|| {
+        let known = idle::ALL.iter().map(|p| p.name);
+        format!("'{name}': no such idle policy{}", suggest(name, known))
+    })?;
+    Settings::parse(found.params, list).map(drop).map_err(|e| e.to_string())
 }
 
 /// Cores, CPUs, packages and domains.
@@ -545,11 +674,21 @@ fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<PackageState>, 
     if file.package.idle.len() > MAX_IDLE_STATES {
         return Err(format!("package.idle: expected at most {MAX_IDLE_STATES} states"));
     }
+    unique("package.idle", file.package.idle.iter().map(|s| &s.name))?;
     for s in &file.package.idle {
         // The names are the first kind's; other kinds count by depth.
         let needs = kinds[0].idle.iter().position(|c| c.name == s.needs).ok_or_else(|| {
             format!("package.idle {}: needs = '{}': no such C-state of the first kind", s.name, s.needs)
         })? as u8;
+        if let Some(shallow) = kinds.iter().find(|k| k.idle.len() <= usize::from(needs)) {
+            return Err(format!(
+                "package.idle {}: needs = '{}', state {needs} of its kind: kind {} has only {}, so that it is never reached",
+                s.name,
+                s.needs,
+                shallow.name,
+                shallow.idle.len()
+            ));
+        }
         let state = PackageState {
             name: s.name.clone(),
             needs,
@@ -557,9 +696,10 @@ fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<PackageState>, 
             exit_ns: us("package.idle.exit_us", s.exit_us)?,
         };
         let above = states.last().map_or(file.package.uncore_w, |p| p.watts);
-        if state.watts > above || states.last().is_some_and(|p| p.needs > state.needs) {
+        let shallower = |p: &PackageState| p.needs > state.needs || p.exit_ns > state.exit_ns;
+        if state.watts > above || states.last().is_some_and(shallower) {
             return Err(format!(
-                "package.idle {}: deeper states come later, need no less and draw no more",
+                "package.idle {}: deeper states come later, need no less, take no less time to leave and draw no more",
                 s.name
             ));
         }
@@ -602,7 +742,10 @@ fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
     if !(1..=MAX_LEVELS).contains(&s.mhz.len()) {
         return Err(format!("speeds.mhz: expected 1 to {MAX_LEVELS} speeds"));
     }
-    within("speeds.stall_share", s.stall_share, 0.0, 1.0, "")?;
+    let stall_share = within("speeds.stall_share", s.stall_share.unwrap_or(STALL_SHARE), 0.0, 1.0, "")?;
+    if s.volts.is_empty() && (s.capacitance_nf != 0.0 || s.leak_a != 0.0) {
+        return Err("speeds: capacitance_nf and leak_a go with volts: give volts, or busy_w alone".into());
+    }
     let busy_w: Vec<f64> = match (s.busy_w.len(), s.volts.len()) {
         (n, 0) if n == s.mhz.len() => s.busy_w.clone(),
         (0, n) if n == s.mhz.len() => {
@@ -630,7 +773,7 @@ fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
             khz: (mhz * 1e3).round() as u32,
             cycles_per_ns: mhz * 1e-3,
             busy_w: busy,
-            stall_w: busy * s.stall_share,
+            stall_w: busy * stall_share,
             throttled: false,
         };
         if let Some(last) = levels.last() {
@@ -650,43 +793,12 @@ fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
         && t.in_speed_table
     {
         let halted = k.idle.states.first().ok_or("idle.states: expected at least one state")?;
-        levels = throttled(&levels, t, halted)?;
-    }
-    Ok(levels)
-}
-
-/// Speeds with T-states mixed in, as FreeBSD's cpufreq lists them: below the lowest P-state every
-/// duty cycle; above it only those that are slower than their P-state and faster than the next one,
-/// the shallowest where several would fit.
-///
-/// A core whose clock is stopped draws what its first C-state draws.
-fn throttled(
-    pstates: &[SpeedLevel],
-    t: &TstatesTable,
-    halted: &StateTable,
-) -> Result<Vec<SpeedLevel>, String> {
-    let stopped = idle_watts(halted, pstates);
-    let step = within("tstates.step_percent", t.step_percent, 6.25, 50.0, "%")? / 100.0;
-    let loss = within("tstates.loss_percent", t.loss_percent, 0.0, 50.0, "%")? / 100.0;
-    let duties: Vec<f64> = (1..).map(|i| 1.0 - step * f64::from(i)).take_while(|d| *d > step * 0.5).collect();
-    let mut levels = Vec::new();
-    for (i, p) in pstates.iter().enumerate() {
-        levels.push(*p);
-        let next = pstates.get(i + 1).map_or(0, |n| n.khz);
-        let slower = duties.iter().map(|&d| SpeedLevel {
-            khz: (f64::from(p.khz) * d).round() as u32 / 1000 * 1000,
-            cycles_per_ns: p.cycles_per_ns * d * (1.0 - loss),
-            busy_w: p.busy_w * d + stopped[i] * (1.0 - d),
-            stall_w: p.stall_w * d + stopped[i] * (1.0 - d),
-            throttled: true,
-        });
-        let fits: Vec<SpeedLevel> = slower.filter(|l| l.khz > next).collect();
-        let floor = pstates.get(i + 1).map_or(0.0, |n| n.busy_w);
-        if next == 0 {
-            levels.extend(fits);
-        } else if let Some(l) = fits.first() {
-            levels.push(SpeedLevel { busy_w: l.busy_w.max(floor), ..*l });
+        let stopped = idle_watts(halted, &levels);
+        if ![6.25, 12.5].contains(&t.step_percent) {
+            return Err(format!("tstates.step_percent = {}: hardware has 12.5 or 6.25", t.step_percent));
         }
+        let loss = within("tstates.loss_percent", t.loss_percent, 0.0, 50.0, "%")? / 100.0;
+        levels = duty::expand(&levels, &stopped, t.step_percent / 100.0, loss);
     }
     Ok(levels)
 }
@@ -708,23 +820,52 @@ fn idle_watts(s: &StateTable, levels: &[SpeedLevel]) -> Vec<f64> {
     levels.iter().map(follow).collect()
 }
 
+/// Time to leave a C-state at each level, in ns: what the core executes on its way out takes longer
+/// on a slow clock, so that between the two ends it goes with the clock's period.
+fn exit_ns(high: u64, low: u64, levels: &[SpeedLevel]) -> Vec<u64> {
+    let pstates = || levels.iter().filter(|l| !l.throttled).map(|l| 1.0 / f64::from(l.khz));
+    let (short, long) = (pstates().fold(f64::MAX, f64::min), pstates().fold(f64::MIN, f64::max));
+    let mut now = high;
+    let follow = |l: &SpeedLevel| {
+        if !l.throttled && long > short {
+            let share = (1.0 / f64::from(l.khz) - short) / (long - short);
+            now = high + ((low - high) as f64 * share).round() as u64;
+        }
+        now
+    };
+    levels.iter().map(follow).collect()
+}
+
 fn idle_states(k: &KindTable, levels: &[SpeedLevel]) -> Result<Vec<CState>, String> {
     let given = &k.idle.states;
     if !(1..=MAX_IDLE_STATES).contains(&given.len()) {
         return Err(format!("idle.states: expected 1 to {MAX_IDLE_STATES} states"));
     }
+    unique("idle", given.iter().map(|s| &s.name))?;
     let mut states: Vec<CState> = Vec::new();
     for s in given {
         let name = &s.name;
         let latency_ns = us(&format!("idle {name}.latency_us"), s.latency_us)?;
         let target_ns = us(&format!("idle {name}.target_us"), s.target_us)?;
         let entry_ns = us(&format!("idle {name}.entry_us"), s.entry_us)?;
-        let exit_ns = match s.exit_us {
+        let fast = match s.exit_us {
             Some(x) => us(&format!("idle {name}.exit_us"), x)?,
             None => latency_ns.saturating_sub(entry_ns),
         };
-        if target_ns < exit_ns {
-            return Err(format!("idle {name}: target_us {} is under its exit time", s.target_us));
+        let slow = match s.lowest_exit_us {
+            Some(x) => us(&format!("idle {name}.lowest_exit_us"), x)?,
+            None => fast,
+        };
+        if slow < fast {
+            return Err(format!(
+                "idle {name}: lowest_exit_us is under the exit at the highest speed: a slow clock is not quicker"
+            ));
+        }
+        if target_ns < slow {
+            return Err(format!(
+                "idle {name}: target_us {} is under its exit time: less is never worth it",
+                s.target_us
+            ));
         }
         let high = watts(&format!("idle {name}.watts"), s.watts)?;
         let low = watts(&format!("idle {name}.lowest_watts"), s.lowest_watts.unwrap_or(high))?;
@@ -734,7 +875,7 @@ fn idle_states(k: &KindTable, levels: &[SpeedLevel]) -> Result<Vec<CState>, Stri
         let state = CState {
             name: name.clone(),
             entry_ns,
-            exit_ns: vec![exit_ns; levels.len()],
+            exit_ns: exit_ns(fast, slow, levels),
             target_ns,
             latency_ns,
             watts: idle_watts(s, levels),
@@ -778,6 +919,11 @@ fn transition(k: &KindTable, kind: &CoreKind) -> Result<Transition, String> {
             }
             let mut flat = vec![0; n * n];
             // A throttled speed changes as its P-state does; throttling itself is quick.
+            if (0..rows.len()).any(|i| rows[i][i] != 0.0) {
+                return Err(
+                    "stall_us: from a speed to itself nothing changes: write 0 on the diagonal".into()
+                );
+            }
             let base = |l: usize| pstates.iter().rposition(|&p| p <= l).unwrap_or(0);
             for from in 0..n {
                 for to in 0..n {
@@ -848,10 +994,69 @@ mod tests {
         let k = &m.kinds[0];
         assert_eq!(k.idle[0].watts, [2.0, 1.0]);
         assert_eq!((k.idle[1].entry_ns, k.idle[1].exit_ns[0]), (30_000, 70_000));
-        assert_eq!(m.provenance.len(), 9);
-        assert!(
-            m.provenance.iter().any(|f| f.what == "kind.core.speeds" && f.confidence == Confidence::Fitted)
+        let trust = |what: &str| m.provenance.iter().find(|f| f.what == what).map(|f| f.confidence);
+        assert_eq!(trust("kind.core.speeds"), Some(Confidence::Fitted));
+        assert_eq!(trust("kind.core.idle"), Some(Confidence::KernelTable));
+        let tables = m.provenance.iter().filter(|f| f.source == "s").count();
+        assert_eq!(tables, 9);
+    }
+
+    #[test]
+    fn figures_from_elsewhere_and_defaults_have_a_line_of_their_own() {
+        let m = with(
+            "confidence = 'kernel-table'",
+            "confidence = 'kernel-table'\nsources.watts = { source = 'a meter', confidence = 'measured' }\nsources.C6 = { source = 'nobody', confidence = 'guess' }",
+        )
+        .unwrap();
+        let find = |what: &str| m.provenance.iter().find(|f| f.what == what).unwrap();
+        assert_eq!(find("kind.core.idle.watts").confidence, Confidence::Measured);
+        assert_eq!(find("kind.core.idle.C6").source, "nobody");
+        for what in ["kind.core.speeds.stall_share", "platform.migration_us", "tick"] {
+            assert_eq!(find(what).confidence, Confidence::Guess);
+            assert!(find(what).source.starts_with("not in the file"), "{what}");
+        }
+        let whats: std::collections::BTreeSet<&str> = m.provenance.iter().map(|f| f.what.as_str()).collect();
+        assert_eq!(whats.len(), m.provenance.len());
+    }
+
+    #[test]
+    fn a_slow_clock_leaves_a_state_slower() {
+        let m = with(
+            "mhz = [2000, 1000]\nbusy_w = [8.0, 3.0]",
+            "mhz = [2000, 1600, 1000]\nbusy_w = [8.0, 5.0, 3.0]",
         );
+        assert!(m.is_err_and(|e| e.to_string().contains("3 rows of 3")));
+        let m = with("entry_us = 30", "exit_us = 40, lowest_exit_us = 50").unwrap();
+        assert_eq!(m.kinds[0].idle[1].exit_ns, [40_000, 50_000]);
+        assert_eq!(m.kinds[0].idle[1].latency_ns, 100_000);
+        let level = |mhz: u32| SpeedLevel {
+            khz: mhz * 1000,
+            cycles_per_ns: 1.0,
+            busy_w: 1.0,
+            stall_w: 1.0,
+            throttled: false,
+        };
+        // Periods 1, 1.25 and 2: a quarter of the way at 1600 MHz.
+        assert_eq!(
+            exit_ns(40_000, 50_000, &[level(2000), level(1600), level(1000)]),
+            [40_000, 42_500, 50_000]
+        );
+    }
+
+    #[test]
+    fn a_file_builds_on_a_bundled_machine() {
+        let m = parse("base = 'omap3530'\nname = 'mine'\n[platform]\nwatts = 3.0\nsource = 'a meter'\nconfidence = 'measured'", "m.toml").unwrap();
+        assert_eq!((m.name.as_str(), m.platform_w), ("mine", 3.0));
+        assert_eq!(m.kinds[0].levels.len(), 5);
+        let e = parse("base = 'omap3530'\n[package]\nuncor_w = 1.0", "m.toml").unwrap_err().to_string();
+        assert!(
+            e.starts_with("m.toml: package: unknown field `uncor_w`")
+                && e.contains("did you mean \"uncore_w\"")
+                && !e.contains('\n'),
+            "{e}"
+        );
+        let e = parse("base = 'omap3350'", "m.toml").unwrap_err().to_string();
+        assert!(e.contains("did you mean \"omap3530\""), "{e}");
     }
 
     #[test]
@@ -867,10 +1072,12 @@ mod tests {
         let t = "[kind.tstates]\nstep_percent = 12.5\nloss_percent = 2\nin_speed_table = true\nsource = 's'\nconfidence = 'guess'\n[kind.transition]\nstall_us = [[0, 5], [7, 0]]";
         let m = with("[kind.transition]\nstall_us = [[0, 5], [7, 0]]", t).unwrap();
         let khz: Vec<u32> = m.kinds[0].levels.iter().map(|l| l.khz / 1000).collect();
-        assert_eq!(khz, [2000, 1750, 1000, 875, 750, 625, 500, 375, 250, 125]);
+        assert_eq!(khz, [2000, 1750, 1500, 1250, 1000, 875, 750, 625, 500, 375, 250, 125]);
         let n = khz.len();
-        assert_eq!(m.domains[0].transition.stall_ns[n + 2], 5000);
-        assert_eq!(m.domains[0].transition.stall_ns[3 * n + 9], 0);
+        assert_eq!(m.domains[0].transition.stall_ns[n + 4], 5000);
+        assert_eq!(m.domains[0].transition.stall_ns[5 * n + 11], 0);
+        // Half the clock of the slower P-state, and C1's power for the other half.
+        assert!((m.kinds[0].levels[8].busy_w - (3.0 * 0.5 + 1.0 * 0.5)).abs() < 1e-12);
         assert!((m.kinds[0].levels[1].cycles_per_ns - 1.75 * 0.98).abs() < 1e-12);
     }
 
@@ -901,9 +1108,55 @@ mod tests {
             ("confidence = 'guess'\n", "", "confidence"),
             ("source = 's'", "source = ' '", "source is empty"),
             ("confidence = 'guess'", "confidence = 'hope'", "unknown variant"),
-            ("uncore_w = 2.0", "uncore_watts = 2.0", "uncore_watts"),
+            ("uncore_w = 2.0", "uncore_watts = 2.0", "line 35: package: unknown field `uncore_watts`"),
+            ("latency_us = 2", "latency_us = 'two'", "kind.idle.states.latency_us: invalid type"),
             ("summary = 'y'", "summary = 'y'\nbase = 'nobody'", "no bundled machine"),
             ("name = 'x'", "name = ", "line 1"),
+            ("name = 'x'", "name = ' '", "name is empty"),
+            ("uncore_w = 2.0", "uncor_w = 2.0", "did you mean \"uncore_w\"?"),
+            ("watts = 5.0", "watts = 5.0\nidle_policy = 'menue'", "did you mean \"menu\"?"),
+            ("watts = 5.0", "watts = 5.0\nidle_policy = 'fixed:dept=0'", "platform.idle_policy"),
+            ("watts = 5.0", "watts = -5.0", "platform.watts = -5: expected 0 to 10000 W"),
+            ("watts = 5.0", "watts = 1e9", "platform.watts"),
+            ("watts = 5.0", "watts = nan", "platform.watts"),
+            ("watts = 5.0", "watts = 5.0\nbattery_wh = 0", "platform.battery_wh"),
+            ("name = 'C6'", "name = 'C1'", "idle C1: twice"),
+            ("name = 'C6'", "name = ''", "a name is empty"),
+            ("name = 'core'", "name = ''", "a name is empty"),
+            ("latency_us = 100", "latency_us = 1", "deeper states"),
+            ("target_us = 400", "target_us = 400, lowest_exit_us = 20", "a slow clock is not quicker"),
+            ("lowest_watts = 1.0", "lowest_watts = 3.0", "lowest_watts 3 is over"),
+            ("watts = 2.0,", "watts = 9.0,", "more than a busy core"),
+            ("[[0, 5], [7, 0]]", "[[1, 5], [7, 0]]", "diagonal"),
+            ("[[0, 5], [7, 0]]", "[[0, -5], [7, 0]]", "stall_us = -5"),
+            ("busy_w = [8.0, 3.0]", "busy_w = [8.0, 3.0]\nleak_a = 1", "go with volts"),
+            ("busy_w = [8.0, 3.0]", "volts = [1.0, 1.1]\ncapacitance_nf = 1", "never needs more volts"),
+            ("busy_w = [8.0, 3.0]", "busy_w = [8.0, 3.0]\nstall_share = 1.5", "stall_share"),
+            ("mhz = [2000, 1000]", "mhz = [2000, 2000]", "none twice"),
+            ("max_mhz = [2000, 1000]", "max_mhz = []", "empty"),
+            ("smt_throughput = [1.0, 0.6]", "smt_throughput = [1.0]", "smt_throughput: expected 2"),
+            ("ambient_c = 25", "ambient_c = 95", "critical_c"),
+            ("clocks = 'core'", "clocks = 'cores'", "did you mean \"core\"?"),
+            (
+                "confidence = 'kernel-table'",
+                "confidence = 'kernel-table'\nsources.wats = { source = 's', confidence = 'guess' }",
+                "did you mean \"watts\"?",
+            ),
+            (
+                "confidence = 'kernel-table'",
+                "confidence = 'kernel-table'\nsources.watts = { source = '', confidence = 'guess' }",
+                "source is empty",
+            ),
+            (
+                "[kind.transition]",
+                "[kind.tstates]\nstep_percent = 10\nloss_percent = 2\nin_speed_table = true\nsource = 's'\nconfidence = 'guess'\n[kind.transition]",
+                "12.5 or 6.25",
+            ),
+            (
+                "[package]",
+                "[[kind]]\nname = 'small'\ncores = 1\nsource = 's'\nconfidence = 'guess'\n[kind.speeds]\nmhz = [1000]\nbusy_w = [1.0]\nsource = 's'\nconfidence = 'guess'\n[kind.idle]\nstates = [{ name = 'C1', latency_us = 2, target_us = 4, watts = 0.2 }]\nsource = 's'\nconfidence = 'guess'\n[package]",
+                "never reached",
+            ),
         ] {
             let message = with(from, to).unwrap_err().to_string();
             assert!(message.starts_with("m.toml: ") && message.contains(part), "{to}: {message}");

@@ -5,6 +5,7 @@
 //! at. Powers are in watts, times in ns, speeds in kHz.
 
 pub mod builtin;
+mod duty;
 pub mod file;
 
 /// A computer.
