@@ -16,7 +16,7 @@ pub fn import_all(magic: &[u8], data: &[u8]) {
     let Ok(workload) = import(source, &options) else { return };
     let (mut blocks, mut wakes) = (0u64, 0u64);
     for task in &workload.tasks {
-        let Program::Recorded(script) = &task.program;
+        let Program::Recorded(script) = &task.program else { continue };
         for op in script.reader() {
             match op {
                 Op::Block => blocks += 1,

@@ -21,7 +21,7 @@ extern crate alloc;
 
 pub mod idle;
 mod params;
-mod pelt;
+pub mod pelt;
 pub mod speed;
 
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
@@ -145,6 +145,9 @@ pub struct CpuSample {
     pub runnable: u32,
     /// True when a task that had waited for I/O woke here since the last sample.
     pub io_wake: bool,
+    /// What the scheduler expects of the tasks that are running or ready here (`util_est`): the sum of
+    /// their utilisation when they last slept, of 1024. 0 where the platform does not follow tasks.
+    pub task_util: u32,
 }
 
 impl CpuSample {

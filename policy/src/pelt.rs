@@ -20,7 +20,7 @@
 //! that 32 segments halve exactly up to rounding.
 
 /// The signal when always busy.
-pub(crate) const FULL: u64 = 1024;
+pub const FULL: u64 = 1024;
 /// Length of a segment in ns: a power of two, so that no division is needed.
 const SEGMENT_NS: u64 = 1 << SEGMENT_SHIFT;
 /// The segment's power of two.
@@ -76,9 +76,9 @@ const fn decay(value: u64, segments: u64) -> u64 {
     ((value >> halvings) * Y[(segments % HALF_LIFE as u64) as usize]) >> 32
 }
 
-/// One CPU's signal.
+/// One CPU's or task's signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pelt {
+pub struct Pelt {
     /// Weighted busy time in ns.
     sum_ns: u64,
     /// Position in the current segment, in ns.
@@ -88,8 +88,13 @@ pub(crate) struct Pelt {
 }
 
 impl Pelt {
+    /// A signal of `util` of 1024: what a scheduler credits a task with that it does not know yet.
+    pub fn at(util: u64) -> Pelt {
+        Pelt { sum_ns: (MAX_NS - SEGMENT_NS) * util.min(FULL) / FULL, pos_ns: 0, owed_ns: 0 }
+    }
+
     /// The CPU worked for `ns` at `pace` of 1024 of the fastest CPU's speed.
-    pub(crate) fn run(&mut self, ns: u64, pace: u64) {
+    pub fn run(&mut self, ns: u64, pace: u64) {
         let ns = ns.min(LONGEST_NS);
         let worked = (ns * pace.min(FULL)) >> 10;
         self.owed_ns = (self.owed_ns + (ns - worked)).min(LONGEST_NS);
@@ -97,7 +102,7 @@ impl Pelt {
     }
 
     /// The CPU idled for `ns`.
-    pub(crate) fn idle(&mut self, ns: u64) {
+    pub fn idle(&mut self, ns: u64) {
         if self.sum_ns >= SATURATED_NS {
             self.owed_ns = 0;
         }
@@ -106,7 +111,7 @@ impl Pelt {
     }
 
     /// The busy share of recent time, of 1024.
-    pub(crate) fn util(&self) -> u64 {
+    pub fn util(&self) -> u64 {
         // The current segment counts only as far as it has gone.
         let most = MAX_NS - SEGMENT_NS + self.pos_ns;
         ((self.sum_ns << 10) / most).min(FULL)

@@ -1,4 +1,5 @@
 //! The engine's rules, one by one, on machines small enough to reckon by hand.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -334,4 +335,17 @@ fn tasks_that_share_a_core_part_when_another_idles() {
     let o = run(&m, &w, "performance", "fixed:depth=0");
     assert!(o.elapsed_ns < 120 * MS, "{}", o.elapsed_ns);
     assert!(o.migrations >= 1);
+}
+
+/// A hard-working task is expected to work hard when it wakes, on whatever CPU: schedutil must not
+/// climb from the bottom each time.
+#[test]
+fn schedutil_knows_a_task_that_wakes() {
+    let m = machine(4, &[3_000_000, 2_000_000, 1_000_000, 500_000]);
+    let steps = vec![Step::Sleep(Dist::Fixed(40 * MS)), Step::Run(Dist::Fixed(90_000_000))];
+    let p = Pattern { rounds: 30, ..pattern(1, steps) };
+    let w = workload(vec![task("t", Program::Pattern(p))], 0);
+    let time = |speed: &str| run(&m, &w, speed, "fixed").elapsed_ns as f64;
+    let (fast, governed) = (time("performance"), time("schedutil"));
+    assert!(governed < 1.25 * fast, "{governed} {fast}");
 }

@@ -1,4 +1,5 @@
 //! What must hold for every machine, workload and policy.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

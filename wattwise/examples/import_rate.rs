@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recorded = workload.recorded.as_ref().ok_or("not a recording")?;
     let (mut ops, mut bytes) = (0, 0);
     for task in &workload.tasks {
-        let Program::Recorded(script) = &task.program;
+        let Program::Recorded(script) = &task.program else { continue };
         ops += script.ops();
         bytes += script.size();
     }

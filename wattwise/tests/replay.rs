@@ -1,4 +1,5 @@
 //! Recordings, replayed on a model of the machine that made them, give back what was recorded.
+#![allow(clippy::unwrap_used)]
 
 use wattwise::experiment::{PolicySpec, machine_idle};
 use wattwise::library;

@@ -31,6 +31,21 @@ fn results_are_valid_and_survive_the_way_through_json() {
     }
 }
 
+/// What the program itself prints; `scripts/first-command.sh` passes a file that it has just made.
+#[test]
+fn what_the_program_prints_is_valid() {
+    let printed = match std::env::var_os("WATTWISE_COMPARISON") {
+        Some(file) => std::fs::read(file).unwrap(),
+        None => {
+            let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_wattwise"));
+            program.args(["compare", "--json"]).output().unwrap().stdout
+        }
+    };
+    let value: Value = serde_json::from_slice(&printed).unwrap();
+    assert_eq!(complaints(&value), Vec::<String>::new());
+    assert!(value["results"].as_array().unwrap().len() >= 12);
+}
+
 #[test]
 fn broken_results_are_refused() {
     let good = serde_json::to_value(support::usual().0).unwrap();

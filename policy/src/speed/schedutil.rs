@@ -16,7 +16,8 @@
 //!    utilisation small though its speed decides how soon the next request goes out.
 //! 3. No decision until the rate limit has passed since the last change of speed; Linux takes the transition
 //!    delay, since a change asked for during a change is waste.
-//! 4. util = the larger of signal and boost; 1.25 x util / capacity x highest speed is the wish, and the
+//! 4. util = the largest of signal, boost, and what the scheduler expects of the tasks that are here now
+//!    (util_est: a task that worked hard before it slept will do so again, on whatever CPU it wakes); 1.25 x util / capacity x highest speed is the wish, and the
 //!    slowest level that is at least that. The quarter of head-room lets utilisation be seen to grow: at
 //!    100 % busy nothing would tell 101 % from 200 %.
 //! 5. A CPU alone in its domain that has not idled since the last decision keeps its level when the
@@ -25,8 +26,8 @@
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
 //!    call costs the same however many CPUs share the clock.
 //!
-//! Left out, since a policy sees CPUs and not tasks: util_est (the peak of a task before it slept), uclamp, deadline
-//! bandwidth. Interrupt time is part of busy time.
+//! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth. The CPU's signal does not
+//! move with a migrated task; its expectation does. Interrupt time is part of busy time.
 
 use super::poll::{cost, share};
 use super::{Cadence, Speed, SpeedPolicy};
@@ -77,6 +78,8 @@ impl Boost {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     pelt: Pelt,
+    /// What its tasks are expected to need, of 1024.
+    tasks: u64,
     boost: Boost,
     /// Its last call.
     last_ns: u64,
@@ -184,6 +187,7 @@ impl Cpu {
             self.pelt.idle(idle_ns);
         }
         self.running = works;
+        self.tasks = u64::from(sample.task_util).min(FULL);
         self.idled |= idle_ns > 0;
     }
 
@@ -199,7 +203,7 @@ impl Cpu {
         }
         // A boost is spent once its CPU has idled for a tick (step 2), which that CPU has not noticed yet.
         let boost = if gap_ns > tick_ns { 0 } else { self.boost.size };
-        pelt.util().max(boost)
+        pelt.util().max(self.tasks).max(boost)
     }
 }
 
@@ -225,7 +229,7 @@ impl Schedutil {
         }
         let state = &mut self.cpus[cpu];
         // The boost is of 1024 and the signal of the capacity: scale before comparing.
-        let own = state.pelt.util().max((state.boost.apply() * domain.capacity) >> 10);
+        let own = state.pelt.util().max(state.tasks).max((state.boost.apply() * domain.capacity) >> 10);
         let alone = domain.cpus.len() == 1;
         let idled = core::mem::take(&mut state.idled);
 

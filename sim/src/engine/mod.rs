@@ -13,7 +13,7 @@
 //!
 //! Everything between two events is constant, so nothing is computed between them: a CPU's run ends
 //! at a known time unless its speed changes, and then it is re-timed. Times are integer ns. Powers
-//! are not integrated along the way at all: the accounts ([`accounts`]) count integer nanoseconds in
+//! are not integrated along the way at all: the accounts (`accounts.rs`) count integer nanoseconds in
 //! each state, and energy is their sum times the model's watts when somebody asks. Fractions of
 //! work are `f64`, but only with `+ - * /`, which are the same everywhere.
 //!

@@ -27,6 +27,8 @@ const WARM_NS: u64 = 500_000;
 /// where the recording machine's balance would have left it.
 const LATE_NS: u64 = 4_000_000;
 
+/// How far ahead of a queue's clock a task may arrive: a slice at the lightest weight (nice 19).
+const MOST_AHEAD_NS: u64 = 70 * SLICE_NS;
 /// How much stronger an idle core must be for a task to move there.
 const WEAKER: f64 = 1.05;
 
@@ -36,7 +38,7 @@ pub enum Placement {
     /// The CPU on which it ran when recorded (same number of CPUs only), in the order in which the
     /// recorded scheduler served the tasks: whoever is furthest behind the recording goes first. At the
     /// recorded speed that repeats the recording's own decisions; at another, all fall back evenly. A
-    /// task that waits for [`LATE_NS`] while a CPU idles is moved all the same.
+    /// task that waits for 4 ms while a CPU idles is moved all the same.
     Recorded,
     /// Its last CPU when that is idle, else an idle core, else an idle thread, else the last CPU.
     Spread,
@@ -152,6 +154,14 @@ impl Queue {
 }
 
 impl Simulation<'_> {
+    /// What is expected of the tasks on a CPU, of 1024.
+    pub(super) fn expected_of(&self, c: usize) -> u32 {
+        let s = &self.cpus[c];
+        let waiting = s.queue.realtime.iter().chain(&s.queue.fair);
+        let running = (s.current != NONE).then_some(&s.current);
+        waiting.chain(running).map(|&t| self.tasks[t as usize].expected).sum()
+    }
+
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
     pub(super) fn place(&mut self, t: u32, from: usize) {
         self.take_hint(t);
@@ -244,8 +254,10 @@ impl Simulation<'_> {
         } else if task.realtime {
             s.queue.realtime.push_back(t);
         } else {
-            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice behind.
-            task.vruntime = task.vruntime.max(s.queue.clock.saturating_sub(SLICE_NS / 2));
+            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice
+            // behind, and not so far ahead as another queue's clock may have been.
+            let clock = s.queue.clock;
+            task.vruntime = task.vruntime.clamp(clock.saturating_sub(SLICE_NS / 2), clock + MOST_AHEAD_NS);
             s.queue.fair.push(t);
         }
         match s.phase {
@@ -306,6 +318,7 @@ impl Simulation<'_> {
         let ran = self.now - s.queue.charged_at;
         s.queue.charged_at = self.now;
         let task = &mut self.tasks[s.current as usize];
+        task.ran_ns += ran;
         task.vruntime += ran * u64::from(task.inverse_weight) / 1024;
         let mut least = task.vruntime;
         if !s.queue.fair.is_empty() {
@@ -351,8 +364,7 @@ impl Simulation<'_> {
     /// Gives a CPU something to do: interrupt work, then a queued task, then one waiting elsewhere; else it idles.
     pub(super) fn dispatch(&mut self, c: usize) {
         self.cpus[c].phase = Phase::Switching;
-        loop {
-            let Some(t) = self.pick(c).or_else(|| self.pull(c)) else { break };
+        while let Some(t) = self.pick(c).or_else(|| self.pull(c)) {
             if self.cpus[c].queue.len() == 0 {
                 self.crowded.remove(c);
             }
@@ -412,6 +424,10 @@ impl Simulation<'_> {
             self.cpus[c].phase = Phase::Task;
             self.share(c);
             return self.time_run(c);
+        }
+        if self.governor.follows_tasks() {
+            let pace = self.domains[usize::from(self.cpus[c].domain)].pace();
+            self.tasks[t as usize].stop(self.now, pace);
         }
         self.cpus[c].current = NONE;
         self.cpus[c].slice_end = NEVER;
@@ -475,7 +491,7 @@ impl Simulation<'_> {
         }
         // Keep how far behind the task is, on the new queue's clock.
         let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
-        self.tasks[t as usize].vruntime = self.cpus[c].queue.clock + ahead;
+        self.tasks[t as usize].vruntime = self.cpus[c].queue.clock + ahead.min(MOST_AHEAD_NS);
         self.migrate(t, c);
         Some(t)
     }
@@ -527,7 +543,7 @@ impl Simulation<'_> {
             self.requeue_current(victim);
             let Some(t) = self.cpus[victim].queue.fair.pop() else { return };
             let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
-            self.tasks[t as usize].vruntime = self.cpus[target].queue.clock + ahead;
+            self.tasks[t as usize].vruntime = self.cpus[target].queue.clock + ahead.min(MOST_AHEAD_NS);
             self.dispatch(victim);
             self.arm(victim);
             self.migrate(t, target);

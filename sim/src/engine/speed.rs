@@ -136,6 +136,12 @@ impl DomainState {
         self.slowness[self.level]
     }
 
+    /// Speed in force, of 1024 of the domain's highest.
+    #[inline]
+    pub(super) fn pace(&self) -> u64 {
+        (1024.0 / self.slowness[self.level]) as u64
+    }
+
     fn effective(&self) -> usize {
         if self.hot { self.slowest } else { self.granted.max(self.boost_cap) }
     }
@@ -217,6 +223,12 @@ impl Governor {
     #[inline]
     pub(super) fn ticks(&self) -> bool {
         self.cadence == Cadence::Tick
+    }
+
+    /// Whether it reads what the scheduler expects of tasks.
+    #[inline]
+    pub(super) fn follows_tasks(&self) -> bool {
+        self.cadence == Cadence::Scheduler { interval_ns: 0 }
     }
 
     /// Whether a running CPU's ticks matter to it.
@@ -341,7 +353,9 @@ impl Simulation<'_> {
         *seen = Seen { at: self.now, idle, io };
         let io_wake = std::mem::take(&mut s.idle.io_wake);
         let runnable = self.runnable(c);
-        self.governor.samples[c] = CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake };
+        let task_util = if self.governor.follows_tasks() { self.expected_of(c) } else { 0 };
+        self.governor.samples[c] =
+            CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake, task_util };
     }
 
     fn refresh_domains(&mut self) {
@@ -586,7 +600,7 @@ mod tests {
     #[test]
     fn approach_is_one_minus_exp() {
         for x in [0.0, 1e-6, 0.01, 0.1, 0.5, 1.0, 7.0, 40.0] {
-            assert!((approach(x) - (1.0 - (-x as f64).exp())).abs() < 1e-7, "{x}");
+            assert!((approach(x) - (1.0 - f64::exp(-x))).abs() < 1e-7, "{x}");
         }
     }
 }

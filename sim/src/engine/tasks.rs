@@ -4,6 +4,7 @@ use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
 use crate::workload::{Op, Program, ScriptPosition, TaskId, pattern::PatternCursor};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use wattwise_policy::pelt::{FULL, Pelt};
 
 /// Where a task is in its program.
 enum Cursor {
@@ -42,6 +43,12 @@ pub(super) struct TaskState {
     pub(super) queued_at: u64,
     /// Wake-ups that came before their block.
     tokens: u32,
+    /// Its utilisation as the scheduler measures it, and what it expects of it when it wakes (of 1024).
+    signal: Pelt,
+    pub(super) expected: u32,
+    /// Time run since it woke, in ns, and when it stopped.
+    pub(super) ran_ns: u64,
+    stopped_at: u64,
     state: State,
     /// A lock to win before going on.
     wants: u32,
@@ -58,6 +65,9 @@ enum State {
     Blocked,
     Ended,
 }
+
+/// Utilisation that a new task is credited with, of 1024: Linux gives it half of what is free.
+const NEW_TASK: u64 = 512;
 
 /// A lock.
 #[derive(Default)]
@@ -84,6 +94,10 @@ impl TaskState {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
+            signal: Pelt::at(NEW_TASK),
+            expected: NEW_TASK as u32,
+            ran_ns: 0,
+            stopped_at: 0,
             state: State::Runnable,
             wants: NONE,
         }
@@ -126,6 +140,22 @@ fn inverse_weight(nice: i8) -> u32 {
         weight = if nice > 0 { weight / 1.25 } else { weight * 1.25 };
     }
     (1024.0 * 1024.0 / weight) as u32
+}
+
+impl TaskState {
+    /// It stops running at `now`, having run at `pace` of 1024 of the highest speed: what it used goes
+    /// into its signal, and what is expected of it follows, down by a quarter at most (util_est).
+    pub(super) fn stop(&mut self, now: u64, pace: u64) {
+        self.signal.run(std::mem::take(&mut self.ran_ns), pace);
+        self.stopped_at = now;
+        let util = self.signal.util().min(FULL) as u32;
+        self.expected = util.max((3 * self.expected + util) / 4);
+    }
+
+    /// It wakes at `now`.
+    fn wake(&mut self, now: u64) {
+        self.signal.idle(now - self.stopped_at);
+    }
 }
 
 impl Simulation<'_> {
@@ -398,6 +428,9 @@ impl Simulation<'_> {
         if t != self.governor.daemon {
             self.tasks[t as usize].woken_at = self.now;
             self.wakeups += 1;
+            if self.governor.follows_tasks() {
+                self.tasks[t as usize].wake(self.now);
+            }
         }
         self.place(t, from);
     }

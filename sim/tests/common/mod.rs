@@ -1,5 +1,5 @@
 //! Machines and workloads that the tests build by hand.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use wattwise_policy::{IdlePolicy, IdleState, Settings, SpeedPolicy, idle, speed};
 use wattwise_sim::machine::*;

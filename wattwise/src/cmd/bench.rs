@@ -7,7 +7,8 @@ use crate::trace::ImportOptions;
 use clap::Subcommand;
 use serde::Serialize;
 use std::time::Instant;
-use wattwise_policy::{IdlePolicy, IdleState, Settings, SpeedPolicy, speed};
+use wattwise_policy::{Settings, SpeedPolicy, speed};
+use wattwise_sim::engine::MakeIdle;
 use wattwise_sim::machine::Machine;
 use wattwise_sim::workload::Workload;
 use wattwise_sim::{Placement, Setup, Simulation, platform};
@@ -90,7 +91,7 @@ struct Job<'a> {
     machine: &'a Machine,
     workload: &'a Workload,
     speed: &'a dyn Fn() -> Box<dyn SpeedPolicy>,
-    idle: &'a dyn Fn(&[IdleState], u64) -> Box<dyn IdlePolicy>,
+    idle: MakeIdle<'a>,
     placement: Placement,
     until_ns: u64,
 }

@@ -27,7 +27,7 @@ const DEFAULT_POLICIES: &[&str] = &[
     "openbsd-auto:mains=auto",
     "openbsd-auto:version=2021,mains=auto",
     "obsdfreqd",
-    "powersaving:mains=auto,on=always",
+    "powersaving:on=always,mains=auto",
     "powersave",
 ];
 
@@ -131,9 +131,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
         })?),
     };
-    let mut options = ImportOptions::default();
-    options.memory_share = args.memory_bound;
-    options.khz = args.recorded_khz;
+    let options =
+        ImportOptions { memory_share: args.memory_bound, khz: args.recorded_khz, ..ImportOptions::default() };
     let (workload, work_code) = workload(args, &options)?;
     let plan = Plan {
         machine: &machine,

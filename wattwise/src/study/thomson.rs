@@ -2,7 +2,7 @@
 //! against the polling `powerd`, on an IBM R51.
 //!
 //! The job is a loop that takes 229.2 ms at the highest speed. It begins on a machine that has come
-//! to rest at its lowest speed, at 200 moments spread evenly over a common period of the policies'
+//! to rest at its lowest speed, at 199 moments spread evenly over a common period of the policies'
 //! polls and ticks: the paper's ten trials began at moments of its own, and the spread of their
 //! times is the spread over that phase.
 
@@ -20,8 +20,8 @@ const TRANSITION: &str = include_str!("../../../studies/thomson_transition_us.cs
 const JOB_MS: f64 = 229.2;
 /// The highest speed.
 const KHZ: u32 = 1_700_000;
-/// Start phases.
-const PHASES: u64 = 200;
+/// Start phases; a prime, so that they fall on different phases of every poll and tick.
+const PHASES: u64 = 199;
 /// One second holds whole numbers of every poll and tick in play (10, 250, 500 ms).
 const COMMON_PERIOD_NS: u64 = 1000 * MS;
 /// Rest before the job: longer than any policy takes to come down.
@@ -236,7 +236,7 @@ pub fn run() -> Result<Study, StudyError> {
 fn matrix() -> Section {
     const MHZ: [&str; 6] = ["1700", "1400", "1200", "1000", "800", "600"];
     let delay = |from: &str, to: &str| {
-        rows(TRANSITION).find(|r| r[0] == from && r[1] == to).map_or(f64::NAN, |r| number(r[2]) * 1e-6)
+        rows(TRANSITION).find(|r| r[0] == from && r[1] == to).map_or(f64::NAN, |r| number(r[2]))
     };
     let names = || MHZ.iter().map(|m| format!("{m} MHz")).collect();
     Section::Heatmap(Heatmap {
@@ -246,7 +246,7 @@ fn matrix() -> Section {
         rows: names(),
         columns: names(),
         values: MHZ.iter().map(|from| MHZ.iter().map(|to| delay(from, to)).collect()).collect(),
-        unit: "s".into(),
+        unit: "us".into(),
         note: "Mean of 80 trials a pair, seen from user space. The cores do nothing meanwhile.".into(),
     })
 }
