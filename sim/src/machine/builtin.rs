@@ -154,6 +154,11 @@ mod tests {
             speeds,
             [1700, 1487, 1400, 1225, 1200, 1050, 1000, 875, 800, 700, 600, 525, 450, 375, 300, 225, 150, 75]
         );
+        // A change of duty cycle alone costs the throttling delay, one of P-state the matrix's figure.
+        let throttled = machine("thinkpad-r51-tstates");
+        let n = throttled.kinds[0].levels.len();
+        assert_eq!(throttled.domains[0].transition.stall_ns[(n - 2) * n + n - 1], 43_500);
+        assert_eq!(throttled.domains[0].transition.stall_ns[n - 1], 2_892_000);
         let omap = machine("omap3530");
         assert_eq!(omap.kinds[0].idle[6].target_ns, 300_000_000);
         assert_eq!(machine("sapphire-rapids-server").cpus.len(), 224);

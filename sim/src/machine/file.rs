@@ -241,6 +241,9 @@ table! {
         loss_percent: f64,
         /// Whether the speeds appear in the table that policies see.
         in_speed_table: bool,
+        /// Time in which nothing is done when the duty cycle changes, in us.
+        #[serde(default)]
+        delay_us: f64,
     }
 }
 
@@ -921,16 +924,19 @@ fn transition(k: &KindTable, kind: &CoreKind) -> Result<Transition, String> {
                 ));
             }
             let mut flat = vec![0; n * n];
-            // A throttled speed changes as its P-state does; throttling itself is quick.
+            // A throttled speed changes as its P-state does; throttling itself has a delay of its own.
             if (0..rows.len()).any(|i| rows[i][i] != 0.0) {
                 return Err(
                     "stall_us: from a speed to itself nothing changes: write 0 on the diagonal".into()
                 );
             }
             let base = |l: usize| pstates.iter().rposition(|&p| p <= l).unwrap_or(0);
+            let throttle = us("tstates.delay_us", k.tstates.as_ref().map_or(0.0, |t| t.delay_us))?;
             for from in 0..n {
                 for to in 0..n {
-                    flat[from * n + to] = us("stall_us", rows[base(from)][base(to)])?;
+                    let same = base(from) == base(to) && from != to;
+                    let matrix = us("stall_us", rows[base(from)][base(to)])?;
+                    flat[from * n + to] = if same { throttle } else { matrix };
                 }
             }
             flat

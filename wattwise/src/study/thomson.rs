@@ -295,7 +295,7 @@ fn differences(figures: &[Figure]) -> Vec<String> {
     );
     out.push(
         "Temperatures (34 and 45 degrees) were read to see power; the paper says that the sensor could not tell the \
-         algorithms apart. The model's temperature rests on guessed thermal resistance and is not compared."
+         algorithms apart. The model's thermal figures are fitted to those two and are not compared."
             .to_owned(),
     );
     out
