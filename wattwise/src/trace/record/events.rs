@@ -136,12 +136,12 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn new(kinds: &[Kind], cpus: &[u32]) -> Result<Opened, RecordError> {
+    pub(super) fn new(kinds: &[Kind], cpus: &[u32], ring_bytes: usize) -> Result<Opened, RecordError> {
         let (mut fds, mut ids) = (Vec::new(), Vec::new());
         for (k, kind) in kinds.iter().enumerate() {
             let (mut row, mut id_row) = (Vec::new(), Vec::new());
             for &cpu in cpus {
-                let mut attr = attributes(kind, k == 0, super::RING_BYTES as u32);
+                let mut attr = attributes(kind, k == 0, ring_bytes as u32);
                 let flags = abi::PERF_FLAG_FD_CLOEXEC as std::ffi::c_ulong;
                 // SAFETY: `attr` is a valid structure of the size that it states and outlives the call.
                 let fd = unsafe { sys::perf_event_open(&mut attr, -1, cpu as i32, -1, flags) };

@@ -146,7 +146,7 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let tracefs = Tracefs::find()?;
     let cpus = events::online_cpus().map_err(system("/sys/devices/system/cpu/online"))?;
     let kinds = tracefs.kinds(options.timers)?;
-    let opened = Opened::new(&kinds, &cpus)?;
+    let opened = Opened::new(&kinds, &cpus, options.ring_bytes)?;
     let mut rings = opened.map(options.ring_bytes)?;
     // A command that cannot be run leaves no file behind.
     if let Some(program) = options.command.first()
