@@ -6,6 +6,7 @@
 
 pub mod cmd;
 pub mod experiment;
+pub mod hw;
 pub mod library;
 pub mod report;
 pub mod study;

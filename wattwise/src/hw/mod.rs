@@ -1,0 +1,3 @@
+//! The machine's power hardware: what it has, what is set, and how to change it safely.
+
+pub mod root;
