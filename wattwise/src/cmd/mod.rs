@@ -3,6 +3,8 @@
 
 mod bench;
 mod compare;
+mod hardware;
+mod info;
 mod list;
 mod record;
 mod reproduce;
@@ -39,6 +41,8 @@ enum Command {
     Workloads(list::Args),
     /// Benchmarks of wattwise itself and of this machine
     Bench(bench::Args),
+    /// Show every power state of this machine, and why what is missing is missing
+    Info(info::Args),
     /// Rerun a published study on its machine's model and set the figures side by side
     Reproduce(reproduce::Args),
 }
@@ -88,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };
     match outcome {

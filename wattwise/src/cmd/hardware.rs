@@ -1,0 +1,45 @@
+//! What the commands about hardware share: which machine, where the journal is.
+
+use super::Failure;
+use crate::hw::root::{DirRoot, Root};
+use std::path::{Path, PathBuf};
+
+/// Which machine is meant.
+#[derive(clap::Args)]
+pub(super) struct RootArgs {
+    /// Another machine than this one: a capture, a tree of files, or emulated:NAME
+    #[arg(long, value_name = "ROOT")]
+    root: Option<String>,
+    /// Where changes are journalled [default: /run/wattwise; beside the tree for another root]
+    #[arg(long, value_name = "FOLDER")]
+    journal: Option<PathBuf>,
+}
+
+impl RootArgs {
+    /// Opens it.
+    pub(super) fn open(&self) -> Result<Box<dyn Root>, Failure> {
+        let Some(root) = &self.root else { return Ok(Box::new(DirRoot::this_machine())) };
+        let path = Path::new(root);
+        match std::fs::metadata(path) {
+            Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
+            Ok(_) => Err(Failure::input(format!("--root {root}: captures come next"))),
+            Err(e) => Err(Failure::input(format!(
+                "--root {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
+            ))),
+        }
+    }
+
+    /// The folder of the journals for this root.
+    pub(super) fn journal(&self) -> PathBuf {
+        match (&self.journal, &self.root) {
+            (Some(folder), _) => folder.clone(),
+            (None, None) => PathBuf::from("/run/wattwise"),
+            (None, Some(root)) => {
+                let root = std::path::absolute(root).unwrap_or_else(|_| PathBuf::from(root));
+                let mut name = root.file_name().map(|n| n.to_os_string()).unwrap_or_else(|| "root".into());
+                name.push(".journal");
+                root.with_file_name(name)
+            }
+        }
+    }
+}
