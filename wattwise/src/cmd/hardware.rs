@@ -1,6 +1,7 @@
 //! What the commands about hardware share: which machine, where the journal is.
 
 use super::Failure;
+use crate::hw::capture;
 use crate::hw::root::{DirRoot, Root};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ impl RootArgs {
         let path = Path::new(root);
         match std::fs::metadata(path) {
             Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
-            Ok(_) => Err(Failure::input(format!("--root {root}: captures come next"))),
+            Ok(_) => capture::open(path).map(|tree| Box::new(tree) as _).map_err(|e| Failure::input(format!("--root {e}"))),
             Err(e) => Err(Failure::input(format!(
                 "--root {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
             ))),

@@ -1,5 +1,6 @@
 //! The machine's power hardware: what it has, what is set, and how to change it safely.
 
+pub mod capture;
 pub mod cpufreq;
 pub mod cpuidle;
 pub mod cpus;
@@ -14,5 +15,6 @@ pub mod select;
 pub mod target;
 pub mod topology;
 pub mod transaction;
+pub mod tree;
 pub mod units;
 pub mod writers;

@@ -268,6 +268,11 @@ impl<'r> Planner<'r> {
 
     /// Writes the end of the range that moves outwards first: neither may pass the other on the way.
     fn limits(&mut self, min: Option<Speed>, max: Option<Speed>) -> Result<(), PlanError> {
+        if let (Some(Speed::Percent(low)), Some(Speed::Percent(high))) = (min, max)
+            && low > high
+        {
+            return Err(input(format!("--min {low}% is above --max {high}%; expected a range")));
+        }
         for policy in self.policies()? {
             let name = policy.name();
             let now = |file: &str| {
