@@ -262,67 +262,66 @@ fn is_ours(item: &Item, now: &str) -> bool {
 /// Puts items back as the module's head describes. Never stops at a failure.
 pub fn put_back(root: &dyn Root, items: &[Item]) -> Restored {
     let mut restored = Restored::default();
-    // Who changed what is judged once, before our own writes move things.
-    let mut pending: Vec<&Item> = Vec::new();
-    let mut unreadable: Vec<&Item> = Vec::new();
+    // Whose value it is gets judged once, before our own writes move anything. What is as it was is watched
+    // all the same: putting a neighbour back may move it. An unreadable one is tried: a CPU that we took
+    // offline has no files until it is back.
+    let mut watched: Vec<Watched> = Vec::new();
     for item in items {
         match item.target.read(root) {
-            Ok(now) if now == item.original => {
-                restored.unchanged += 1;
-                // A value beside others may move when they are put back: watched, like the pending.
-                pending.push(item);
-            }
-            Ok(now) if is_ours(item, &now) => pending.push(item),
-            Ok(now) => restored.foreign.push((item.what.clone(), now)),
-            // A CPU that we took offline has no files until it is back.
-            Err(_) => unreadable.push(item),
+            Ok(now) if now != item.original && !is_ours(item, &now) => restored.foreign.push((item.what.clone(), now)),
+            _ => watched.push(Watched { item, wrote: false, refusal: None }),
         }
     }
-    pending.extend(unreadable);
-    let mut reasons = vec![String::new(); pending.len()];
-    let mut wrote = vec![false; pending.len()];
-    let mut before = usize::MAX;
+    let mut differing = usize::MAX;
     loop {
-        let mut differing = 0;
-        for (at, item) in pending.iter().enumerate() {
-            reasons[at].clear();
-            let failed = |e: io::Error| why(&e, &item.target.path(), root);
-            let outcome = item.target.read(root).map_err(failed).and_then(|now| {
-                if now == item.original {
-                    return Ok(());
-                }
-                item.target.write(root, &item.original).map_err(failed)?;
-                wrote[at] = true;
-                let now = item.target.read(root).map_err(failed)?;
-                if now == item.original { Ok(()) } else { Err(format!("was asked for '{}', shows '{now}'", item.original)) }
-            });
-            if let Err(why) = outcome {
-                differing += 1;
-                reasons[at] = why;
-            }
-        }
-        // Later writes may have moved earlier values: only a round without any difference is the end.
-        let moved = pending.iter().filter(|i| i.target.read(root).ok().as_deref() != Some(&*i.original)).count();
-        if moved == 0 || (moved >= before && differing > 0) || moved >= before {
+        watched.iter_mut().for_each(|w| w.write_original(root));
+        // Later writes may have moved earlier values: a round counts as the last only by what stands after it.
+        let now = watched.iter().filter(|w| !w.is_original(root)).count();
+        if now == 0 || now >= differing {
             break;
         }
-        before = moved;
+        differing = now;
     }
-    for (at, item) in pending.iter().enumerate() {
-        let now = item.target.read(root);
-        if now.as_deref().ok() == Some(&item.original) {
-            if wrote[at] {
-                restored.restored.push((item.what.clone(), item.original.clone()));
+    for w in watched {
+        match w.item.target.read(root) {
+            Ok(now) if now == w.item.original => match w.wrote {
+                true => restored.restored.push((w.item.what.clone(), now)),
+                false => restored.unchanged += 1,
+            },
+            now => {
+                let why = w.refusal.unwrap_or_else(|| match now {
+                    Ok(now) => format!("was asked for '{}', shows '{now}'", w.item.original),
+                    Err(e) => why(&e, &w.item.target.path(), root),
+                });
+                restored.failed.push((w.item.what.clone(), why));
             }
-        } else {
-            let why = match (reasons[at].is_empty(), now) {
-                (false, _) => std::mem::take(&mut reasons[at]),
-                (true, Ok(now)) => format!("was asked for '{}', shows '{now}'", item.original),
-                (true, Err(e)) => why(&e, &item.target.path(), root),
-            };
-            restored.failed.push((item.what.clone(), why));
         }
     }
-    restored.unchanged = items.len() - restored.restored.len() - restored.foreign.len() - restored.failed.len();
     restored
+}
+
+/// An item on its way back.
+struct Watched<'i> {
+    item: &'i Item,
+    wrote: bool,
+    /// Why the last write was refused.
+    refusal: Option<String>,
+}
+
+impl Watched<'_> {
+    fn is_original(&self, root: &dyn Root) -> bool {
+        self.item.target.read(root).is_ok_and(|now| now == self.item.original)
+    }
+
+    /// Writes the original where something else stands.
+    fn write_original(&mut self, root: &dyn Root) {
+        self.refusal = None;
+        if self.is_original(root) {
+            return;
+        }
+        match self.item.target.write(root, &self.item.original) {
+            Ok(()) => self.wrote = true,
+            Err(e) => self.refusal = Some(why(&e, &self.item.target.path(), root)),
+        }
+    }
 }
