@@ -3,6 +3,7 @@
 
 mod bench;
 mod compare;
+mod emulate;
 mod list;
 mod record;
 mod reproduce;
@@ -37,6 +38,8 @@ enum Command {
     Machines(list::Args),
     /// List the bundled workloads, or show one
     Workloads(list::Args),
+    /// Mount an emulated machine, so that other programs can be run against it
+    Emulate(emulate::Args),
     /// Benchmarks of wattwise itself and of this machine
     Bench(bench::Args),
     /// Rerun a published study on its machine's model and set the figures side by side
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Policies(args) => list::policies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),
+        Command::Emulate(args) => emulate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };

@@ -87,10 +87,6 @@ impl Tree {
         self.files.get_mut(id as usize)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.files.len()
-    }
-
     pub(crate) fn names(&self, id: Id) -> Option<&BTreeMap<String, Id>> {
         match self.file(id).map(|f| &f.kind) {
             Some(Kind::Folder(names)) => Some(names),
