@@ -45,8 +45,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::work)?;
     }
-    let head = capture::capture(&*root, &options, &args.output, &|| stop.load(Ordering::Relaxed))
-        .map_err(|e| Failure::input(format!("{}: {e}; expected a place to write to", args.output.display())))?;
+    let head =
+        capture::capture(&*root, &options, &args.output, &|| stop.load(Ordering::Relaxed)).map_err(|e| {
+            Failure::input(format!("{}: {e}; expected a place to write to", args.output.display()))
+        })?;
     if args.json {
         print_json(&head)?;
         return Ok(0);
@@ -56,8 +58,14 @@ pub(super) fn run(args: &Args) -> Outcome {
         out += &format!(", with {} moments", head.moments);
     }
     if !head.unreadable.is_empty() {
-        out += &format!("; {} files could not be read and are listed in its capture.json", head.unreadable.len());
+        out += &format!(
+            "; {} files could not be read and are listed in its capture.json",
+            head.unreadable.len()
+        );
     }
-    print(&(out + "\nIt holds no serial number, host name, process or command line; look at it with tar --zstd -xf.\n"))?;
+    print(
+        &(out
+            + "\nIt holds no serial number, host name, process or command line; look at it with tar --zstd -xf.\n"),
+    )?;
     Ok(0)
 }

@@ -60,8 +60,10 @@ pub(super) struct InfoArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "A speed is in Hz, kHz (default), MHz, GHz or THz by its unit. Without -c, CPU 0 is meant. \
-    -f goes with -c and -r only.")]
+#[command(
+    after_help = "A speed is in Hz, kHz (default), MHz, GHz or THz by its unit. Without -c, CPU 0 is meant. \
+    -f goes with -c and -r only."
+)]
 pub(super) struct SetArgs {
     /// CPU number
     #[arg(short, long, value_name = "CPU", default_value_t = 0)]
@@ -152,7 +154,11 @@ fn proc_line(cpu: u32, p: &Policy) -> String {
     let (low, high) = p.limits_khz.unwrap_or_default();
     let share = |khz: u64| p.hardware_khz.filter(|(_, top)| *top > 0).map_or(0, |(_, top)| khz * 100 / top);
     let governor = p.governor.as_deref().unwrap_or("?");
-    format!("CPU{cpu:3}    {low:9} kHz ({:3} %)  -  {high:9} kHz ({:3} %)  -  {governor}\n", share(low), share(high))
+    format!(
+        "CPU{cpu:3}    {low:9} kHz ({:3} %)  -  {high:9} kHz ({:3} %)  -  {governor}\n",
+        share(low),
+        share(high)
+    )
 }
 
 /// What was asked for, bare, or the whole listing.
@@ -168,7 +174,11 @@ fn facts(args: &InfoArgs, root: &dyn Root, cpu: u32, p: &Policy) -> String {
         (args.driver, p.driver.clone().unwrap_or_else(unknown)),
         (
             args.policy,
-            format!("{} {}", p.limits_khz.map_or_else(unknown, pair), p.governor.clone().unwrap_or_else(unknown)),
+            format!(
+                "{} {}",
+                p.limits_khz.map_or_else(unknown, pair),
+                p.governor.clone().unwrap_or_else(unknown)
+            ),
         ),
         (args.governors, p.governors.join(" ")),
         (args.related_cpus, spaced(&p.related)),
@@ -176,7 +186,8 @@ fn facts(args: &InfoArgs, root: &dyn Root, cpu: u32, p: &Policy) -> String {
         (args.stats, stats(p, args.human)),
         (
             args.latency,
-            p.transition_latency_ns.map_or_else(unknown, |ns| if args.human { show_ns(ns) } else { ns.to_string() }),
+            p.transition_latency_ns
+                .map_or_else(unknown, |ns| if args.human { show_ns(ns) } else { ns.to_string() }),
         ),
     ];
     if chosen.iter().any(|(asked, _)| *asked) && !args.debug {
@@ -224,7 +235,10 @@ fn listing(root: &dyn Root, cpu: u32, p: &Policy) -> String {
         _ = writeln!(out, "  current policy: frequency should be within {}.", range(limits, "and"));
     }
     if let Some(governor) = &p.governor {
-        _ = writeln!(out, "                  The governor \"{governor}\" may decide which speed to use within this range.");
+        _ = writeln!(
+            out,
+            "                  The governor \"{governor}\" may decide which speed to use within this range."
+        );
     }
     match (p.hardware_current_khz, p.current_khz) {
         (Some(khz), _) => {

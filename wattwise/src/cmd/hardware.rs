@@ -2,6 +2,7 @@
 
 use super::Failure;
 use crate::hw::capture;
+use crate::hw::emulator;
 use crate::hw::root::{DirRoot, Root};
 use std::path::{Path, PathBuf};
 
@@ -20,10 +21,17 @@ impl RootArgs {
     /// Opens it.
     pub(super) fn open(&self) -> Result<Box<dyn Root>, Failure> {
         let Some(root) = &self.root else { return Ok(Box::new(DirRoot::this_machine())) };
+        if let Some(name) = root.strip_prefix("emulated:") {
+            // Lives as long as this command: for looking, and for trying what `set` would do.
+            let machine = emulator::named(name).map_err(|e| Failure::input(format!("--root {root}: {e}")))?;
+            return Ok(Box::new(machine));
+        }
         let path = Path::new(root);
         match std::fs::metadata(path) {
             Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
-            Ok(_) => capture::open(path).map(|tree| Box::new(tree) as _).map_err(|e| Failure::input(format!("--root {e}"))),
+            Ok(_) => capture::open(path)
+                .map(|tree| Box::new(tree) as _)
+                .map_err(|e| Failure::input(format!("--root {e}"))),
             Err(e) => Err(Failure::input(format!(
                 "--root {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
             ))),

@@ -123,7 +123,11 @@ fn cpus(info: &Info) -> String {
         let dies = t.count(|c| c.package.zip(c.die));
         let dies = if dies > packages { format!(", {dies} dies") } else { String::new() };
         let nodes = t.count(|c| c.node);
-        let nodes = if nodes > 0 { format!(", {}", many(nodes, "memory node", "memory nodes")) } else { String::new() };
+        let nodes = if nodes > 0 {
+            format!(", {}", many(nodes, "memory node", "memory nodes"))
+        } else {
+            String::new()
+        };
         let cores = many(t.count(|c| c.core), "core", "cores");
         line(&mut out, "made of", format!("{}{dies}, {cores}{nodes}", many(packages, "package", "packages")));
     }
@@ -147,7 +151,8 @@ fn cpus(info: &Info) -> String {
 fn speed(info: &Info) -> String {
     let mut out = String::new();
     if let Some(driver) = &info.cpufreq.driver {
-        let settings: Vec<String> = driver.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let settings: Vec<String> =
+            driver.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
         line(&mut out, driver.name, format!("{} mode; {}", driver.mode, settings.join(", ")));
     }
     if let Some(boost) = &info.cpufreq.boost {
@@ -195,7 +200,8 @@ fn settings(policy: &Policy) -> Policy {
 fn policies(members: &[&Policy]) -> String {
     let mut out = String::new();
     let Some(first) = members.first() else { return out };
-    let all = |set: fn(&Policy) -> &CpuSet| -> CpuSet { members.iter().flat_map(|p| set(p).iter()).collect() };
+    let all =
+        |set: fn(&Policy) -> &CpuSet| -> CpuSet { members.iter().flat_map(|p| set(p).iter()).collect() };
     let (affected, related) = (all(|p| &p.affected), all(|p| &p.related));
     let heading = match members {
         [one] => format!("{}: CPU {}", one.name(), affected),
@@ -209,12 +215,16 @@ fn policies(members: &[&Policy]) -> String {
     };
     _ = writeln!(out, "  {heading}");
     if members.len() == 1 {
-        line(&mut out, "  same clock", format!("CPU {related} in hardware; CPU {affected} switched by software"));
+        line(
+            &mut out,
+            "  same clock",
+            format!("CPU {related} in hardware; CPU {affected} switched by software"),
+        );
     }
     let driver = first.driver.as_deref().unwrap_or("(none named)");
     let latency = match first.transition_latency_ns {
-        Some(ns) => format!("a change of speed takes at most {}", show_ns(ns)),
-        None => "how long a change of speed takes is not told".to_owned(),
+        Some(ns) if ns > 0 => format!("a change of speed takes at most {}", show_ns(ns)),
+        _ => "how long a change of speed takes is not told".to_owned(),
     };
     line(&mut out, "  driver", format!("{driver}; {latency}"));
     let range = |(low, high): (u64, u64)| format!("{} to {}", show_khz(low), show_khz(high));
@@ -266,8 +276,11 @@ fn policies(members: &[&Policy]) -> String {
     if let Some(stats) = total(members) {
         let whole: f64 = stats.time_in_state.iter().map(|(_, s)| s).sum();
         let share = |s: f64| if whole > 0.0 { s / whole * 100.0 } else { 0.0 };
-        let shares: Vec<String> =
-            stats.time_in_state.iter().map(|(khz, s)| format!("{} {:.2} %", show_khz(*khz), share(*s))).collect();
+        let shares: Vec<String> = stats
+            .time_in_state
+            .iter()
+            .map(|(khz, s)| format!("{} {:.2} %", show_khz(*khz), share(*s)))
+            .collect();
         let changes = stats.total_transitions.map(|n| format!("; {n} changes")).unwrap_or_default();
         line(&mut out, "  time at", format!("{}{changes}", shares.join(", ")));
     }
@@ -303,7 +316,8 @@ fn idle(info: &Info) -> String {
         line(&mut out, "driver", driver);
     }
     if let Some(governor) = &i.governor {
-        let of = if i.governors.is_empty() { String::new() } else { format!(" (of {})", i.governors.join(", ")) };
+        let of =
+            if i.governors.is_empty() { String::new() } else { format!(" (of {})", i.governors.join(", ")) };
         line(&mut out, "governor", format!("{governor}{of}"));
     }
     if i.cpus.value.is_none() {
@@ -316,10 +330,19 @@ fn idle(info: &Info) -> String {
             Some(us) => format!("wakes within {us} us"),
         };
         _ = writeln!(out, "  CPUs {cpus}: {limit}");
-        _ = writeln!(out, "    {:<12} {:>10} {:>12} {:>14} {:>12}  state", "name", "exit us", "pays from us", "entered", "time s");
+        _ = writeln!(
+            out,
+            "    {:<12} {:>10} {:>12} {:>14} {:>12}  state",
+            "name", "exit us", "pays from us", "entered", "time s"
+        );
         for (at, state) in example.states.iter().enumerate() {
             let sum = |count: fn(&crate::hw::cpuidle::State) -> u64| -> u64 {
-                i.cpus().iter().filter(|c| cpus.contains(c.cpu)).filter_map(|c| c.states.get(at)).map(count).sum()
+                i.cpus()
+                    .iter()
+                    .filter(|c| cpus.contains(c.cpu))
+                    .filter_map(|c| c.states.get(at))
+                    .map(count)
+                    .sum()
             };
             let status = match (state.disabled, state.off_by_default) {
                 (true, _) => "off",
@@ -359,7 +382,8 @@ fn show_zone(out: &mut String, zone: &Zone, depth: usize) {
         Some(uj) => format!("{} J counted", trim(uj as f64 / 1e6, 3)),
         None => format!("energy unavailable: {}", zone.energy_uj.why_not()),
     };
-    let wraps = zone.max_energy_uj.map(|m| format!(", wraps at {} J", trim(m as f64 / 1e6, 0))).unwrap_or_default();
+    let wraps =
+        zone.max_energy_uj.map(|m| format!(", wraps at {} J", trim(m as f64 / 1e6, 0))).unwrap_or_default();
     line(out, &format!("{}{}", "  ".repeat(depth), zone.name), format!("{energy}{wraps}"));
     for limit in &zone.limits {
         let power = match limit.power_uw {
@@ -367,7 +391,8 @@ fn show_zone(out: &mut String, zone: &Zone, depth: usize) {
             Some(uw) => format!("at most {}", show_uw(uw)),
         };
         let window = limit.window_us.map(|us| format!(" over {}", show_ns(us * 1000))).unwrap_or_default();
-        let most = limit.most_uw.filter(|m| *m > 0).map(|m| format!(" (up to {})", show_uw(m))).unwrap_or_default();
+        let most =
+            limit.most_uw.filter(|m| *m > 0).map(|m| format!(" (up to {})", show_uw(m))).unwrap_or_default();
         line(out, "", format!("{}{}: {power}{window}{most}", "  ".repeat(depth), limit.name));
     }
     for inside in &zone.inside {
@@ -379,9 +404,15 @@ fn uncore(info: &Info) -> String {
     let Some(uncores) = &info.uncore.value else { return missing(&info.uncore) };
     let mut out = String::new();
     for u in uncores {
-        let range = |r: Option<(u64, u64)>| r.map_or("?".into(), |(l, h)| format!("{} to {}", show_khz(l), show_khz(h)));
+        let range = |r: Option<(u64, u64)>| {
+            r.map_or("?".into(), |(l, h)| format!("{} to {}", show_khz(l), show_khz(h)))
+        };
         let now = u.current_khz.map(|k| format!(", now {}", show_khz(k))).unwrap_or_default();
-        line(&mut out, &u.name, format!("{} (at the start {}){now}", range(u.limits_khz), range(u.initial_khz)));
+        line(
+            &mut out,
+            &u.name,
+            format!("{} (at the start {}){now}", range(u.limits_khz), range(u.initial_khz)),
+        );
     }
     out
 }
@@ -413,7 +444,13 @@ fn supply(info: &Info) -> String {
     for b in &info.supply.batteries {
         let wh = |v: Option<f64>| v.map_or("?".into(), |v| format!("{} Wh", trim(v, 2)));
         let power = b.power_w.map(|w| format!(", {} W", trim(w, 2))).unwrap_or_default();
-        let text = format!("{}: {} of {} (new {}){power}", b.status, wh(b.energy_wh), wh(b.full_wh), wh(b.design_wh));
+        let text = format!(
+            "{}: {} of {} (new {}){power}",
+            b.status,
+            wh(b.energy_wh),
+            wh(b.full_wh),
+            wh(b.design_wh)
+        );
         line(&mut out, &b.name, text);
     }
     if out.is_empty() {

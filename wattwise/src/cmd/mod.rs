@@ -5,6 +5,7 @@ mod bench;
 mod capture;
 mod compare;
 mod cpufrequtils;
+mod emulate;
 mod hardware;
 mod info;
 mod list;
@@ -43,6 +44,8 @@ enum Command {
     Machines(list::Args),
     /// List the bundled workloads, or show one
     Workloads(list::Args),
+    /// Mount an emulated machine, so that other programs can be run against it
+    Emulate(emulate::Args),
     /// Benchmarks of wattwise itself and of this machine
     Bench(bench::Args),
     /// Show every power state of this machine, and why what is missing is missing
@@ -105,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Policies(args) => list::policies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),
+        Command::Emulate(args) => emulate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Set(args) => set::run(&args),
@@ -126,7 +130,8 @@ pub fn main() -> ExitCode {
 /// The arguments; a program called by the name of a command is that command.
 fn arguments() -> Vec<std::ffi::OsString> {
     let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let called = arguments.first().map(std::path::Path::new).and_then(|p| p.file_name()).and_then(|n| n.to_str());
+    let called =
+        arguments.first().map(std::path::Path::new).and_then(|p| p.file_name()).and_then(|n| n.to_str());
     if let Some(command) = called.filter(|c| ["cpufreq-info", "cpufreq-set"].contains(c)) {
         let command = command.into();
         arguments.insert(1, command);

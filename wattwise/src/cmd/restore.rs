@@ -39,7 +39,9 @@ struct Entry {
 pub(super) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
     let folder = args.root.journal();
-    let cannot = |e: std::io::Error| Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()));
+    let cannot = |e: std::io::Error| {
+        Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
+    };
     let listing = journal::list(&folder).map_err(cannot)?;
     let mut report = Report { schema: "wattwise.restore/1", ..Report::default() };
     report.held_by = listing.held.iter().map(|(_, pid)| *pid).collect();
@@ -79,7 +81,9 @@ fn one(root: &dyn Root, found: Found, dry_run: bool) -> std::io::Result<Entry> {
             for item in &found.items {
                 match item.target.read(root) {
                     Ok(now) if now == item.original => would.unchanged += 1,
-                    Ok(now) => would.restored.push((item.what.clone(), format!("{now} -> {}", item.original))),
+                    Ok(now) => {
+                        would.restored.push((item.what.clone(), format!("{now} -> {}", item.original)))
+                    }
                     Err(e) => would.failed.push((item.what.clone(), e.to_string())),
                 }
             }
@@ -99,7 +103,9 @@ fn text(report: &Report, dry_run: bool) -> String {
         let command = if entry.command.is_empty() { "a set that never began" } else { &entry.command };
         match entry.note {
             Some(note) => _ = writeln!(out, "{command}: {note}"),
-            None => _ = writeln!(out, "{command}: {}{}", if dry_run { "would be: " } else { "" }, entry.result),
+            None => {
+                _ = writeln!(out, "{command}: {}{}", if dry_run { "would be: " } else { "" }, entry.result)
+            }
         }
         for (what, value) in &entry.result.restored {
             _ = writeln!(out, "  {what}: {value}");

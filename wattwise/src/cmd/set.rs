@@ -17,8 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
-#[command(after_help = "Speeds: 500MHz, 1.2G, a number of kHz, 60% of the highest, or min, max, base, boost.\n\
-    'wattwise restore' puts back what was there before.")]
+#[command(
+    after_help = "Speeds: 500MHz, 1.2G, a number of kHz, 60% of the highest, or min, max, base, boost.\n\
+    'wattwise restore' puts back what was there before."
+)]
 pub(super) struct Args {
     #[command(flatten)]
     selector: Selector,
@@ -133,7 +135,9 @@ struct Report<'a> {
 pub(super) fn run(args: &Args) -> Outcome {
     let settings = args.settings()?;
     if settings.is_empty() {
-        return Err(Failure::input("set: nothing to set; expected a setting such as --governor powersave; see 'wattwise set --help'"));
+        return Err(Failure::input(
+            "set: nothing to set; expected a setting such as --governor powersave; see 'wattwise set --help'",
+        ));
     }
     let hold = args.hold()?;
     let root = args.root.open()?;
@@ -175,7 +179,9 @@ impl Args {
         settings.extend(self.epb.clone().map(Setting::Epb));
         settings.extend(self.boost.map(|s| Setting::Boost(s == Switch::On)));
         for given in &self.cstate {
-            let bad = || Failure::input(format!("--cstate '{given}'; expected a state and on or off, such as C6=off"));
+            let bad = || {
+                Failure::input(format!("--cstate '{given}'; expected a state and on or off, such as C6=off"))
+            };
             let (name, switch) = given.split_once('=').ok_or_else(bad)?;
             let on = match switch {
                 "on" => true,
@@ -190,7 +196,8 @@ impl Args {
         }
         settings.extend(self.idle_governor.clone().map(Setting::IdleGovernor));
         if let Some(given) = &self.tstate {
-            let percent = given.trim_end_matches('%').parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+            let percent =
+                given.trim_end_matches('%').parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
             let bad = || Failure::input(format!("--tstate '{given}'; expected a percentage such as 50%"));
             settings.push(Setting::TState(percent.ok_or_else(bad)?));
         }
@@ -203,14 +210,15 @@ impl Args {
             };
             settings.push(Setting::PowerLimit { zone, constraint, power_uw: flag("rapl", power_uw(power))? });
         }
-        let (min, max) = (speed_of("uncore-min", &self.uncore_min)?, speed_of("uncore-max", &self.uncore_max)?);
+        let (min, max) =
+            (speed_of("uncore-min", &self.uncore_min)?, speed_of("uncore-max", &self.uncore_max)?);
         if min.is_some() || max.is_some() {
             settings.push(Setting::Uncore(min, max));
         }
         for given in &self.tunable {
-            let (name, value) = given
-                .split_once('=')
-                .ok_or_else(|| Failure::input(format!("--tunable '{given}'; expected NAME=VALUE, such as up_threshold=90")))?;
+            let (name, value) = given.split_once('=').ok_or_else(|| {
+                Failure::input(format!("--tunable '{given}'; expected NAME=VALUE, such as up_threshold=90"))
+            })?;
             settings.push(Setting::Tunable(name.to_owned(), value.to_owned()));
         }
         settings.extend(self.profile.clone().map(Setting::Profile));
@@ -234,7 +242,8 @@ impl Args {
                 None => Err(Failure::input(format!("--until {until}: no such process"))),
             };
         }
-        let time = duration_ns(until, "s").map_err(|e| Failure::input(format!("--until {e}, pid:NUMBER or forever")))?;
+        let time = duration_ns(until, "s")
+            .map_err(|e| Failure::input(format!("--until {e}, pid:NUMBER or forever")))?;
         Ok(Hold::Time(Duration::from_nanos(time)))
     }
 }
@@ -242,7 +251,7 @@ impl Args {
 /// Shows the writes. A refusal is an answer here, and its exit code says so.
 fn dry_run(args: &Args, plan: &Plan) -> Outcome {
     let refused = |step: &crate::hw::plan::Step| {
-        step.verdict.as_ref().err().map(|r| format!("{} ({})", r.rule, errno(r.errno)))
+        step.verdict.as_ref().err().map(|r| format!("{} ({})", r.rule, r.errno))
     };
     let rows: Vec<Row> = plan
         .steps
@@ -276,10 +285,6 @@ fn dry_run(args: &Args, plan: &Plan) -> Outcome {
     }
     print(&out)?;
     Ok(code)
-}
-
-fn errno(errno: i32) -> String {
-    std::io::Error::from_raw_os_error(errno).to_string()
 }
 
 fn notes(plan: &Plan) -> String {
@@ -317,7 +322,12 @@ pub(super) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
             got: Some(&o.got),
             refused: None,
         });
-        print_json(&Report { schema: "wattwise.set/1", dry_run: false, changes: rows.collect(), notes: &plan.notes })?;
+        print_json(&Report {
+            schema: "wattwise.set/1",
+            dry_run: false,
+            changes: rows.collect(),
+            notes: &plan.notes,
+        })?;
     } else {
         // While a command is held for, standard output is the command's.
         let text = notes(plan) + &asked_and_got(root, &outcomes);
@@ -334,9 +344,7 @@ pub(super) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
         }
         Hold::Command(command) => run_command(command, &signals)?,
         Hold::Time(time) => wait(*time, &signals, || true),
-        Hold::Process(pid) => {
-            wait(Duration::MAX, &signals, || Path::new(&format!("/proc/{pid}")).exists())
-        }
+        Hold::Process(pid) => wait(Duration::MAX, &signals, || Path::new(&format!("/proc/{pid}")).exists()),
     };
     if let Some(mut transaction) = held {
         let restored = transaction.undo();
@@ -364,7 +372,8 @@ fn asked_and_got(root: &dyn Root, outcomes: &[transaction::Outcome]) -> String {
         let kind = outcome.what.trim_start_matches(|c: char| c != ' ').to_owned();
         let same = |(k, members): &&mut (String, Vec<&transaction::Outcome>)| {
             let first = members[0];
-            *k == kind && (&first.old, &first.asked, &first.got) == (&outcome.old, &outcome.asked, &outcome.got)
+            *k == kind
+                && (&first.old, &first.asked, &first.got) == (&outcome.old, &outcome.asked, &outcome.got)
         };
         match folded.iter_mut().find(same) {
             Some((_, members)) => members.push(outcome),
@@ -403,8 +412,12 @@ struct Signals {
 }
 
 impl Signals {
-    const ALL: [i32; 4] =
-        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP, signal_hook::consts::SIGQUIT];
+    const ALL: [i32; 4] = [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+        signal_hook::consts::SIGQUIT,
+    ];
 
     fn catch() -> std::io::Result<Signals> {
         let caught = Arc::new(AtomicUsize::new(0));
@@ -435,7 +448,8 @@ fn run_command(command: &[String], signals: &Signals) -> Result<u8, Failure> {
             break status;
         }
         // What is typed at a terminal has gone to the whole process group already.
-        let typed = |s: i32| [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT].contains(&s) && terminal;
+        let typed =
+            |s: i32| [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT].contains(&s) && terminal;
         if let Some(signal) = signals.caught()
             && passed != Some(signal)
             && !typed(signal)

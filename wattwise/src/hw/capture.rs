@@ -63,10 +63,8 @@ pub const PATHS: &[&str] = &[
 const ACPI: &[&str] = &["sys/firmware/acpi/tables/{DSDT,SSDT*}", "sys/firmware/acpi/tables/dynamic/SSDT*"];
 
 /// Old kernels keep a real folder in each CPU.
-const OLD_CPUFREQ: &[&str] = &[
-    "sys/devices/system/cpu/cpu*/cpufreq/*",
-    "sys/devices/system/cpu/cpu*/cpufreq/stats/*",
-];
+const OLD_CPUFREQ: &[&str] =
+    &["sys/devices/system/cpu/cpu*/cpufreq/*", "sys/devices/system/cpu/cpu*/cpufreq/stats/*"];
 
 /// What moves while a machine works.
 const MOVING: &[&str] = &[
@@ -82,8 +80,24 @@ const MOVING: &[&str] = &[
 
 /// Parts of the kernel's command line that are about power; all others stay out.
 const PARAMETERS: &[&str] = &[
-    "intel_pstate", "amd_pstate", "intel_idle", "processor", "idle", "cpuidle", "cpufreq", "nohz", "nohz_full",
-    "isolcpus", "rcu_nocbs", "mitigations", "nosmt", "maxcpus", "nr_cpus", "highres", "tsc", "clocksource",
+    "intel_pstate",
+    "amd_pstate",
+    "intel_idle",
+    "processor",
+    "idle",
+    "cpuidle",
+    "cpufreq",
+    "nohz",
+    "nohz_full",
+    "isolcpus",
+    "rcu_nocbs",
+    "mitigations",
+    "nosmt",
+    "maxcpus",
+    "nr_cpus",
+    "highres",
+    "tsc",
+    "clocksource",
 ];
 
 /// The head of a capture.
@@ -134,7 +148,8 @@ pub fn expand(root: &dyn Root, pattern: &str) -> Vec<String> {
         let words = alternatives(part);
         let mut next = Vec::new();
         for folder in &found {
-            let join = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            let join =
+                |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             if !last && words.len() == 1 && !words[0].contains('*') {
                 next.push(join(words[0]));
                 continue;
@@ -228,7 +243,8 @@ pub fn snapshot(root: &dyn Root, options: &Options) -> (Tree, Vec<(String, Strin
     }
     for &(cpu, address) in &options.registers {
         let device = format!("dev/cpu/{cpu}/msr");
-        let value = root.open(&device, Access::Read).and_then(|mut n| super::root::read_register(&mut *n, address));
+        let value =
+            root.open(&device, Access::Read).and_then(|mut n| super::root::read_register(&mut *n, address));
         match value {
             Ok(value) => {
                 tree.registers.insert((cpu, address), value);
@@ -408,8 +424,8 @@ pub fn read(file: impl Read) -> Result<(Head, Tree), String> {
             Ok(bytes)
         };
         if path == "capture.json" {
-            let parsed: Head =
-                serde_json::from_slice(&content()?).map_err(|e| format!("capture.json is no head of a capture ({e})"))?;
+            let parsed: Head = serde_json::from_slice(&content()?)
+                .map_err(|e| format!("capture.json is no head of a capture ({e})"))?;
             if parsed.schema != SCHEMA {
                 return Err(format!("is of version '{}'; this is {SCHEMA}", parsed.schema));
             }
@@ -431,8 +447,10 @@ pub fn read(file: impl Read) -> Result<(Head, Tree), String> {
         } else if let Some(cpu) = path.strip_prefix("registers/cpu").and_then(|n| n.parse::<u32>().ok()) {
             for line in String::from_utf8_lossy(&content()?).lines() {
                 let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-                let pair = line.split_once(' ').and_then(|(a, v)| Some((u32::try_from(hex(a)?).ok()?, hex(v)?)));
-                let (address, value) = pair.ok_or_else(|| format!("{path}: '{line}' is no register and value"))?;
+                let pair =
+                    line.split_once(' ').and_then(|(a, v)| Some((u32::try_from(hex(a)?).ok()?, hex(v)?)));
+                let (address, value) =
+                    pair.ok_or_else(|| format!("{path}: '{line}' is no register and value"))?;
                 tree.registers.insert((cpu, address), value);
             }
         }
@@ -456,18 +474,24 @@ mod tests {
 
     #[test]
     fn what_is_private_stays_out() {
-        let line = b"BOOT_IMAGE=/vmlinuz root=UUID=1234 intel_pstate=passive user=me processor.max_cstate=1\n".to_vec();
+        let line =
+            b"BOOT_IMAGE=/vmlinuz root=UUID=1234 intel_pstate=passive user=me processor.max_cstate=1\n"
+                .to_vec();
         assert_eq!(without_private("proc/cmdline", line), b"intel_pstate=passive processor.max_cstate=1\n");
         let info = b"processor: 0\nSerial\t\t: 10000000abcdef\nModel: board\n".to_vec();
         assert_eq!(without_private("proc/cpuinfo", info), b"processor: 0\nModel: board\n");
-        assert!(PATHS.iter().all(|p| !p.contains("serial") && !p.contains("uuid") && !p.contains("hostname")));
+        assert!(
+            PATHS.iter().all(|p| !p.contains("serial") && !p.contains("uuid") && !p.contains("hostname"))
+        );
     }
 
     #[test]
-    fn a_tree_goes_through_a_capture_and_a_damaged_one_is_refused() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_tree_goes_through_a_capture_and_a_damaged_one_is_refused() -> Result<(), Box<dyn std::error::Error>>
+    {
         let mut tree = Tree::default();
         tree.files.insert("sys/devices/system/cpu/online".into(), b"0-1\n".to_vec());
-        tree.files.insert("sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq".into(), b"600000\n".to_vec());
+        tree.files
+            .insert("sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq".into(), b"600000\n".to_vec());
         tree.links.insert("sys/devices/system/cpu/cpu0/cpufreq".into(), "../cpufreq/policy0".into());
         tree.folders.insert("sys/class/thermal".into());
         tree.registers.insert((1, 0x19a), 0x1c);
@@ -477,7 +501,10 @@ mod tests {
         let (_, back) = read(&bytes[..])?;
         assert_eq!(back, tree);
         let root = TreeRoot::new(back, "copy");
-        assert_eq!(text(&root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq").as_deref(), Some("600000"));
+        assert_eq!(
+            text(&root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq").as_deref(),
+            Some("600000")
+        );
         assert_eq!(root.list("sys/class/thermal")?, Vec::<String>::new());
         let mut node = root.open("dev/cpu/1/msr", Access::Read)?;
         assert_eq!(super::super::root::read_register(&mut *node, 0x19a)?, 0x1c);

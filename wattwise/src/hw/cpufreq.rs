@@ -240,8 +240,12 @@ fn no_policies(root: &dyn Root) -> String {
         Ok(_) if hypervisor(root) => {
             "no cpufreq driver: this is a virtual machine whose host keeps the speed to itself".to_owned()
         }
-        Ok(_) => "no cpufreq driver is loaded (firmware without P-states, or the module is missing)".to_owned(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => "the kernel was built without cpufreq".to_owned(),
+        Ok(_) => {
+            "no cpufreq driver is loaded (firmware without P-states, or the module is missing)".to_owned()
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            "the kernel was built without cpufreq".to_owned()
+        }
         Err(e) => why(&e, &format!("{CPUS}/cpufreq"), root),
     }
 }

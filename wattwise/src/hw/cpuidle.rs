@@ -72,7 +72,9 @@ impl Cpuidle {
                 Mechanism::Sysfs,
                 match word("current_driver") {
                     Some(driver) => format!("driver {driver} offers no states"),
-                    None => "no cpuidle driver: an idle CPU halts (C1) and the kernel keeps no count".to_owned(),
+                    None => {
+                        "no cpuidle driver: an idle CPU halts (C1) and the kernel keeps no count".to_owned()
+                    }
                 },
             ),
         };

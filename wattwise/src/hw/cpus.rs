@@ -15,7 +15,9 @@ pub struct CpuSet(BTreeSet<u32>);
 
 /// A list that is not in the kernel's notation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{part}' in '{list}' is no CPU number or range; expected numbers up to {MOST} such as 0-3,8 or 0-15:2/4")]
+#[error(
+    "'{part}' in '{list}' is no CPU number or range; expected numbers up to {MOST} such as 0-3,8 or 0-15:2/4"
+)]
 pub struct BadList {
     list: String,
     part: String,

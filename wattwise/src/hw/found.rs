@@ -77,7 +77,8 @@ impl<T> Found<T> {
 
     /// Why there is nothing, in one line.
     pub fn why_not(&self) -> String {
-        let reasons: Vec<String> = self.passed_over.iter().map(|p| format!("{}: {}", p.mechanism, p.why)).collect();
+        let reasons: Vec<String> =
+            self.passed_over.iter().map(|p| format!("{}: {}", p.mechanism, p.why)).collect();
         reasons.join("; ")
     }
 }
@@ -87,7 +88,9 @@ pub fn why(error: &io::Error, path: &str, root: &dyn Root) -> String {
     let reason = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => remedy(path),
         Some(libc::ENOENT) => "is not there".to_owned(),
-        Some(libc::EROFS) => "is on a read-only mount; in a container, run on the host or remount it read-write".to_owned(),
+        Some(libc::EROFS) => {
+            "is on a read-only mount; in a container, run on the host or remount it read-write".to_owned()
+        }
         Some(libc::EBUSY) => "is held by the kernel or its driver (EBUSY)".to_owned(),
         Some(libc::ENXIO | libc::ENODEV) => "belongs to a CPU or device that is offline or gone".to_owned(),
         Some(libc::EIO) => "was refused by the hardware (EIO)".to_owned(),
@@ -101,7 +104,9 @@ pub fn why(error: &io::Error, path: &str, root: &dyn Root) -> String {
 /// The narrowest grant that lets a user at a file.
 fn remedy(path: &str) -> String {
     let grant = match path {
-        p if p.starts_with("dev/cpu/") => "the group of the device (udev: KERNEL==\"msr*\", GROUP=…) and CAP_SYS_RAWIO",
+        p if p.starts_with("dev/cpu/") => {
+            "the group of the device (udev: KERNEL==\"msr*\", GROUP=…) and CAP_SYS_RAWIO"
+        }
         p if p.contains("powercap") => "a udev rule that gives your group read on energy_uj",
         p if p.starts_with("sys/") => "root, or a udev rule that gives your group write on this one file",
         _ => "root",

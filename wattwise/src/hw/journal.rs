@@ -108,7 +108,8 @@ impl Journal {
         let mut text = Vec::new();
         let header =
             Line::Header { schema: SCHEMA.into(), pid, boot_id: boot_id.into(), command: command.into() };
-        for line in std::iter::once(header).chain(items.iter().cloned().map(Line::Item)).chain([Line::Ready]) {
+        for line in std::iter::once(header).chain(items.iter().cloned().map(Line::Item)).chain([Line::Ready])
+        {
             serde_json::to_writer(&mut text, &line)?;
             text.push(b'\n');
         }
@@ -186,10 +187,15 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
 }
 
 fn read(path: &Path, file: File) -> Result<Found, String> {
-    let mut lines = BufReader::new(&file).lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
+    let mut lines =
+        BufReader::new(&file).lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
     let (pid, boot_id, command) = match lines.next() {
-        Some(Ok(Line::Header { schema, pid, boot_id, command })) if schema == SCHEMA => (pid, boot_id, command),
-        Some(Ok(Line::Header { schema, .. })) => return Err(format!("is of version '{schema}'; this is {SCHEMA}")),
+        Some(Ok(Line::Header { schema, pid, boot_id, command })) if schema == SCHEMA => {
+            (pid, boot_id, command)
+        }
+        Some(Ok(Line::Header { schema, .. })) => {
+            return Err(format!("is of version '{schema}'; this is {SCHEMA}"));
+        }
         // Killed before the header was whole: nothing had been changed.
         None | Some(Err(_)) => (0, String::new(), String::new()),
         Some(Ok(_)) => return Err("does not begin with a header; it is no journal".to_owned()),
@@ -199,7 +205,9 @@ fn read(path: &Path, file: File) -> Result<Found, String> {
         match line {
             Ok(Line::Item(item)) => items.push(item),
             Ok(Line::Ready) => ready = true,
-            Ok(Line::Writing(at)) => items.get_mut(at).into_iter().for_each(|i: &mut Item| i.in_flight = true),
+            Ok(Line::Writing(at)) => {
+                items.get_mut(at).into_iter().for_each(|i: &mut Item| i.in_flight = true)
+            }
             Ok(Line::Wrote(at, got)) => {
                 if let Some(item) = items.get_mut(at) {
                     item.in_flight = false;

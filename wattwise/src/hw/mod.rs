@@ -4,6 +4,7 @@ pub mod capture;
 pub mod cpufreq;
 pub mod cpuidle;
 pub mod cpus;
+pub mod emulator;
 pub mod found;
 pub mod info;
 pub mod journal;

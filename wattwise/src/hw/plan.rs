@@ -215,9 +215,9 @@ impl<'r> Planner<'r> {
     /// write.
     fn write(&mut self, path: String, what: String, value: impl Into<String>) -> Result<(), PlanError> {
         let value = value.into();
-        let old = Target::File(path.clone())
-            .read(self.overlay.root)
-            .map_err(|e| impossible(format!("{what}: {}", super::found::why(&e, &path, self.overlay.root))))?;
+        let old = Target::File(path.clone()).read(self.overlay.root).map_err(|e| {
+            impossible(format!("{what}: {}", super::found::why(&e, &path, self.overlay.root)))
+        })?;
         let current = self.overlay.made.get(&path).unwrap_or(&old);
         if *current == value {
             return Ok(());
@@ -226,7 +226,11 @@ impl<'r> Planner<'r> {
         if let Ok(stored) = &verdict {
             self.overlay.made.insert(path.clone(), stored.clone());
         }
-        self.plan.steps.push(Step { change: Change { target: Target::File(path), what, value }, old, verdict });
+        self.plan.steps.push(Step {
+            change: Change { target: Target::File(path), what, value },
+            old,
+            verdict,
+        });
         Ok(())
     }
 
@@ -261,7 +265,11 @@ impl<'r> Planner<'r> {
             if !policy.governors.iter().any(|g| g == name) {
                 return Err(unknown("--governor", name, &policy.governors, policy.name()));
             }
-            self.write(format!("{}/scaling_governor", policy.path), format!("{} governor", policy.name()), name)?;
+            self.write(
+                format!("{}/scaling_governor", policy.path),
+                format!("{} governor", policy.name()),
+                name,
+            )?;
         }
         Ok(())
     }
@@ -332,9 +340,11 @@ impl<'r> Planner<'r> {
                 return Err(impossible(no_authority(policy, &self.inventory.cpufreq)));
             }
             let chosen = self.overlay.text(&format!("{}/scaling_governor", policy.path));
-            let asked_other = self.plan.steps.iter().any(|s| {
-                s.change.what == format!("{name} governor") && s.change.value != "userspace"
-            });
+            let asked_other = self
+                .plan
+                .steps
+                .iter()
+                .any(|s| s.change.what == format!("{name} governor") && s.change.value != "userspace");
             if asked_other {
                 return Err(input(format!(
                     "--freq holds one speed and needs the governor userspace, not {}; give one of the two",
@@ -367,7 +377,11 @@ impl<'r> Planner<'r> {
                 )));
             }
             self.write(format!("{}/scaling_governor", policy.path), format!("{name} governor"), "userspace")?;
-            self.write(format!("{}/scaling_setspeed", policy.path), format!("{name} speed"), khz.to_string())?;
+            self.write(
+                format!("{}/scaling_setspeed", policy.path),
+                format!("{name} speed"),
+                khz.to_string(),
+            )?;
         }
         Ok(())
     }
@@ -426,14 +440,24 @@ impl<'r> Planner<'r> {
             if self.cpus.len() < inventory.topology.online.len() {
                 self.plan.notes.push("boost is switched for the whole machine".to_owned());
             }
-            return self.write(boost.path.clone(), "boost".to_owned(), if on != boost.inverted { "1" } else { "0" });
+            return self.write(
+                boost.path.clone(),
+                "boost".to_owned(),
+                if on != boost.inverted { "1" } else { "0" },
+            );
         }
         let policies = self.policies()?;
         if policies.iter().all(|p| p.boost.is_none()) {
-            return Err(impossible("boost cannot be switched here: neither cpufreq/boost nor intel_pstate/no_turbo is there"));
+            return Err(impossible(
+                "boost cannot be switched here: neither cpufreq/boost nor intel_pstate/no_turbo is there",
+            ));
         }
         for policy in policies {
-            self.write(format!("{}/boost", policy.path), format!("{} boost", policy.name()), if on { "1" } else { "0" })?;
+            self.write(
+                format!("{}/boost", policy.path),
+                format!("{} boost", policy.name()),
+                if on { "1" } else { "0" },
+            )?;
         }
         Ok(())
     }
@@ -442,7 +466,9 @@ impl<'r> Planner<'r> {
         let inventory = self.inventory;
         let mut found = false;
         for cpu in inventory.cpuidle.cpus().iter().filter(|c| self.cpus.contains(c.cpu)) {
-            for state in cpu.states.iter().filter(|s| s.name.eq_ignore_ascii_case(name) || s.index.to_string() == name) {
+            for state in
+                cpu.states.iter().filter(|s| s.name.eq_ignore_ascii_case(name) || s.index.to_string() == name)
+            {
                 found = true;
                 let path = format!("{CPUS}/cpu{}/cpuidle/state{}/disable", cpu.cpu, state.index);
                 self.write(path, format!("cpu{} {}", cpu.cpu, state.name), if on { "0" } else { "1" })?;
@@ -452,7 +478,10 @@ impl<'r> Planner<'r> {
             return Ok(());
         }
         match inventory.cpuidle.cpus().first() {
-            None => Err(impossible(format!("no C-state can be switched here: {}", inventory.cpuidle.cpus.why_not()))),
+            None => Err(impossible(format!(
+                "no C-state can be switched here: {}",
+                inventory.cpuidle.cpus.why_not()
+            ))),
             Some(cpu) => {
                 let names: Vec<String> = cpu.states.iter().map(|s| s.name.clone()).collect();
                 Err(unknown("--cstate", name, &names, "these CPUs"))
@@ -471,13 +500,13 @@ impl<'r> Planner<'r> {
             && ns >= 1000
             && let Some(cpu) = self.inventory.cpuidle.cpus().iter().find(|c| self.cpus.contains(c.cpu))
         {
-            let allowed: Vec<&str> = cpu
-                .states
-                .iter()
-                .filter(|s| s.latency_us * 1000 <= ns)
-                .map(|s| s.name.as_str())
-                .collect();
-            self.plan.notes.push(format!("within {} a CPU can wake from {}", show_ns(ns), allowed.join(", ")));
+            let allowed: Vec<&str> =
+                cpu.states.iter().filter(|s| s.latency_us * 1000 <= ns).map(|s| s.name.as_str()).collect();
+            self.plan.notes.push(format!(
+                "within {} a CPU can wake from {}",
+                show_ns(ns),
+                allowed.join(", ")
+            ));
         }
         let cpus = self.cpus;
         for cpu in cpus.iter() {
@@ -498,7 +527,12 @@ impl<'r> Planner<'r> {
         self.write(format!("{CPUS}/cpuidle/current_governor"), "idle governor".to_owned(), name)
     }
 
-    fn power_limit(&mut self, zone: Option<&str>, constraint: Option<&str>, power_uw: u64) -> Result<(), PlanError> {
+    fn power_limit(
+        &mut self,
+        zone: Option<&str>,
+        constraint: Option<&str>,
+        power_uw: u64,
+    ) -> Result<(), PlanError> {
         let zones = power::zones(self.overlay.root);
         let Some(top) = &zones.value else {
             return Err(impossible(format!("no power limit can be set here: {}", zones.why_not())));
@@ -506,7 +540,8 @@ impl<'r> Planner<'r> {
         let all: Vec<&Zone> = top.iter().flat_map(Zone::walk).collect();
         let wanted = zone.unwrap_or("package");
         // `package` means every package; the same package shown again by MMIO is one too many.
-        let named = |z: &&&Zone| z.name == wanted || z.name.rsplit_once('-').is_some_and(|(stem, _)| stem == wanted);
+        let named =
+            |z: &&&Zone| z.name == wanted || z.name.rsplit_once('-').is_some_and(|(stem, _)| stem == wanted);
         let chosen: Vec<&&Zone> = all.iter().filter(named).filter(|z| !z.path.contains("mmio")).collect();
         if chosen.is_empty() {
             let names: Vec<String> = all.iter().map(|z| z.name.clone()).collect();
@@ -564,7 +599,9 @@ impl<'r> Planner<'r> {
                     Some(Speed::Khz(khz)) => khz,
                     Some(Speed::Min) => slowest,
                     Some(Speed::Max | Speed::Boost | Speed::Base) => fastest,
-                    Some(Speed::Percent(percent)) => (fastest as f64 * percent / 100e5).round() as u64 * 100_000,
+                    Some(Speed::Percent(percent)) => {
+                        (fastest as f64 * percent / 100e5).round() as u64 * 100_000
+                    }
                 };
                 match (slowest..=fastest).contains(&khz) {
                     true => Ok(khz),
@@ -590,7 +627,11 @@ impl<'r> Planner<'r> {
                 ends.reverse();
             }
             for (file, word, khz) in ends {
-                self.write(format!("{}/{file}", uncore.path), format!("{} {word}", uncore.name), khz.to_string())?;
+                self.write(
+                    format!("{}/{file}", uncore.path),
+                    format!("{} {word}", uncore.name),
+                    khz.to_string(),
+                )?;
             }
         }
         Ok(())
@@ -669,9 +710,15 @@ impl<'r> Planner<'r> {
                 if known.online == on {
                     continue;
                 }
-                return Err(impossible(format!("CPU {cpu} cannot be taken offline: the kernel keeps it (no 'online' file)")));
+                return Err(impossible(format!(
+                    "CPU {cpu} cannot be taken offline: the kernel keeps it (no 'online' file)"
+                )));
             }
-            self.write(format!("{CPUS}/cpu{cpu}/online"), format!("cpu{cpu} online"), if on { "1" } else { "0" })?;
+            self.write(
+                format!("{CPUS}/cpu{cpu}/online"),
+                format!("cpu{cpu} online"),
+                if on { "1" } else { "0" },
+            )?;
         }
         Ok(())
     }
@@ -688,11 +735,13 @@ impl<'r> Planner<'r> {
         for step in &self.plan.steps {
             let Target::File(path) = &step.change.target else { continue };
             let wide = ["cpufreq/boost", "no_turbo", "_pstate/status", "max_perf_pct", "min_perf_pct"];
-            let hotplug = path.strip_suffix("/online").and_then(|p| p.rsplit("/cpu").next()?.parse::<u32>().ok());
+            let hotplug =
+                path.strip_suffix("/online").and_then(|p| p.rsplit("/cpu").next()?.parse::<u32>().ok());
             cpus.extend(hotplug);
             for policy in self.inventory.cpufreq.policies() {
                 let own = path.starts_with(&format!("{}/", policy.path));
-                let unplugged = hotplug.is_some_and(|cpu| policy.related.contains(cpu) || policy.affected.contains(cpu));
+                let unplugged =
+                    hotplug.is_some_and(|cpu| policy.related.contains(cpu) || policy.affected.contains(cpu));
                 if own || unplugged || wide.iter().any(|w| path.ends_with(w)) {
                     policies.insert(&policy.path);
                 }
@@ -718,9 +767,13 @@ impl<'r> Planner<'r> {
             }
         }
         for cpu in cpus.iter() {
-            watch(format!("{CPUS}/cpu{cpu}/power/pm_qos_resume_latency_us"), format!("cpu{cpu} latency limit"));
+            watch(
+                format!("{CPUS}/cpu{cpu}/power/pm_qos_resume_latency_us"),
+                format!("cpu{cpu} latency limit"),
+            );
             watch(format!("{CPUS}/cpu{cpu}/power/energy_perf_bias"), format!("cpu{cpu} bias"));
-            for state in self.inventory.cpuidle.cpus().iter().filter(|c| c.cpu == cpu).flat_map(|c| &c.states) {
+            for state in self.inventory.cpuidle.cpus().iter().filter(|c| c.cpu == cpu).flat_map(|c| &c.states)
+            {
                 let path = format!("{CPUS}/cpu{cpu}/cpuidle/state{}/disable", state.index);
                 watch(path, format!("cpu{cpu} {}", state.name));
             }
@@ -774,5 +827,8 @@ fn no_authority(policy: &Policy, cpufreq: &Cpufreq) -> String {
 
 fn unknown(flag: &str, given: &str, choices: &[String], whose: &str) -> PlanError {
     let near = nearest(given, choices.iter().map(String::as_str));
-    input(format!("{flag} '{given}' is unknown to {whose}; did you mean '{near}'? It takes {}", choices.join(", ")))
+    input(format!(
+        "{flag} '{given}' is unknown to {whose}; did you mean '{near}'? It takes {}",
+        choices.join(", ")
+    ))
 }

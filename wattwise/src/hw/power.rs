@@ -49,7 +49,9 @@ pub fn zones(root: &dyn Root) -> Found<Vec<Zone>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let reason = match super::cpufreq::hypervisor(root) {
                 true => "no powercap: a virtual machine is given no RAPL",
-                false => "no powercap: the kernel has no intel_rapl driver loaded, or this container masks it",
+                false => {
+                    "no powercap: the kernel has no intel_rapl driver loaded, or this container masks it"
+                }
             };
             return Found::no(Mechanism::Sysfs, reason);
         }
@@ -64,7 +66,10 @@ pub fn zones(root: &dyn Root) -> Found<Vec<Zone>> {
         .filter_map(|name| Zone::read(root, name, &zones))
         .collect();
     match top.is_empty() {
-        true => Found::no(Mechanism::Sysfs, "powercap lists no zone: the processor has no RAPL that the kernel knows"),
+        true => Found::no(
+            Mechanism::Sysfs,
+            "powercap lists no zone: the processor has no RAPL that the kernel knows",
+        ),
         false => Found::yes(top, Mechanism::Sysfs),
     }
 }
@@ -148,7 +153,10 @@ pub fn uncores(root: &dyn Root) -> Found<Vec<Uncore>> {
     };
     match root.list(AT) {
         Ok(names) if !names.is_empty() => Found::yes(names.into_iter().map(read).collect(), Mechanism::Sysfs),
-        _ => Found::no(Mechanism::Sysfs, "no intel_uncore_frequency: the driver is not loaded or the uncore is not settable"),
+        _ => Found::no(
+            Mechanism::Sysfs,
+            "no intel_uncore_frequency: the driver is not loaded or the uncore is not settable",
+        ),
     }
 }
 
@@ -215,8 +223,12 @@ pub fn sensors(root: &dyn Root) -> Sensors {
             let name = format!("{chip} {label}");
             match channel.trim_end_matches(|c: char| c.is_ascii_digit()) {
                 "temp" => found.temperatures.push(Temperature { name, celsius: value as f64 / 1e3, path }),
-                "power" => found.power.push(Sensor { name, watts: Some(value as f64 / 1e6), joules: None, path }),
-                "energy" => found.power.push(Sensor { name, watts: None, joules: Some(value as f64 / 1e6), path }),
+                "power" => {
+                    found.power.push(Sensor { name, watts: Some(value as f64 / 1e6), joules: None, path })
+                }
+                "energy" => {
+                    found.power.push(Sensor { name, watts: None, joules: Some(value as f64 / 1e6), path })
+                }
                 "fan" => found.fans.push((name, value.max(0) as u64)),
                 _ => {}
             }
@@ -289,7 +301,8 @@ pub fn supply(root: &dyn Root) -> Supply {
 pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Found<Vec<(CpuSet, u32)>> {
     let mut groups: Vec<(CpuSet, u32)> = Vec::new();
     for cpu in cpus.iter() {
-        let Some(bias) = number(root, &format!("sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias")) else {
+        let Some(bias) = number(root, &format!("sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias"))
+        else {
             continue;
         };
         match groups.iter_mut().find(|(_, b)| *b == bias) {
@@ -298,7 +311,10 @@ pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Found<Vec<(Cpu
         }
     }
     match groups.is_empty() {
-        true => Found::no(Mechanism::Sysfs, "no power/energy_perf_bias: the processor has no EPB or the kernel hides it"),
+        true => Found::no(
+            Mechanism::Sysfs,
+            "no power/energy_perf_bias: the processor has no EPB or the kernel hides it",
+        ),
         false => Found::yes(groups, Mechanism::Sysfs),
     }
 }

@@ -45,7 +45,9 @@ pub enum SelectError {
         present: CpuSet,
     },
     /// A CPU that is switched off.
-    #[error("--cpus {asked}: CPU {offline} is offline; bring it up first with 'wattwise set --cpus {offline} --online on'")]
+    #[error(
+        "--cpus {asked}: CPU {offline} is offline; bring it up first with 'wattwise set --cpus {offline} --online on'"
+    )]
     Offline {
         /// As asked.
         asked: String,
@@ -88,7 +90,11 @@ impl Selector {
             let asked = || self.cpus.clone().unwrap_or_default();
             let missing = cpus.without(&topology.present);
             if !missing.is_empty() {
-                return Err(SelectError::Absent { asked: asked(), missing, present: topology.present.clone() });
+                return Err(SelectError::Absent {
+                    asked: asked(),
+                    missing,
+                    present: topology.present.clone(),
+                });
             }
             let offline = cpus.without(&topology.online);
             if !offline.is_empty() && !offline_too {
@@ -114,7 +120,12 @@ impl Selector {
 
 impl std::fmt::Display for Selector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let flags = [("cpus", &self.cpus), ("cores", &self.cores), ("packages", &self.packages), ("type", &self.kind)];
+        let flags = [
+            ("cpus", &self.cpus),
+            ("cores", &self.cores),
+            ("packages", &self.packages),
+            ("type", &self.kind),
+        ];
         let given: Vec<String> =
             flags.iter().filter_map(|(flag, v)| v.as_ref().map(|v| format!("--{flag} {v}"))).collect();
         f.write_str(&if given.is_empty() { "--cpus all".to_owned() } else { given.join(" ") })
@@ -122,7 +133,8 @@ impl std::fmt::Display for Selector {
 }
 
 fn has(t: &Topology) -> String {
-    let kinds: Vec<String> = t.kinds().iter().map(|(kind, cpus)| format!("{kind} cores on CPUs {cpus}")).collect();
+    let kinds: Vec<String> =
+        t.kinds().iter().map(|(kind, cpus)| format!("{kind} cores on CPUs {cpus}")).collect();
     let packages: CpuSet = t.cpus.iter().filter_map(|c| c.package).map(|p| p as u32).collect();
     match t.present.is_empty() {
         true => "no CPU that sysfs lists".to_owned(),

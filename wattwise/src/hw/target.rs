@@ -70,7 +70,9 @@ impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Target::File(path) => write!(f, "/{path}"),
-            Target::Register { cpu, address, mask } => write!(f, "CPU {cpu} register {address:#x} bits {mask:#x}"),
+            Target::Register { cpu, address, mask } => {
+                write!(f, "CPU {cpu} register {address:#x} bits {mask:#x}")
+            }
         }
     }
 }

@@ -91,7 +91,9 @@ impl Topology {
     /// Reads it. A machine whose sysfs lists no CPU at all gives an empty topology.
     pub fn read(root: &dyn Root) -> Topology {
         let list = |name: &str| {
-            text(root, &format!("{CPUS}/{name}")).and_then(|l| CpuSet::parse(&l).ok()).filter(|s| !s.is_empty())
+            text(root, &format!("{CPUS}/{name}"))
+                .and_then(|l| CpuSet::parse(&l).ok())
+                .filter(|s| !s.is_empty())
         };
         let folders: CpuSet = root
             .list(CPUS)
@@ -109,7 +111,10 @@ impl Topology {
                 let at = format!("{CPUS}/cpu{cpu}");
                 let online = online.contains(cpu);
                 let id = |name: &str| -> Option<i32> {
-                    online.then(|| number(root, &format!("{at}/topology/{name}"))).flatten().filter(|id| *id >= 0)
+                    online
+                        .then(|| number(root, &format!("{at}/topology/{name}")))
+                        .flatten()
+                        .filter(|id| *id >= 0)
                 };
                 let threads = online
                     .then(|| {
@@ -168,7 +173,9 @@ impl Topology {
 
     /// Adds the other threads of each CPU's core.
     pub fn with_siblings(&self, cpus: &CpuSet) -> CpuSet {
-        cpus.iter().flat_map(|cpu| self.cpu(cpu).map_or_else(|| vec![cpu], |c| c.threads.iter().collect())).collect()
+        cpus.iter()
+            .flat_map(|cpu| self.cpu(cpu).map_or_else(|| vec![cpu], |c| c.threads.iter().collect()))
+            .collect()
     }
 }
 
@@ -207,7 +214,9 @@ struct Kinds {
 impl Kinds {
     fn read(root: &dyn Root, online: &CpuSet) -> Kinds {
         let device = |name: &str| {
-            text(root, &format!("sys/devices/{name}/cpus")).and_then(|l| CpuSet::parse(&l).ok()).unwrap_or_default()
+            text(root, &format!("sys/devices/{name}/cpus"))
+                .and_then(|l| CpuSet::parse(&l).ok())
+                .unwrap_or_default()
         };
         let (mut efficient, mut low_power) = (device("cpu_atom"), device("cpu_lowpower"));
         if low_power.is_empty() && !efficient.is_empty() {
@@ -235,7 +244,8 @@ impl Kinds {
 
     fn of(&self, cpu: u32) -> CoreKind {
         let x86 = !self.efficient.is_empty() || !self.low_power.is_empty();
-        let slower = !x86 && self.capacity.get(&cpu).is_some_and(|c| u64::from(*c) * 10 < u64::from(self.most) * 8);
+        let slower =
+            !x86 && self.capacity.get(&cpu).is_some_and(|c| u64::from(*c) * 10 < u64::from(self.most) * 8);
         match () {
             () if self.low_power.contains(cpu) => CoreKind::LowPowerEfficient,
             () if self.efficient.contains(cpu) || slower => CoreKind::Efficient,
@@ -247,7 +257,9 @@ impl Kinds {
 fn processor(root: &dyn Root) -> Option<String> {
     let info = text(root, "proc/cpuinfo")?;
     let value = |key: &str| {
-        info.lines().find_map(|l| l.split_once(':').filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim().to_owned()))
+        info.lines().find_map(|l| {
+            l.split_once(':').filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim().to_owned())
+        })
     };
     value("model name").or_else(|| value("Hardware")).or_else(|| value("Processor")).or_else(|| {
         text(root, "sys/firmware/devicetree/base/model").map(|m| m.trim_end_matches('\0').to_owned())

@@ -113,7 +113,11 @@ impl<'r> Transaction<'r> {
             };
             if let Err(why) = done {
                 let restored = transaction.undo();
-                return Err(TransactionError::Failed { what: change.what.clone(), why, undone: restored.to_string() });
+                return Err(TransactionError::Failed {
+                    what: change.what.clone(),
+                    why,
+                    undone: restored.to_string(),
+                });
             }
         }
         transaction.settle();
@@ -121,7 +125,8 @@ impl<'r> Transaction<'r> {
     }
 
     fn make(&mut self, change: &Change) -> Result<(), String> {
-        let at = self.items.iter().position(|i| i.target == change.target).ok_or("is not in its own journal")?;
+        let at =
+            self.items.iter().position(|i| i.target == change.target).ok_or("is not in its own journal")?;
         let journal = self.journal.as_mut().ok_or("has ended")?;
         let failed = |e: io::Error| why(&e, &change.target.path(), self.root);
         journal.writing(at).map_err(|e| format!("the journal cannot be written ({e})"))?;
@@ -268,7 +273,9 @@ pub fn put_back(root: &dyn Root, items: &[Item]) -> Restored {
     let mut watched: Vec<Watched> = Vec::new();
     for item in items {
         match item.target.read(root) {
-            Ok(now) if now != item.original && !is_ours(item, &now) => restored.foreign.push((item.what.clone(), now)),
+            Ok(now) if now != item.original && !is_ours(item, &now) => {
+                restored.foreign.push((item.what.clone(), now))
+            }
             _ => watched.push(Watched { item, wrote: false, refusal: None }),
         }
     }

@@ -139,7 +139,9 @@ impl Root for TreeRoot {
             && self.tree.has_registers(cpu)
         {
             let registers = self.tree.registers.range((cpu, 0)..=(cpu, u32::MAX));
-            return Ok(Box::new(Open::Registers(registers.map(|((_, address), value)| (*address, *value)).collect())));
+            return Ok(Box::new(Open::Registers(
+                registers.map(|((_, address), value)| (*address, *value)).collect(),
+            )));
         }
         match self.tree.files.get(&path) {
             Some(bytes) => Ok(Box::new(Open::File(bytes.clone()))),

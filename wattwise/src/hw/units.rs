@@ -58,7 +58,11 @@ pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
 
 /// Reads a power: `15W`, `15`, `4500mW`, `15000000uW`. In microwatts.
 pub fn power_uw(given: &str) -> Result<u64, BadQuantity> {
-    let bad = || BadQuantity { given: given.to_owned(), what: "power", expected: "watts such as 15W, 4.5 or 4500mW" };
+    let bad = || BadQuantity {
+        given: given.to_owned(),
+        what: "power",
+        expected: "watts such as 15W, 4.5 or 4500mW",
+    };
     let (number, unit) = split(given).ok_or_else(bad)?;
     let scale = match unit.to_ascii_lowercase().as_str() {
         "" | "w" => 1e6,
@@ -73,7 +77,11 @@ pub fn power_uw(given: &str) -> Result<u64, BadQuantity> {
 /// Reads a duration: `20us`, `250ms`, `1.5s`, `10min`, `2h`. A bare number takes `bare` as its unit.
 /// In nanoseconds.
 pub fn duration_ns(given: &str, bare: &str) -> Result<u64, BadQuantity> {
-    let bad = || BadQuantity { given: given.to_owned(), what: "duration", expected: "20us, 250ms, 1.5s, 10min or 2h" };
+    let bad = || BadQuantity {
+        given: given.to_owned(),
+        what: "duration",
+        expected: "20us, 250ms, 1.5s, 10min or 2h",
+    };
     let (number, unit) = split(given).ok_or_else(bad)?;
     let scale = match if unit.is_empty() { bare } else { unit } {
         "ns" => 1.0,

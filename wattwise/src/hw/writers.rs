@@ -21,15 +21,69 @@ pub struct Writer {
 
 /// (unit without `.service`, name, marker below `/run`, what it writes, how to pause it).
 const KNOWN: [(&str, &str, &str, &str, &str); 9] = [
-    ("tlp", "TLP", "run/tlp", "governor, EPP, limits and boost at each change of the power source", "tlp's config, or 'systemctl stop tlp'"),
-    ("tuned", "TuneD", "run/tuned", "governor, EPP, EPB, limits and latency by profile", "'tuned-adm off' or 'systemctl stop tuned'"),
-    ("tuned-ppd", "TuneD (ppd)", "run/tuned-ppd", "profiles asked for by the desktop", "'systemctl stop tuned-ppd'"),
-    ("power-profiles-daemon", "power-profiles-daemon", "", "EPP, boost and the platform profile", "'systemctl stop power-profiles-daemon'"),
-    ("auto-cpufreq", "auto-cpufreq", "run/auto-cpufreq.pid", "governor, boost, EPP and limits every few seconds", "'systemctl stop auto-cpufreq'"),
-    ("thermald", "thermald", "run/thermald", "power limits and the highest speed when hot", "'systemctl stop thermald'"),
-    ("cpufreqd", "cpufreqd", "run/cpufreqd.pid", "governor and limits by its rules", "'systemctl stop cpufreqd'"),
-    ("intel_lpmd", "intel-lpmd", "run/intel_lpmd", "which CPUs may run, EPP and EPB", "'systemctl stop intel_lpmd'"),
-    ("laptop-mode", "laptop-mode-tools", "run/laptop-mode-tools", "governor and limits by the power source", "'systemctl stop laptop-mode'"),
+    (
+        "tlp",
+        "TLP",
+        "run/tlp",
+        "governor, EPP, limits and boost at each change of the power source",
+        "tlp's config, or 'systemctl stop tlp'",
+    ),
+    (
+        "tuned",
+        "TuneD",
+        "run/tuned",
+        "governor, EPP, EPB, limits and latency by profile",
+        "'tuned-adm off' or 'systemctl stop tuned'",
+    ),
+    (
+        "tuned-ppd",
+        "TuneD (ppd)",
+        "run/tuned-ppd",
+        "profiles asked for by the desktop",
+        "'systemctl stop tuned-ppd'",
+    ),
+    (
+        "power-profiles-daemon",
+        "power-profiles-daemon",
+        "",
+        "EPP, boost and the platform profile",
+        "'systemctl stop power-profiles-daemon'",
+    ),
+    (
+        "auto-cpufreq",
+        "auto-cpufreq",
+        "run/auto-cpufreq.pid",
+        "governor, boost, EPP and limits every few seconds",
+        "'systemctl stop auto-cpufreq'",
+    ),
+    (
+        "thermald",
+        "thermald",
+        "run/thermald",
+        "power limits and the highest speed when hot",
+        "'systemctl stop thermald'",
+    ),
+    (
+        "cpufreqd",
+        "cpufreqd",
+        "run/cpufreqd.pid",
+        "governor and limits by its rules",
+        "'systemctl stop cpufreqd'",
+    ),
+    (
+        "intel_lpmd",
+        "intel-lpmd",
+        "run/intel_lpmd",
+        "which CPUs may run, EPP and EPB",
+        "'systemctl stop intel_lpmd'",
+    ),
+    (
+        "laptop-mode",
+        "laptop-mode-tools",
+        "run/laptop-mode-tools",
+        "governor and limits by the power source",
+        "'systemctl stop laptop-mode'",
+    ),
 ];
 
 /// Those that are running here, or that have left their mark since the start.
@@ -57,10 +111,13 @@ pub fn running(root: &dyn Root) -> Vec<Writer> {
 pub fn suspects(root: &dyn Root) -> String {
     let running = running(root);
     match running.is_empty() {
-        true => "none of the programs that we know to write it is running; the driver or the firmware may be".to_owned(),
+        true => "none of the programs that we know to write it is running; the driver or the firmware may be"
+            .to_owned(),
         false => {
-            let names: Vec<String> =
-                running.iter().map(|w| format!("{} ({}; pause it with {})", w.name, w.seen, w.pause)).collect();
+            let names: Vec<String> = running
+                .iter()
+                .map(|w| format!("{} ({}; pause it with {})", w.name, w.seen, w.pause))
+                .collect();
             format!("who may write it here: {}", names.join(", "))
         }
     }

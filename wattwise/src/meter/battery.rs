@@ -122,7 +122,10 @@ mod tests {
             gauge.take(&supply(false, shown), f64::from(s)).expect("discharging");
         }
         let (watts, wh, s) = gauge.result().expect("enough updates");
-        assert!((watts - 18.0).abs() < 1e-6 && (s - 110.0).abs() < 1e-9 && (wh - 0.55).abs() < 1e-9, "{watts} {wh} {s}");
+        assert!(
+            (watts - 18.0).abs() < 1e-6 && (s - 110.0).abs() < 1e-9 && (wh - 0.55).abs() < 1e-9,
+            "{watts} {wh} {s}"
+        );
     }
 
     #[test]

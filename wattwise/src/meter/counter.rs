@@ -247,13 +247,19 @@ mod tests {
             }
             let total = f.total();
             // A unit a reading is lost to rounding.
-            assert!((total.joules - known).abs() <= known * 1e-3 + 8.0 * shape.joules_per_unit, "{total:?} {known}");
+            assert!(
+                (total.joules - known).abs() <= known * 1e-3 + 8.0 * shape.joules_per_unit,
+                "{total:?} {known}"
+            );
             assert!(total.joules >= 0.0);
             claimed += total.joules;
             truth += known;
             wraps += total.wraps;
         }
         assert!((claimed / truth - 1.0).abs() < 1e-5, "{claimed} {truth}");
-        assert!(wraps > 100_000 && gaps > 100_000, "the sequences must meet wraps ({wraps}) and gaps ({gaps})");
+        assert!(
+            wraps > 100_000 && gaps > 100_000,
+            "the sequences must meet wraps ({wraps}) and gaps ({gaps})"
+        );
     }
 }

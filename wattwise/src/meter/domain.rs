@@ -45,7 +45,8 @@ impl Domain {
     /// From the name of a powercap zone. `package` is the package within which the zone lies, for `core` and
     /// `dram`, whose names do not tell.
     pub fn from_zone(name: &str, package: Option<u32>) -> Option<Domain> {
-        let number = |stem: &str| name.strip_prefix(stem).and_then(|n| n.trim_start_matches('-').parse().ok());
+        let number =
+            |stem: &str| name.strip_prefix(stem).and_then(|n| n.trim_start_matches('-').parse().ok());
         match name {
             "psys" => Some(Domain::Psys),
             "core" => package.map(|package| Domain::Core { package }),

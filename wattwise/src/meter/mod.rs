@@ -96,7 +96,8 @@ impl Meter {
     /// Opens a machine's counters.
     pub fn open(root: &dyn Root) -> Meter {
         let (channels, unavailable) = channels(root);
-        let channels = channels.into_iter().map(|c| (Follower::new(c.shape()), c)).map(|(f, c)| (c, f)).collect();
+        let channels =
+            channels.into_iter().map(|c| (Follower::new(c.shape()), c)).map(|(f, c)| (c, f)).collect();
         Meter { channels, unavailable }
     }
 
@@ -111,7 +112,9 @@ impl Meter {
         while waited < patience && moved.iter().zip(&first).any(|(m, f)| !m && f.is_ok()) {
             pause(LOOK);
             waited += LOOK;
-            for ((channel, _), (moved, first)) in self.channels.iter_mut().zip(moved.iter_mut().zip(&mut first)) {
+            for ((channel, _), (moved, first)) in
+                self.channels.iter_mut().zip(moved.iter_mut().zip(&mut first))
+            {
                 match (channel.read(), &first) {
                     (Ok(now), Ok(then)) => *moved |= now != *then,
                     (Err(e), _) => *first = Err(e.to_string()),
@@ -127,7 +130,10 @@ impl Meter {
         let unavailable = &mut self.unavailable;
         self.channels.retain(|(channel, _)| match verdicts.next().flatten() {
             Some(why) => {
-                unavailable.push(Unavailable { what: format!("{} of {}", channel.mechanism(), channel.domain()), why });
+                unavailable.push(Unavailable {
+                    what: format!("{} of {}", channel.mechanism(), channel.domain()),
+                    why,
+                });
                 false
             }
             None => true,
@@ -184,9 +190,10 @@ impl Meter {
                 "{} could not be followed for {:.3} s of the window",
                 gap.domain, gap.total.missing_s
             )),
-            () if let Some(still) = of_roots.iter().find(|d| d.total.updates == 0) => {
-                unavailable(format!("the counter of {} did not move within the window: it is too short", still.domain))
-            }
+            () if let Some(still) = of_roots.iter().find(|d| d.total.updates == 0) => unavailable(format!(
+                "the counter of {} did not move within the window: it is too short",
+                still.domain
+            )),
             () => {
                 let mut by: Vec<&str> = of_roots.iter().map(|d| d.by).collect();
                 by.dedup();

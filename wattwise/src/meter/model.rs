@@ -67,11 +67,13 @@ impl ResidencyModel {
         let cpus: Vec<u32> = topology.online.iter().collect();
         let (mut counters, mut awake_w, mut idle_w) = (Vec::new(), Vec::new(), Vec::new());
         for (at, cpu) in cpus.iter().enumerate() {
-            let model_cpu = machine.cpus.get(at % machine.cpus.len().max(1)).ok_or("the machine model has no CPU")?;
+            let model_cpu =
+                machine.cpus.get(at % machine.cpus.len().max(1)).ok_or("the machine model has no CPU")?;
             let kind = &machine.kinds[usize::from(model_cpu.kind)];
             let threads = machine.cores[usize::from(model_cpu.core)].cpus.len().max(1) as f64;
             awake_w.push(kind.levels.first().map_or(0.0, |l| l.busy_w) / threads);
-            idle_w.push(kind.idle.iter().map(|s| s.watts.first().copied().unwrap_or(0.0) / threads).collect());
+            idle_w
+                .push(kind.idle.iter().map(|s| s.watts.first().copied().unwrap_or(0.0) / threads).collect());
             for path in expand(root, &format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/time")) {
                 let folder = path.trim_end_matches("/time");
                 let name = text(root, &format!("{folder}/name")).unwrap_or_default();
@@ -106,7 +108,8 @@ impl ResidencyModel {
 
     /// Prices what lies between two readings taken `window_s` apart.
     pub fn between(&self, before: &Residency, after: &Residency, window_s: f64) -> Modelled {
-        let mut idle_s = vec![vec![0.0; self.idle_w.iter().map(Vec::len).max().unwrap_or(0)]; self.awake_w.len()];
+        let mut idle_s =
+            vec![vec![0.0; self.idle_w.iter().map(Vec::len).max().unwrap_or(0)]; self.awake_w.len()];
         for (counter, (b, a)) in self.counters.iter().zip(before.0.iter().zip(&after.0)) {
             if let Some(state) = counter.state {
                 idle_s[counter.cpu][state] += a.saturating_sub(*b) as f64 / 1e6;

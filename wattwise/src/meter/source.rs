@@ -101,7 +101,12 @@ fn zone_channel(root: &dyn Root, zone: &Zone, package: Option<u32>) -> Result<Bo
     let path = format!("{}/energy_uj", zone.path);
     let node = root.open(&path, Access::Read).map_err(|e| why(&e, &path, root))?;
     let last_value = zone.max_energy_uj.filter(|m| *m > 0).ok_or("does not tell where its counter wraps")?;
-    let most_w = zone.limits.iter().filter_map(|l| l.most_uw).max().map_or(MOST_W, |uw| (uw as f64 / 1e6 * 2.0).max(MOST_W));
+    let most_w = zone
+        .limits
+        .iter()
+        .filter_map(|l| l.most_uw)
+        .max()
+        .map_or(MOST_W, |uw| (uw as f64 / 1e6 * 2.0).max(MOST_W));
     let shape = Shape { joules_per_unit: 1e-6, last_value, most_w };
     Ok(Box::new(Attribute { domain, mechanism: "powercap", shape, node }))
 }
@@ -119,7 +124,9 @@ fn hwmon(root: &dyn Root) -> Channels {
                 let shape = Shape { joules_per_unit: 1e-6, last_value: u64::MAX, most_w: MOST_W };
                 channels.push(Box::new(Attribute { domain, mechanism: "hwmon", shape, node }));
             }
-            Err(e) => missing.push(Unavailable { what: sensor.name.clone(), why: why(&e, &sensor.path, root) }),
+            Err(e) => {
+                missing.push(Unavailable { what: sensor.name.clone(), why: why(&e, &sensor.path, root) })
+            }
         }
     }
     (channels, missing)
@@ -162,7 +169,8 @@ fn perf(root: &dyn Root) -> Channels {
                 Err(e) => {
                     let why = match e.raw_os_error() {
                         Some(libc::EACCES | libc::EPERM) => {
-                            "not permitted; needs CAP_PERFMON, or /proc/sys/kernel/perf_event_paranoid at 0".to_owned()
+                            "not permitted; needs CAP_PERFMON, or /proc/sys/kernel/perf_event_paranoid at 0"
+                                .to_owned()
                         }
                         _ => e.to_string(),
                     };

@@ -160,7 +160,8 @@ pub fn conduct(plan: &Plan, bench: &mut dyn Bench, done: Done) -> Result<Conduct
     loop {
         // The number of blocks is fixed when the pilot is full, and never looked at again.
         if out.wanted.is_none() && out.blocks.len() >= aim.pilot {
-            let pairs = |arm: usize| -> Vec<f64> { out.blocks.iter().map(|b| (b[arm] / b[0]).ln()).collect() };
+            let pairs =
+                |arm: usize| -> Vec<f64> { out.blocks.iter().map(|b| (b[arm] / b[0]).ln()).collect() };
             let wanted = (1..plan.arms).map(|arm| aim.pairs(&pairs(arm))).max().unwrap_or(aim.pilot);
             out.wanted = Some(wanted);
         }
@@ -170,9 +171,10 @@ pub fn conduct(plan: &Plan, bench: &mut dyn Bench, done: Done) -> Result<Conduct
         let over = match () {
             () if out.blocks.len() >= plan.budget.blocks => Some(format!("{} blocks", plan.budget.blocks)),
             () if spent_s >= plan.budget.seconds => Some(format!("{} s", plan.budget.seconds)),
-            () if dropped_in_a_row >= MOST_DROPPED => {
-                Some(format!("{MOST_DROPPED} blocks in a row had to be dropped, the last because {}", last(&out.dropped)))
-            }
+            () if dropped_in_a_row >= MOST_DROPPED => Some(format!(
+                "{MOST_DROPPED} blocks in a row had to be dropped, the last because {}",
+                last(&out.dropped)
+            )),
             () => None,
         };
         if let Some(over) = over {

@@ -149,7 +149,11 @@ pub fn judge(pairs: &[(f64, f64)], aim: &Aim) -> Verdict {
         return not("a run shows nothing that can be compared");
     }
     if pairs.len() < 2 {
-        return not(if pairs.is_empty() { "no pair was completed" } else { "one run of each has no spread: it supports no verdict" });
+        return not(if pairs.is_empty() {
+            "no pair was completed"
+        } else {
+            "one run of each has no spread: it supports no verdict"
+        });
     }
     let d: Vec<f64> = pairs.iter().map(|(a, b)| (b / a).ln()).collect();
     let pilot = &d[..d.len().min(aim.pilot)];
@@ -224,13 +228,27 @@ pub fn words(v: &Verdict, what: &str, a: &str, b: &str) -> String {
     let sure = sure.trim_end_matches('0').trim_end_matches('.');
     match &v.answer {
         Answer::Less => {
-            format!("{b} needs {:.2} % less {what} than {a} {} ({} pairs, {sure} % interval)", percent(v.ratio), ends(v.low, v.high), v.pairs)
+            format!(
+                "{b} needs {:.2} % less {what} than {a} {} ({} pairs, {sure} % interval)",
+                percent(v.ratio),
+                ends(v.low, v.high),
+                v.pairs
+            )
         }
         Answer::More => {
-            format!("{b} needs {:.2} % more {what} than {a} {} ({} pairs, {sure} % interval)", percent(v.ratio), ends(v.low, v.high), v.pairs)
+            format!(
+                "{b} needs {:.2} % more {what} than {a} {} ({} pairs, {sure} % interval)",
+                percent(v.ratio),
+                ends(v.low, v.high),
+                v.pairs
+            )
         }
         Answer::NoneLargerThan(most) => {
-            format!("no difference in {what} between {a} and {b} larger than {:.2} % ({} pairs, {sure} % interval)", most * 100.0, v.pairs)
+            format!(
+                "no difference in {what} between {a} and {b} larger than {:.2} % ({} pairs, {sure} % interval)",
+                most * 100.0,
+                v.pairs
+            )
         }
         Answer::NotMeasured(why) => format!("{what} of {a} and {b} cannot be compared: {why}"),
     }
@@ -242,7 +260,9 @@ mod tests {
 
     #[test]
     fn students_quantiles_are_those_of_the_tables() {
-        for (p, freedom, t) in [(0.975, 9.0, 2.262), (0.975, 4.0, 2.776), (0.95, 19.0, 1.729), (0.9, 9.0, 1.383)] {
+        for (p, freedom, t) in
+            [(0.975, 9.0, 2.262), (0.975, 4.0, 2.776), (0.95, 19.0, 1.729), (0.9, 9.0, 1.383)]
+        {
             assert!((quantile(p, freedom) - t).abs() < 5e-4, "{p} {freedom}: {}", quantile(p, freedom));
         }
     }
@@ -258,7 +278,8 @@ mod tests {
     #[test]
     fn a_known_sample_by_hand() {
         // d = ln(B/A) of 0.01, 0.02, 0.03: mean 0.02, sd 0.01, t(2) 4.3027, half 0.024842.
-        let pairs: Vec<(f64, f64)> = [0.01_f64, 0.02, 0.03].iter().map(|d| (100.0, 100.0 * d.exp())).collect();
+        let pairs: Vec<(f64, f64)> =
+            [0.01_f64, 0.02, 0.03].iter().map(|d| (100.0, 100.0 * d.exp())).collect();
         let v = judge(&pairs, &Aim::default());
         assert!((v.ratio.ln() - 0.02).abs() < 1e-9);
         assert!((v.high.ln() - 0.044842).abs() < 1e-5 && (v.low.ln() + 0.004842).abs() < 1e-5, "{v:?}");

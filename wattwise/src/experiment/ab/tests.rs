@@ -97,7 +97,10 @@ fn the_design_without_random_order_fails_the_same_test() {
         ((mb - ma) / (va + vb).sqrt()).abs() > quantile(0.975, freedom)
     });
     let share = different.count() as f64 / experiments as f64;
-    assert!(share > 0.2, "blocks of equal arms were called different in {share} only: the demonstration is void");
+    assert!(
+        share > 0.2,
+        "blocks of equal arms were called different in {share} only: the demonstration is void"
+    );
 }
 
 #[test]
@@ -117,7 +120,9 @@ fn an_interrupted_plan_goes_on_where_it_was() {
     let whole_plan = plan(3);
     let whole = conduct(&whole_plan, &mut Fixed, Done::default()).expect("runs");
     let blocks: Vec<Vec<Trial>> = (0..4)
-        .map(|b| (0..2).map(|arm| Fixed.run(arm, Place { warm_up: false, block: b }).expect("runs")).collect())
+        .map(|b| {
+            (0..2).map(|arm| Fixed.run(arm, Place { warm_up: false, block: b }).expect("runs")).collect()
+        })
         .collect();
     let resumed = conduct(&whole_plan, &mut Fixed, Done { warm_up: whole.warm_up, blocks }).expect("runs");
     assert_eq!(whole.blocks, resumed.blocks);
@@ -139,13 +144,18 @@ fn a_dropped_run_drops_its_block_and_too_many_end_the_experiment() {
     struct Hot(usize);
     impl Bench for Hot {
         fn run(&mut self, arm: usize, place: Place) -> Result<Trial, String> {
-            let dropped = (!place.warm_up && place.block >= self.0 && arm == 1).then(|| "throttled".to_owned());
+            let dropped =
+                (!place.warm_up && place.block >= self.0 && arm == 1).then(|| "throttled".to_owned());
             Ok(Trial { dropped, ..Fixed.run(arm, place)? })
         }
     }
     let result = conduct(&plan(1), &mut Hot(3), Done::default()).expect("runs");
     assert_eq!((result.blocks.len(), result.dropped.len()), (3, 10));
-    assert!(matches!(&result.end, super::conduct::End::Budget(why) if why.contains("throttled")), "{:?}", result.end);
+    assert!(
+        matches!(&result.end, super::conduct::End::Budget(why) if why.contains("throttled")),
+        "{:?}",
+        result.end
+    );
 }
 
 #[test]
