@@ -65,7 +65,12 @@ impl Cpuidle {
     pub fn read(root: &dyn Root, topology: &Topology) -> Cpuidle {
         let at = format!("{CPUS}/cpuidle");
         let word = |name: &str| text(root, &format!("{at}/{name}")).filter(|v| !v.is_empty() && v != "none");
-        let cpus: Vec<CpuStates> = topology.online.iter().map(|cpu| CpuStates::read(root, cpu)).collect();
+        // Every state has the same files: the first one's are looked up once.
+        let files =
+            topology.online.iter().find_map(|cpu| root.list(&format!("{CPUS}/cpu{cpu}/cpuidle/state0")).ok());
+        let files: BTreeSet<String> = files.unwrap_or_default().into_iter().collect();
+        let cpus: Vec<CpuStates> =
+            topology.online.iter().map(|cpu| CpuStates::read(root, cpu, &files)).collect();
         let cpus = match cpus.iter().any(|c| !c.states.is_empty()) {
             true => Found::yes(cpus, Mechanism::Sysfs),
             false => Found::no(
@@ -107,13 +112,13 @@ impl Cpuidle {
 }
 
 impl CpuStates {
-    fn read(root: &dyn Root, cpu: u32) -> CpuStates {
+    fn read(root: &dyn Root, cpu: u32, files: &BTreeSet<String>) -> CpuStates {
         let at = format!("{CPUS}/cpu{cpu}/cpuidle");
         let states = root
             .list(&at)
             .unwrap_or_default()
             .iter()
-            .filter_map(|name| State::read(root, &at, name.strip_prefix("state")?.parse().ok()?))
+            .filter_map(|name| State::read(root, &at, name.strip_prefix("state")?.parse().ok()?, files))
             .collect();
         let latency_limit_us = text(root, &format!("{CPUS}/cpu{cpu}/power/pm_qos_resume_latency_us"))
             .and_then(|v| if v == "n/a" { Some(0) } else { v.parse().ok().filter(|us| *us != 0) });
@@ -129,10 +134,9 @@ impl CpuStates {
 }
 
 impl State {
-    fn read(root: &dyn Root, at: &str, index: u32) -> Option<State> {
+    fn read(root: &dyn Root, at: &str, index: u32, files: &BTreeSet<String>) -> Option<State> {
         let at = format!("{at}/state{index}");
-        let names: BTreeSet<String> = root.list(&at).unwrap_or_default().into_iter().collect();
-        let has = |name: &str| names.contains(name);
+        let has = |name: &str| files.contains(name);
         let count = |name: &str| has(name).then(|| number(root, &format!("{at}/{name}"))).flatten();
         Some(State {
             index,

@@ -14,6 +14,8 @@ pub mod root;
 pub mod rules;
 pub mod select;
 pub mod target;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 pub mod transaction;
 pub mod tree;

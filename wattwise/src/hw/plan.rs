@@ -295,14 +295,6 @@ impl<'r> Planner<'r> {
                 None => Ok(or),
             };
             let (new_low, new_high) = (resolve("--min", min, low)?, resolve("--max", max, high)?);
-            if new_low > new_high {
-                return Err(input(format!(
-                    "--min {} is above {} {} of {name}; expected a range; give both ends",
-                    show_khz(new_low),
-                    if max.is_some() { "--max" } else { "the present maximum" },
-                    show_khz(new_high),
-                )));
-            }
             for (flag, khz) in [("--min", new_low), ("--max", new_high)] {
                 if let Some((slowest, fastest)) = policy.hardware_khz
                     && !(slowest..=fastest).contains(&khz)
@@ -316,6 +308,14 @@ impl<'r> Planner<'r> {
                         show_khz(fastest)
                     )));
                 }
+            }
+            if new_low > new_high {
+                return Err(input(format!(
+                    "--min {} is above {} {} of {name}; expected a range; give both ends",
+                    show_khz(new_low),
+                    if max.is_some() { "--max" } else { "the present maximum" },
+                    show_khz(new_high),
+                )));
             }
             let ends = [
                 ("scaling_min_freq", "minimum", min, new_low),
