@@ -351,7 +351,9 @@ fn models(groups: &BTreeMap<String, Vec<String>>, names: &[String]) -> Result<Mo
             (Some(family), None) => all.0.insert((family, None)),
             (Some(family), Some(Some(model))) => all.0.insert((family, Some(model))),
             _ => {
-                return Err(format!("`{name}`: expected a group of [models], or family.model in hexadecimal"));
+                return Err(format!(
+                    "`{name}`: expected a group of [models], or family.model in hexadecimal"
+                ));
             }
         };
     }
