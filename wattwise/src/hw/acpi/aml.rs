@@ -43,8 +43,9 @@ impl Name {
             if path.len() > 1 {
                 path.push('.');
             }
-            // Checked when the name was read: letters, digits and `_`.
-            path.extend(segment.iter().map(|b| char::from(*b)));
+            // Letters, digits and `_`, checked when the name was read. Padding is not shown: `_PR`.
+            let padded = segment.iter().rev().take_while(|b| **b == b'_').count().min(3);
+            path.extend(segment[..4 - padded].iter().map(|b| char::from(*b)));
         }
         path
     }

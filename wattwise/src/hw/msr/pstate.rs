@@ -215,7 +215,7 @@ impl Sweep {
     /// frequencies.
     pub fn plan(root: &dyn Root, cpus: &[u32]) -> Result<Sweep, PStateError> {
         let no = |why: String| PStateError::NoSweep(why);
-        let mut khz = Vec::new();
+        let mut khz: Vec<u32> = Vec::new();
         let mut originals = Vec::new();
         for &cpu in cpus {
             let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
