@@ -511,7 +511,7 @@ mod tests {
 
     impl Node for LeafNode {
         fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-            if into.len() % 16 != 0 {
+            if !into.len().is_multiple_of(16) {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
             let words = self.0.get(&offset).copied().unwrap_or([0; 4]);

@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
     fn domain(&mut self, name: &str) -> Option<Domain> {
         let constant = self.constants(name).into_iter().next()?;
         let read = match constant.value {
-            Value::Package(rows) => rows.first().map(|row| integers::<5>(row)),
+            Value::Package(rows) => rows.first().map(integers::<5>),
             _ => None,
         };
         match read {

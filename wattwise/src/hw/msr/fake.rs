@@ -146,7 +146,7 @@ impl FakeMsr {
     /// # Errors
     /// As [`FakeMsr::read`]; `EINVAL` for a length that is no multiple of 8.
     pub fn read_at(&mut self, cpu: u32, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        if into.is_empty() || into.len() % 8 != 0 {
+        if into.is_empty() || !into.len().is_multiple_of(8) {
             return Err(os(libc::EINVAL));
         }
         for chunk in into.chunks_mut(8) {
@@ -161,7 +161,7 @@ impl FakeMsr {
     /// # Errors
     /// As [`FakeMsr::write`]; `EINVAL` for a length that is no multiple of 8.
     pub fn write_at(&mut self, cpu: u32, offset: u64, value: &[u8]) -> io::Result<()> {
-        if value.is_empty() || value.len() % 8 != 0 {
+        if value.is_empty() || !value.len().is_multiple_of(8) {
             return Err(os(libc::EINVAL));
         }
         for chunk in value.chunks(8) {

@@ -419,3 +419,103 @@ pub struct Absent {
     /// Why, in words: the model, or the feature that is missing or unknown.
     pub why: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str =
+        "vendors = [\"Intel\"]\n[models]\nskl = [\"6.4E\", \"6.5E\"]\nall = [\"skl\", \"F\"]\n";
+
+    fn register(name: &str, address: u32, fields: &str) -> String {
+        format!(
+            "[[register]]\nname = \"{name}\"\naddress = {address:#x}\nscope = \"thread\"\nmeaning = \"m\"\n\
+             source = \"s\"\nfields = [{fields}]\n"
+        )
+    }
+
+    fn field(name: &str, bits: &str, rest: &str) -> String {
+        format!("{{ name = \"{name}\", bits = \"{bits}\", access = \"rw\", meaning = \"m\"{rest} }},")
+    }
+
+    fn words(text: &str) -> String {
+        let words = parse(text, "some.toml").unwrap_err().to_string();
+        assert!(words.starts_with("some.toml: ") && !words.contains('\n'), "{words}");
+        words
+    }
+
+    #[test]
+    fn faults_name_file_register_and_field() {
+        let of = |fields: &str| words(&format!("{HEAD}{}", register("REG", 0x10, fields)));
+        let two = |a: &str, b: &str| of(&[a, b].concat());
+        for (given, expected) in [
+            (
+                two(&field("a", "7:0", ""), &field("b", "9:7", "")),
+                "REG: field b: bits 9:7 overlap those of field a",
+            ),
+            (
+                two(&field("a", "7:0", ""), &field("a", "9:8", "")),
+                "REG: field a: there is a field of this name",
+            ),
+            (of(&field("a", "64", "")), "REG: field a: bits `64`: expected `high:low`"),
+            (of(&field("a", "0:3", "")), "REG: field a: bits `0:3`"),
+            (of(&field("a", "x", "")), "REG: field a: bits `x`"),
+            (of(&field("a", "", "")), "REG: field a: bits ``"),
+            (of(&field("a b", "1", "")), "REG: field a b: a field's name is"),
+            (of(&field("a", "1", ", needs = [\"wings\"]")), "REG: field a: `wings` is not a feature"),
+            (of(&field("a", "1", ", models = [\"7Z\"]")), "REG: field a: `7Z`: expected a group"),
+            (of(&field("a", "1", ", scale = 0")), "REG: field a: scale"),
+            (of(&field("a", "2:1", ", locks = \"0\"")), "REG: field a: a lock or a log is one bit"),
+            (of(&field("a", "1", ", refuse = \" \"")), "REG: field a: meaning and refuse"),
+            (of(&field("a", "1", ", colour = 1")), "unknown field `colour`"),
+            (
+                of(&field("a", "1", "").replace("rw", "ro").replace(" }", ", refuse = \"r\" }")),
+                "REG: field a: `refuse` is for",
+            ),
+            (of(&field("a", "2:1", "").replace("rw", "rwc0")), "REG: field a: a lock or a log is one bit"),
+            (of(""), "REG: a register needs at least one field"),
+        ] {
+            assert!(given.contains(expected), "{given} instead of {expected}");
+        }
+        let one = field("a", "0", "");
+        let twice = |a, b| words(&format!("{HEAD}{}{}", register("A", a, &one), register("B", b, &one)));
+        assert_eq!(twice(0x10, 0x10), "some.toml: B: address 0x10 is that of A already");
+        let same = words(&format!("{HEAD}{}{}", register("A", 1, &one), register("A", 2, &one)));
+        assert_eq!(same, "some.toml: A: there is a register of this name already");
+        assert!(words("").contains("line 1: missing field `vendors`"));
+        assert!(words("vendors = []").contains("at least one"));
+        assert!(words("vendors = [\"Cyrix\"]").contains("`Cyrix`"));
+        assert!(words(&HEAD.replace("6.5E", "6.XY")).contains("models: `6.XY`"));
+        assert!(words("vendors = [\"Intel\"]\n\nx = = 2").contains("line 3"));
+        assert!(words(&format!("{HEAD}{}", register("A\\u000a", 1, &one))).contains("A : a register's name"));
+    }
+
+    #[test]
+    fn fields_that_exclude_each_other_may_share_bits() {
+        let cpu = |model, features: &[Feature]| CpuFacts::of(Vendor::Intel, 6, model).with(features);
+        let ecmd = Feature::ExtendedClockModulation;
+        for (a, b) in [
+            (", needs = [\"ecmd\"]", ", unless = [\"ecmd\"]"),
+            (", models = [\"6.01\"]", ", models = [\"all\"]"),
+        ] {
+            let fields = [field("a", "7:0", a), field("a", "9:7", b)].concat();
+            let file = parse(&format!("{HEAD}{}", register("REG", 0x10, &fields)), "f").unwrap();
+            let width = |cpu: &CpuFacts| file.for_cpu(cpu).0[0].fields[0].most();
+            assert_eq!(width(&cpu(1, &[ecmd])), 255);
+            assert_eq!(width(&cpu(0x5E, &[])), 7);
+        }
+        for b in
+            [", models = [\"F.02\"]", ", models = [\"6.4E\"]", ", needs = [\"hwp\"]", ", except = [\"F\"]"]
+        {
+            let fields = [field("a", "7:0", ", models = [\"all\"]"), field("b", "9:7", b)].concat();
+            assert!(words(&format!("{HEAD}{}", register("REG", 0x10, &fields))).contains("overlap"), "{b}");
+        }
+    }
+
+    #[test]
+    fn groups_in_a_circle_end() {
+        let circle = "vendors = [\"Intel\"]\n[models]\na = [\"b\", \"6.01\"]\nb = [\"a\", \"b\"]\n";
+        let text = format!("{circle}{}", register("REG", 1, &field("f", "0", ", models = [\"a\"]")));
+        assert_eq!(parse(&text, "f").unwrap().models(), [(6, 1)]);
+    }
+}

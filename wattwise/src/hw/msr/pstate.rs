@@ -425,7 +425,7 @@ pub fn amd_definition(cpu: &CpuFacts, raw: u64) -> Result<AmdPState, RegisterErr
                 0x15 if cpu.model < 0x10 => millivolts(bits(15, 9), 1250),
                 _ => None,
             };
-            (100 * (bits(5, 0) + base) >> bits(8, 6), volts)
+            ((100 * (bits(5, 0) + base)) >> bits(8, 6), volts)
         }
         0x12 => {
             // In halves.

@@ -131,7 +131,7 @@ impl Duty {
         }
         let value = if duty.hi - duty.lo == 3 {
             self.0
-        } else if self.0 % 2 == 0 {
+        } else if self.0.is_multiple_of(2) {
             self.0 / 2
         } else {
             return Err(RegisterError::NotEncodable(format!(
@@ -224,7 +224,7 @@ mod tests {
                 let duty = Duty::parse(&format!("{percent}%"), Step::Eighth).unwrap();
                 // Bits that are not ours keep what they had.
                 assert_eq!(duty.encode(&register, 0).unwrap(), raw);
-                assert_eq!(duty.encode(&register, !0).unwrap(), !0 & !0b1110 | code << 1);
+                assert_eq!(duty.encode(&register, !0).unwrap(), !0b1110 | code << 1);
             }
         }
         // The codes of 004's figure 3.11, which counts the low bit along: 0x0100b for 25 % and so on.
