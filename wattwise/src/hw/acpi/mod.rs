@@ -173,6 +173,19 @@ pub struct Acpi {
 }
 
 impl Acpi {
+    /// What firmware says of Linux's CPU of this number, by the kernel's own link to the ACPI object
+    /// (`cpuN/firmware_node/path`). `None` without that link, or when firmware says nothing of it.
+    pub fn processor_of(&self, root: &dyn Root, cpu: u32) -> Option<&Processor> {
+        let path = root::text(root, &format!("sys/devices/system/cpu/cpu{cpu}/firmware_node/path"))?;
+        // The kernel shows names with their padding: `\_PR_.CPU0`.
+        let plain = |segment: &str| match segment.trim_end_matches('_') {
+            "" => segment[..segment.len().min(1)].to_owned(),
+            short => short.to_owned(),
+        };
+        let path = path.trim_start_matches('\\').split('.').map(plain).collect::<Vec<_>>().join(".");
+        self.processors.iter().find(|p| p.path.trim_start_matches('\\') == path)
+    }
+
     /// Whether there are P-states, and if not why, in one sentence.
     pub fn summary(&self) -> String {
         let with = self.processors.iter().filter(|p| p.pss.is_some()).count();

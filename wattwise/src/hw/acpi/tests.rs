@@ -371,6 +371,11 @@ fn a_tree_with_dynamic_tables_is_read_and_an_empty_one_told() {
     assert_eq!(acpi.tables, ["DSDT", "dynamic/SSDT6"]);
     assert_eq!(acpi.processors.len(), 4);
     assert_eq!(acpi.faults, []);
+    let node = folder.path().join("sys/devices/system/cpu/cpu7/firmware_node");
+    std::fs::create_dir_all(&node).unwrap();
+    std::fs::write(node.join("path"), "\\_PR_.CPU1\n").unwrap();
+    assert_eq!(acpi.processor_of(&root, 7).unwrap().path, "\\_PR.CPU1");
+    assert_eq!(acpi.processor_of(&root, 0), None);
 }
 
 /// Virtual machines have tables and no `_PSS`: that is no fault, and said in words.

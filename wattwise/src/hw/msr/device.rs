@@ -5,6 +5,7 @@ use crate::hw::root::{Access, Node, Root, read_register};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
+use std::sync::Arc;
 
 /// Why a register could not be read or written: one line with the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -99,25 +100,26 @@ impl Change {
 /// nothing twice.
 pub struct MsrDevice<'r> {
     root: &'r dyn Root,
-    registers: Registers,
+    registers: Arc<Registers>,
     access: Access,
     nodes: BTreeMap<u32, Box<dyn Node>>,
 }
 
 impl<'r> MsrDevice<'r> {
     /// For reading; [`MsrDevice::modify`] then always fails.
-    pub fn for_reading(root: &'r dyn Root, registers: Registers) -> MsrDevice<'r> {
-        MsrDevice { root, registers, access: Access::Read, nodes: BTreeMap::new() }
+    pub fn for_reading(root: &'r dyn Root, registers: impl Into<Arc<Registers>>) -> MsrDevice<'r> {
+        MsrDevice { root, registers: registers.into(), access: Access::Read, nodes: BTreeMap::new() }
     }
 
     /// For reading and writing. Every device is opened for both at once.
-    pub fn for_changing(root: &'r dyn Root, registers: Registers) -> MsrDevice<'r> {
-        MsrDevice { root, registers, access: Access::Write, nodes: BTreeMap::new() }
+    pub fn for_changing(root: &'r dyn Root, registers: impl Into<Arc<Registers>>) -> MsrDevice<'r> {
+        MsrDevice { root, registers: registers.into(), access: Access::Write, nodes: BTreeMap::new() }
     }
 
-    /// The registers that may be used, with the rules for writing.
-    pub fn registers(&self) -> &Registers {
-        &self.registers
+    /// The registers that may be used, with the rules for writing. Shared, so that one of them can be
+    /// handed to [`MsrDevice::read`].
+    pub fn registers(&self) -> Arc<Registers> {
+        Arc::clone(&self.registers)
     }
 
     /// The value of a register.
@@ -283,6 +285,18 @@ mod tests {
         let mut widened = perf.clone();
         widened.fields[0].hi = 40;
         assert!(matches!(device.modify(0, &widened, |raw| Ok(raw | 1 << 40)), Err(MsrError::Refused(_))));
+    }
+
+    #[test]
+    fn this_machine_answers_or_says_why() {
+        let root = crate::hw::root::DirRoot::this_machine();
+        let (registers, _) = machine();
+        let mut device = MsrDevice::for_reading(&root, registers);
+        let registers = device.registers();
+        let register = registers.get("IA32_PERF_STATUS").unwrap();
+        if let Err(e) = device.read(0, register, Wake::Yes) {
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
     }
 
     #[test]

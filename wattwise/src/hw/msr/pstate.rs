@@ -16,7 +16,7 @@
 //! AMD numbers its P-states, and registers tell what each is: [`amd_definition`].
 
 use super::{MsrDevice, MsrError, RegisterError, Wake};
-use crate::hw::acpi::{Acpi, ControlSpace};
+use crate::hw::acpi::{Acpi, ControlSpace, Processor};
 use crate::hw::cpuid::{CpuFacts, Vendor};
 use crate::hw::root::{self, Root};
 use serde::{Deserialize, Serialize};
@@ -145,14 +145,26 @@ pub enum PStateError {
 }
 
 impl PStates {
-    /// The P-states that firmware lists: those of the first processor that has any. `_PCT` is looked at
-    /// if it is there as a constant.
+    /// The P-states that firmware lists for the first processor that has any.
+    ///
+    /// # Errors
+    /// As [`PStates::of_processor`].
+    pub fn from_acpi(acpi: &Acpi) -> Result<PStates, PStateError> {
+        match acpi.processors.iter().find(|p| p.pss.is_some()) {
+            Some(processor) => PStates::of_processor(processor),
+            None => Err(PStateError::NotInAcpi(acpi.summary())),
+        }
+    }
+
+    /// The P-states that firmware lists for one processor; [`Acpi::processor_of`] finds that of a CPU.
+    /// `_PCT` is looked at if it is there as a constant.
     ///
     /// # Errors
     /// When there are none, in a sentence, or when they are not for the CPU's register.
-    pub fn from_acpi(acpi: &Acpi) -> Result<PStates, PStateError> {
-        let with = acpi.processors.iter().find_map(|p| p.pss.as_ref().map(|list| (p, list)));
-        let Some((processor, list)) = with else { return Err(PStateError::NotInAcpi(acpi.summary())) };
+    pub fn of_processor(processor: &Processor) -> Result<PStates, PStateError> {
+        let Some(list) = &processor.pss else {
+            return Err(PStateError::NotInAcpi(format!("{}: firmware lists no P-states", processor.path)));
+        };
         match processor.pct {
             None | Some(ControlSpace::FixedHardware) => {}
             Some(other) => {
@@ -294,7 +306,8 @@ impl Sweep {
         settle: Duration,
         wait: &mut dyn FnMut(Duration),
     ) -> Result<PStates, PStateError> {
-        let status = msr.registers().get("IA32_PERF_STATUS")?.clone();
+        let registers = msr.registers();
+        let status = registers.get("IA32_PERF_STATUS")?;
         let field = status.field("control")?;
         let Some(&first) = self.cpus.first() else { return Err(PStateError::NoSweep("no CPU".into())) };
         let write = |path: String, value: &str| {
@@ -302,7 +315,7 @@ impl Sweep {
         };
         let file = |cpu: u32, name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
         // A first reading before anything is changed: without the register there is no sense in it.
-        msr.read(first, &status, Wake::Yes)?;
+        msr.read(first, status, Wake::Yes)?;
         for &cpu in &self.cpus {
             // Within narrower limits a speed would be moved to the limit, silently.
             for (limit, name) in
@@ -322,7 +335,7 @@ impl Sweep {
             let mut before = None;
             for _ in 0..TRIES {
                 wait(settle);
-                let now = field.get(msr.read(first, &status, Wake::Yes)?) as u16;
+                let now = field.get(msr.read(first, status, Wake::Yes)?) as u16;
                 if before == Some(now) {
                     break;
                 }
@@ -337,6 +350,13 @@ impl Sweep {
                 latency_us: None,
                 bus_master_latency_us: None,
             });
+        }
+        let moved = states.iter().any(|s| s.status != states[0].status);
+        if states.len() > 1 && !moved {
+            return Err(PStateError::NoSweep(format!(
+                "cpu{first}: IA32_PERF_STATUS shows {} at every speed: the driver or a hypervisor ignores them",
+                states[0].status
+            )));
         }
         Ok(PStates { source: PStateSource::Sweep, states })
     }
@@ -502,6 +522,7 @@ mod tests {
         files: DirRoot,
         msr: FakeMsrRoot,
         fail: Option<&'static str>,
+        deaf: bool,
     }
 
     struct Watched<'a> {
@@ -531,7 +552,13 @@ mod tests {
             }
             let registers = Registers::for_cpu(&CpuFacts::of(Vendor::Intel, 6, 0xD).with(&[Feature::Est]));
             let files = DirRoot::new(folder.path());
-            Machine { folder, files, msr: FakeMsrRoot::new(FakeMsr::new(registers, [0, 1])), fail: None }
+            Machine {
+                folder,
+                files,
+                msr: FakeMsrRoot::new(FakeMsr::new(registers, [0, 1])),
+                fail: None,
+                deaf: false,
+            }
         }
 
         fn snapshot(&self) -> Vec<(String, String)> {
@@ -578,7 +605,7 @@ mod tests {
     impl Watched<'_> {
         fn write(&mut self, value: &[u8]) -> io::Result<()> {
             self.node.write_at(0, value)?;
-            if self.path.ends_with("scaling_setspeed") {
+            if self.path.ends_with("scaling_setspeed") && !self.machine.deaf {
                 let khz: u32 = std::str::from_utf8(value).unwrap().parse().unwrap_or(0);
                 let code = [0x1029, 0x0E20, 0x0612][KHZ.iter().position(|k| *k == khz).unwrap()];
                 for cpu in 0..2 {
@@ -659,6 +686,14 @@ mod tests {
             (of(0, "scaling_min_freq"), of(0, "scaling_max_freq")),
             ("1400000".into(), "1400000".into())
         );
+    }
+
+    #[test]
+    fn a_status_that_never_moves_is_no_result() {
+        let mut machine = Machine::new("ondemand");
+        machine.deaf = true;
+        let words = machine.sweep().unwrap_err().to_string();
+        assert!(words.contains("shows 0x0000 at every speed"), "{words}");
     }
 
     #[test]
