@@ -91,8 +91,8 @@ fn what_cannot_be_put_back_is_named_and_the_rest_is() {
     assert_eq!(restored[0].failed.len(), 1, "{restored:?}");
     assert!(restored[0].failed[0].0.contains("policy7") && restored[0].failed[0].1.contains("EIO"));
     let now = m.snapshot();
-    let differing: Vec<&String> = before.keys().filter(|k| before[*k] != now[*k]).collect();
-    assert_eq!(differing, [stuck]);
+    let stayed: Vec<&String> = before.keys().filter(|k| before[*k] != now[*k]).collect();
+    assert_eq!(stayed, [stuck]);
     // The journal stays, and a later restore ends the work.
     m.clear_faults();
     assert!(restore(&m, journal.path())[0].failed.is_empty());
@@ -313,7 +313,7 @@ fn ten_thousand_random_sequences_always_come_back() {
 fn random_settings(m: &Emulator, random: &mut Random) -> Vec<Setting> {
     let inventory = Inventory::read(m);
     let policy = inventory.cpufreq.policies().first();
-    let mut speed = |random: &mut Random| match random.below(4) {
+    let speed = |random: &mut Random| match random.below(4) {
         0 => Speed::Min,
         1 => Speed::Max,
         _ => Speed::Percent(30.0 + random.below(70) as f64),
