@@ -192,35 +192,29 @@ pub fn resolve(levels: &[u32], step: u32, min: u32, max: u32, khz: u32, relation
             (a, b) => a.or(b),
         },
     };
-    // No level within the limits: the one nearest above them, as the table's verify arranges.
-    found.or_else(|| levels.iter().copied().filter(|&l| l >= min).min()).unwrap_or(max)
+    // No level within the limits: the nearest outside, first above.
+    let above = || levels.iter().copied().filter(|&l| l >= min).min();
+    found.or_else(above).or_else(|| levels.iter().copied().max()).unwrap_or(max)
 }
 
 /// A policy's limits from what was asked for, as the kernel computes them since 5.3:
 /// cut to what the hardware has, the minimum cut to the maximum, and at least one level between.
 /// Since 5.18 both are rounded to levels.
-pub fn limits(
-    levels: &[u32],
-    hw: (u32, u32),
-    asked: (u32, u32),
-    release: (u32, u32),
-) -> (u32, u32) {
+pub fn limits(levels: &[u32], hw: (u32, u32), asked: (u32, u32), release: (u32, u32)) -> (u32, u32) {
     let (hw_min, hw_max) = hw;
     let mut max = asked.1.min(hw_max).max(hw_min);
     let mut min = asked.0.max(hw_min).min(max);
-    let usable = || levels.iter().copied().filter(|&l| l <= hw_max);
-    if usable().next().is_none() {
-        return (min, max);
-    }
+    let usable: Vec<u32> = levels.iter().copied().filter(|&l| l <= hw_max).collect();
+    let Some(&highest) = usable.iter().max() else { return (min, max) };
     // drivers/cpufreq/freq_table.c: with no level between them, the maximum goes up to the next.
-    if !usable().any(|l| min <= l && l <= max) {
-        max = usable().filter(|&l| l > max).min().unwrap_or(max).min(hw_max);
+    if !usable.iter().any(|&l| min <= l && l <= max) {
+        max = usable.iter().copied().filter(|&l| l > max).min().unwrap_or(highest);
         min = min.min(max);
     }
     if release >= (5, 18) {
         let (low, high) = (min, max);
-        min = resolve(levels, 0, low, high, low, Relation::AtLeast);
-        max = resolve(levels, 0, min, high, high, Relation::AtMost);
+        min = resolve(&usable, 0, low, high, low, Relation::AtLeast);
+        max = resolve(&usable, 0, min, high, high, Relation::AtMost);
     }
     (min, max)
 }
@@ -295,8 +289,9 @@ impl Ask<'_> {
     }
     fn as_is(&self, n: impl std::fmt::Display) -> Result<Taken, Refusal> {
         let shows = n.to_string();
-        let note = (shows != self.value && kernel_number(self.value).map(|n| n.to_string()) != Some(shows.clone()))
-            .then_some("the kernel stores it in this form");
+        let note = (shows != self.value
+            && kernel_number(self.value).map(|n| n.to_string()) != Some(shows.clone()))
+        .then_some("the kernel stores it in this form");
         Ok(Taken { shows, note })
     }
     fn changed(&self, n: impl std::fmt::Display, note: &'static str) -> Result<Taken, Refusal> {
@@ -314,7 +309,10 @@ impl Ask<'_> {
     /// One of the words of a file beside it.
     fn word_of(&self, choices: &str) -> Option<String> {
         let list = self.here(choices)?;
-        list.split_whitespace().map(|w| w.trim_matches(['[', ']'])).find(|w| *w == self.value).map(str::to_owned)
+        list.split_whitespace()
+            .map(|w| w.trim_matches(['[', ']']))
+            .find(|w| *w == self.value)
+            .map(str::to_owned)
     }
     fn release(&self) -> (u32, u32) {
         release(self.view)
@@ -954,7 +952,14 @@ static TABLE: &[Attribute] = &[
         decide: |ask| {
             // drivers/acpi/platform_profile.c, profile_names
             const KNOWN: [&str; 8] = [
-                "low-power", "cool", "quiet", "balanced", "balanced-performance", "performance", "max-power", "custom",
+                "low-power",
+                "cool",
+                "quiet",
+                "balanced",
+                "balanced-performance",
+                "performance",
+                "max-power",
+                "custom",
             ];
             match ask.word_of("platform_profile_choices") {
                 Some(word) => ask.as_is(word),
@@ -1078,7 +1083,10 @@ fn setspeed(ask: &Ask) -> Result<Taken, Refusal> {
     let max = ask.number("scaling_max_freq").unwrap_or(u32::MAX);
     let step = driver_step(&ask.here("scaling_driver").unwrap_or_default());
     let set = resolve(&levels, step, min, max, khz, Relation::AtLeast);
-    ask.changed(set, if khz < min || khz > max { "cut to the limits" } else { "the next level of the driver's table" })
+    ask.changed(
+        set,
+        if khz < min || khz > max { "cut to the limits" } else { "the next level of the driver's table" },
+    )
 }
 
 fn preference(ask: &Ask) -> Result<Taken, Refusal> {
@@ -1091,7 +1099,8 @@ fn preference(ask: &Ask) -> Result<Taken, Refusal> {
     if named.is_none() && raw.is_none() && !default {
         return Err(EPP_WORD);
     }
-    let performance = is_active_driver(&driver) && ask.here("scaling_governor").is_some_and(|g| g == "performance");
+    let performance =
+        is_active_driver(&driver) && ask.here("scaling_governor").is_some_and(|g| g == "performance");
     let value = named.map(|p| u64::from(p.1)).or(raw);
     if performance && value != Some(0) {
         return Err(EPP_PERFORMANCE);

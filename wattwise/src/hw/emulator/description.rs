@@ -456,7 +456,10 @@ impl Description {
         if cpus > u64::from(MOST_CPUS) {
             return wrong("topology.packages", format!("{cpus} CPUs are more than {MOST_CPUS}"));
         }
-        if t.nodes == 0 || u64::from(t.nodes) > cpus || (t.nodes % t.packages != 0 && t.packages % t.nodes != 0) {
+        if t.nodes == 0
+            || u64::from(t.nodes) > cpus
+            || (t.nodes % t.packages != 0 && t.packages % t.nodes != 0)
+        {
             return wrong("topology.nodes", "a multiple or a part of the packages is expected");
         }
         if self.uptime_s > 3_000_000_000 {
@@ -543,7 +546,10 @@ impl Description {
         if let Some(m) = &self.msr {
             for (address, value) in &m.registers {
                 if hex(address).is_none_or(|a| a > u64::from(u32::MAX)) || hex(value).is_none() {
-                    return wrong(format!("msr.registers.{address}"), "\"0xADDRESS\" = \"0xVALUE\" is expected");
+                    return wrong(
+                        format!("msr.registers.{address}"),
+                        "\"0xADDRESS\" = \"0xVALUE\" is expected",
+                    );
                 }
             }
         }
@@ -593,7 +599,8 @@ impl Description {
         if core.nominal_khz.is_some_and(|n| n < min || n > max) {
             return wrong(key("nominal_khz"), format!("{min} to {max} is expected"));
         }
-        for (name, levels) in [("levels_khz", &core.levels_khz), ("boost_levels_khz", &core.boost_levels_khz)] {
+        for (name, levels) in [("levels_khz", &core.levels_khz), ("boost_levels_khz", &core.boost_levels_khz)]
+        {
             let mut sorted = levels.clone();
             sorted.sort_unstable();
             sorted.dedup();
@@ -602,6 +609,16 @@ impl Description {
             }
             if let Some(&level) = levels.iter().find(|&&l| l < min || l > max) {
                 return wrong(key(name), format!("{level} is outside min_khz to max_khz, {min} to {max}"));
+            }
+        }
+        // acpi-cpufreq shows its boost speed without a level for it.
+        let acpi = self.cpufreq.as_ref().is_some_and(|f| f.driver == "acpi-cpufreq");
+        let level = |khz: u32| core.levels_khz.contains(&khz) || core.boost_levels_khz.contains(&khz);
+        for (name, khz) in [("min_khz", Some(min)), ("max_khz", Some(max)), ("nominal_khz", core.nominal_khz)]
+        {
+            let free = core.levels_khz.is_empty() || (acpi && name != "min_khz");
+            if let Some(khz) = khz.filter(|&khz| !free && !level(khz)) {
+                return wrong(key(name), format!("{khz} is not one of levels_khz"));
             }
         }
         Ok(())
@@ -642,7 +659,7 @@ impl Description {
             release: self.release().unwrap_or((6, 0)),
             tree: Tree::new(),
             cpus: self.cpus(),
-            physics: Physics::default(),
+            physics: Physics { described: true, ..Physics::default() },
         };
         b.proc();
         b.topology();
@@ -875,8 +892,7 @@ impl Builder<'_> {
                 self.put(format!("sys/devices/system/node/{name}"), &every);
             }
             for node in 0..nodes {
-                let set: Vec<u32> =
-                    self.cpus.iter().filter(|c| node_of(c) == node).map(|c| c.id).collect();
+                let set: Vec<u32> = self.cpus.iter().filter(|c| node_of(c) == node).map(|c| c.id).collect();
                 let base = format!("sys/devices/system/node/node{node}");
                 self.put(format!("{base}/cpulist"), cpulist::list(&set));
                 self.put(format!("{base}/cpumap"), cpulist::mask(&set, n));

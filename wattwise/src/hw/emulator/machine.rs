@@ -6,7 +6,7 @@
 //! time is cut into steps.
 
 use super::cpulist;
-use super::registers::{Registers, RegisterDevice};
+use super::registers::{RegisterDevice, Registers};
 use super::tree::{Id, Kind, Live, Tree};
 use crate::hw::rules::{self, Relation, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,8 @@ pub(crate) struct Physics {
     pub(crate) bogomips: BTreeMap<u32, String>,
     /// Idle states come and go with their CPU (haltpoll does so).
     pub(crate) idle_leaves_with_cpu: bool,
+    /// Whether it is described: then what follows from its settings is made, not captured.
+    pub(crate) described: bool,
     /// How long the machine had run at the start.
     pub(crate) uptime_ns: u64,
     /// Registers with fixed values, for every CPU.
@@ -66,6 +68,7 @@ impl Default for Physics {
             rise_mc_per_w: 900,
             bogomips: BTreeMap::new(),
             idle_leaves_with_cpu: false,
+            described: false,
             uptime_ns: 0,
             registers: BTreeMap::new(),
         }
@@ -239,6 +242,9 @@ impl Machine {
         m.scan_power();
         m.scan_proc();
         m.allow_writes();
+        if m.physics.described {
+            m.refresh_tunables();
+        }
         m.refresh_all();
         m
     }
@@ -263,9 +269,8 @@ impl Machine {
         ids.sort_unstable();
         self.width = ids.last().map_or(1, |last| last + 1);
         for id in ids {
-            let topology = |name: &str| {
-                self.number(&format!("{CPU}/cpu{id}/topology/{name}")).map_or(0, |n| n as u32)
-            };
+            let topology =
+                |name: &str| self.number(&format!("{CPU}/cpu{id}/topology/{name}")).map_or(0, |n| n as u32);
             let package = topology("physical_package_id").min(u32::from(u16::MAX));
             let core = (package, topology("core_id"));
             let mut states = Vec::new();
@@ -340,17 +345,12 @@ impl Machine {
                 continue;
             };
             let hw = (hw_min.min(hw_max), hw_max);
-            let mut related = self
-                .text(&format!("{folder}/related_cpus"))
-                .map(|t| cpulist::parse(&t))
-                .unwrap_or_default();
+            let mut related =
+                self.text(&format!("{folder}/related_cpus")).map(|t| cpulist::parse(&t)).unwrap_or_default();
             if related.is_empty() {
                 related.push(number);
             }
-            let asked = (
-                n("scaling_min_freq").unwrap_or(hw.0),
-                n("scaling_max_freq").unwrap_or(hw.1),
-            );
+            let asked = (n("scaling_min_freq").unwrap_or(hw.0), n("scaling_max_freq").unwrap_or(hw.1));
             let nominal = self.physics.nominal_khz.get(&number).copied();
             let nominal = nominal.or_else(|| n("base_frequency")).unwrap_or(hw.1).min(hw.1);
             let cur = n("scaling_cur_freq").or_else(|| n("scaling_setspeed")).unwrap_or(asked.1);
@@ -365,6 +365,11 @@ impl Machine {
                 }
             }
             let transitions = self.number(&format!("{folder}/stats/total_trans")).unwrap_or(0);
+            let table = self.text(&format!("{folder}/stats/trans_table")).unwrap_or_default();
+            let rows = table.lines().skip(2).filter_map(|l| l.split_once(':'));
+            let mut matrix: Vec<u64> =
+                rows.flat_map(|r| r.1.split_whitespace()).map(|n| n.parse().unwrap_or(0)).collect();
+            matrix.resize(residency.len() * residency.len(), 0);
             let Some(folder_id) = self.tree.find(&folder, true) else { continue };
             for (name, live) in [
                 ("scaling_cur_freq", Live::Speed { policy: number }),
@@ -390,7 +395,7 @@ impl Machine {
                 nominal,
                 setspeed: cur,
                 cur,
-                matrix: vec![0; residency.len() * residency.len()],
+                matrix,
                 residency,
                 base,
                 transitions,
@@ -440,7 +445,9 @@ impl Machine {
         }
         let sets: Vec<_> = found
             .into_iter()
-            .map(|(id, path, form)| (id, self.text(&path).map(|t| cpulist::parse(&t)).unwrap_or_default(), form))
+            .map(|(id, path, form)| {
+                (id, self.text(&path).map(|t| cpulist::parse(&t)).unwrap_or_default(), form)
+            })
             .filter(|(_, set, _)| !set.is_empty())
             .collect();
         self.groups = sets;
@@ -500,9 +507,11 @@ impl Machine {
                     };
                     let (Some(now), Some(full)) = (now, full) else { continue };
                     let battery = self.batteries.len() as u32;
-                    let voltage_uv = n("voltage_now").or_else(|| n("voltage_min_design")).unwrap_or(11_400_000);
+                    let voltage_uv =
+                        n("voltage_now").or_else(|| n("voltage_min_design")).unwrap_or(11_400_000);
                     let power = n("power_now").or_else(|| {
-                        n("current_now").map(|ua| (u128::from(ua) * u128::from(voltage_uv) / 1_000_000) as u64)
+                        n("current_now")
+                            .map(|ua| (u128::from(ua) * u128::from(voltage_uv) / 1_000_000) as u64)
                     });
                     self.batteries.push(Battery {
                         full: full.clamp(1, u64::MAX / 4096),
@@ -536,6 +545,10 @@ impl Machine {
                 let kind = self.text(&format!("{top}/{name}/type")).unwrap_or_default();
                 if kind == "x86_pkg_temp" || kind.starts_with("cpu") {
                     let package = next.next().or(packages.last()).copied().unwrap_or(0);
+                    let now = self.text(&format!("{top}/{name}/temp")).and_then(|t| t.parse::<i64>().ok());
+                    if let (Some(heat), Some(now)) = (self.heat_mc.get_mut(&package), now) {
+                        *heat = now.clamp(-100_000, 1_000_000);
+                    }
                     self.enliven(&format!("{top}/{name}/temp"), Live::Temperature { package });
                 }
             }
@@ -568,6 +581,13 @@ impl Machine {
             }
         }
         self.enliven("proc/stat", Live::ProcStat);
+        if !self.physics.described
+            && let Some(up) = self.text("proc/uptime")
+        {
+            let hundredths =
+                up.split_whitespace().next().and_then(|w| w.replace('.', "").parse::<u64>().ok());
+            self.physics.uptime_ns = hundredths.unwrap_or(0).saturating_mul(10_000_000);
+        }
         self.enliven("proc/uptime", Live::Uptime);
     }
 
@@ -673,7 +693,8 @@ impl Machine {
                 _ => String::new(),
             }
         };
-        let numbers = |name: &str| text(name).split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<u32>>();
+        let numbers =
+            |name: &str| text(name).split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<u32>>();
         let mut levels = numbers("scaling_available_frequencies");
         if !levels.is_empty() {
             levels.extend(numbers("scaling_boost_frequencies"));
@@ -725,7 +746,14 @@ impl Machine {
     }
 
     /// The speed that driver and governor come to for the load there is.
-    fn speed_of(&self, policy: &Policy, levels: &[u32], driver: &str, governor: &str, limits: (u32, u32)) -> u32 {
+    fn speed_of(
+        &self,
+        policy: &Policy,
+        levels: &[u32],
+        driver: &str,
+        governor: &str,
+        limits: (u32, u32),
+    ) -> u32 {
         let (min, mut max) = limits;
         let mut low = min;
         if driver.starts_with("intel_") {
@@ -843,7 +871,8 @@ impl Machine {
         self.set(&format!("{folder}/scaling_governor"), governor);
         let driver = self.text(&format!("{folder}/scaling_driver")).unwrap_or_default();
         let preference = format!("{folder}/energy_performance_preference");
-        if rules::is_active_driver(&driver) && old != governor && self.tree.find(&preference, true).is_some() {
+        if rules::is_active_driver(&driver) && old != governor && self.tree.find(&preference, true).is_some()
+        {
             // intel_pstate_hwp_set: performance fixes the preference, leaving it brings the old one back.
             if governor == "performance" {
                 let now = self.text(&preference);
@@ -967,8 +996,7 @@ impl Machine {
 
     fn set_smt(&mut self, on: bool) {
         let mut seen = BTreeSet::new();
-        let siblings: Vec<u32> =
-            self.cpus.iter().filter(|c| !seen.insert(c.core)).map(|c| c.id).collect();
+        let siblings: Vec<u32> = self.cpus.iter().filter(|c| !seen.insert(c.core)).map(|c| c.id).collect();
         for id in siblings {
             self.plug(id, on);
         }
@@ -1019,8 +1047,11 @@ impl Machine {
         let idle_fresh = on && self.physics.idle_leaves_with_cpu;
         if idle_fresh {
             // A device that is registered anew starts with its states enabled and counters at zero.
-            let disables: Vec<String> =
-                self.cpus.get(index).map(|c| c.states.iter().map(|s| s.disable.clone()).collect()).unwrap_or_default();
+            let disables: Vec<String> = self
+                .cpus
+                .get(index)
+                .map(|c| c.states.iter().map(|s| s.disable.clone()).collect())
+                .unwrap_or_default();
             for path in disables {
                 self.update(&path, 0);
             }
@@ -1031,7 +1062,10 @@ impl Machine {
         }
         if let Some(i) = self.cpus.get(index).and_then(|c| c.policy) {
             let first = on
-                && self.policies.get(i).is_some_and(|p| p.related.iter().filter(|c| self.is_online(**c)).count() == 1);
+                && self
+                    .policies
+                    .get(i)
+                    .is_some_and(|p| p.related.iter().filter(|c| self.is_online(**c)).count() == 1);
             if first && self.release < (5, 3) {
                 // Limits were the policy's own and went with it; since 5.3 they are requests that stay.
                 if let Some(p) = self.policies.get_mut(i) {
@@ -1082,9 +1116,10 @@ impl Machine {
         };
         let mut cores = 0_u64;
         for cpu in cpus.filter(|c| c.online && c.load_permille > 0) {
-            let ratio = cpu.policy.and_then(|i| self.policies.get(i)).map_or(1000, |p| {
-                u64::from(p.cur) * 1000 / u64::from(p.hw.1.max(1))
-            });
+            let ratio = cpu
+                .policy
+                .and_then(|i| self.policies.get(i))
+                .map_or(1000, |p| u64::from(p.cur) * 1000 / u64::from(p.hw.1.max(1)));
             // Voltage falls with speed: power about as its square.
             cores += each / 1000 * u64::from(cpu.load_permille) / 1000 * ratio / 1000 * ratio;
         }
@@ -1167,7 +1202,8 @@ impl Machine {
         let busy = (u128::from(ns) * u128::from(cpu.load_permille) / 1000) as u64;
         let idle = ns - busy;
         // 100 wake-ups a second when idle, 10 times as many at half load.
-        let per_second = 100 + u64::from(cpu.load_permille.min(1000 - cpu.load_permille.min(1000))) * 2 + jitter;
+        let per_second =
+            100 + u64::from(cpu.load_permille.min(1000 - cpu.load_permille.min(1000))) * 2 + jitter;
         let wakes = ((u128::from(idle) * u128::from(per_second)) / 1_000_000_000).max(1) as u64;
         let interval_us = idle / wakes / 1000;
         let limit = self.text(&format!("{CPU}/cpu{}/power/pm_qos_resume_latency_us", cpu.id));
@@ -1183,8 +1219,12 @@ impl Machine {
             .filter(|(_, s)| s.latency_us <= limit && self.text(&s.disable).is_none_or(|d| d == "0"))
             .map(|(i, _)| i)
             .collect();
-        let deepest =
-            open.iter().rev().find(|&&i| cpu.states.get(i).is_some_and(|s| s.residency_us <= interval_us)).or(open.first()).copied();
+        let deepest = open
+            .iter()
+            .rev()
+            .find(|&&i| cpu.states.get(i).is_some_and(|s| s.residency_us <= interval_us))
+            .or(open.first())
+            .copied();
         let deeper = deepest.is_some_and(|d| open.iter().any(|&i| i > d));
         let speed = cpu.policy.and_then(|i| self.policies.get(i)).map_or(1_000_000, |p| p.cur);
         let nominal = cpu.policy.and_then(|i| self.policies.get(i)).map_or(1_000_000, |p| p.nominal);
@@ -1207,7 +1247,8 @@ impl Machine {
     }
 
     fn drain(&mut self, ns: u64, platform_uw: u64) {
-        let (mains, update, charge) = (self.mains, self.physics.battery_update_ns.max(1), self.physics.charge_uw);
+        let (mains, update, charge) =
+            (self.mains, self.physics.battery_update_ns.max(1), self.physics.charge_uw);
         let share = self.batteries.len().max(1) as u128;
         for b in &mut self.batteries {
             let full_milli = b.full.saturating_mul(1000);
@@ -1272,8 +1313,10 @@ impl Machine {
         let value = self.registers.read(cpu, address)?;
         let policy = c.policy.and_then(|i| self.policies.get(i));
         Ok(match address {
-            TSC => value.wrapping_add((u128::from(self.now_ns) * u128::from(policy.map_or(1_000_000, |p| p.nominal))
-                / 1_000_000) as u64),
+            TSC => value.wrapping_add(
+                (u128::from(self.now_ns) * u128::from(policy.map_or(1_000_000, |p| p.nominal)) / 1_000_000)
+                    as u64,
+            ),
             MPERF => value.wrapping_add(c.mperf),
             APERF => value.wrapping_add(c.aperf),
             PERF_STATUS => policy.map_or(value, |p| (value & !0xff00) | u64::from(p.cur / 100_000) << 8),
@@ -1283,13 +1326,20 @@ impl Machine {
             // 2^-14 J, in 32 bits that wrap.
             PKG_ENERGY_STATUS => {
                 let zone = self.zones.iter().find(|z| z.domain == Domain::Package && z.package == c.package);
-                zone.map_or(value, |z| ((z.total_uj << 14) / 1_000_000 + u128::from(value)) as u64 & 0xffff_ffff)
+                zone.map_or(value, |z| {
+                    ((z.total_uj << 14) / 1_000_000 + u128::from(value)) as u64 & 0xffff_ffff
+                })
             }
             _ => value,
         })
     }
 
-    pub(crate) fn set_register(&mut self, cpu: u32, address: u32, value: u64) -> Result<(), rustix::io::Errno> {
+    pub(crate) fn set_register(
+        &mut self,
+        cpu: u32,
+        address: u32,
+        value: u64,
+    ) -> Result<(), rustix::io::Errno> {
         if !self.is_online(cpu) {
             return Err(rustix::io::Errno::NXIO);
         }
@@ -1340,7 +1390,9 @@ impl Machine {
             }
             Live::IdleAbove { cpu, state } => line(idle(cpu, state).map(|s| s.base[2].wrapping_add(s.above))),
             Live::IdleBelow { cpu, state } => line(idle(cpu, state).map(|s| s.base[3].wrapping_add(s.below))),
-            Live::IdleRejected { cpu, state } => line(idle(cpu, state).map(|s| s.base[4].wrapping_add(s.rejected))),
+            Live::IdleRejected { cpu, state } => {
+                line(idle(cpu, state).map(|s| s.base[4].wrapping_add(s.rejected)))
+            }
             Live::Energy { zone } => line(self.zones.get(zone as usize).map(|z| z.energy_uj)),
             Live::BatteryNow { battery: i } => line(battery(i).map(|b| b.shown)),
             Live::BatteryPower { battery: i } => line(battery(i).map(|b| match b.energy {
@@ -1356,12 +1408,15 @@ impl Machine {
                 _ => "Charging\n".into(),
             },
             Live::Mains => line(Some(u64::from(self.mains))),
-            Live::Temperature { package } => format!("{}\n", self.heat_mc.get(&package).copied().unwrap_or(0)),
+            Live::Temperature { package } => {
+                format!("{}\n", self.heat_mc.get(&package).copied().unwrap_or(0))
+            }
             Live::ProcStat => self.proc_stat(),
             Live::CpuInfo => self.proc_cpuinfo(),
             Live::Uptime => {
                 let start = self.physics.uptime_ns / 10_000_000;
-                let idle = self.cpus.iter().map(|c| start + c.idle_ns / 10_000_000).fold(0, u64::wrapping_add);
+                let idle = self.cpus.iter().map(|c| c.ticks[3].wrapping_add(c.idle_ns / 10_000_000));
+                let idle = idle.fold(0, u64::wrapping_add);
                 let up = (self.now_ns / 10_000_000).wrapping_add(start);
                 format!("{}.{:02} {}.{:02}\n", up / 100, up % 100, idle / 100, idle % 100)
             }

@@ -356,7 +356,13 @@ impl Inner {
         Ok(names.keys().cloned().collect())
     }
 
-    pub(crate) fn read_at(&mut self, id: Id, path: &str, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
+    pub(crate) fn read_at(
+        &mut self,
+        id: Id,
+        path: &str,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Errno> {
         if let Some(Kind::Live(Live::Registers { cpu })) = self.machine.tree.file(id).map(|f| &f.kind) {
             let cpu = *cpu;
             self.operation(path, Op::Read)?;

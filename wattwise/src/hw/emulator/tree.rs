@@ -16,26 +16,63 @@ pub(crate) const TOP: Id = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Live {
     /// A policy's speed as the hardware gives it, or as the governor last set it.
-    Speed { policy: u32 },
-    TimeInState { policy: u32 },
-    TotalTrans { policy: u32 },
-    TransTable { policy: u32 },
-    IdleUsage { cpu: u32, state: u32 },
-    IdleTime { cpu: u32, state: u32 },
-    IdleAbove { cpu: u32, state: u32 },
-    IdleBelow { cpu: u32, state: u32 },
-    IdleRejected { cpu: u32, state: u32 },
-    Energy { zone: u32 },
-    BatteryNow { battery: u32 },
-    BatteryPower { battery: u32 },
-    BatteryStatus { battery: u32 },
-    BatteryCapacity { battery: u32 },
+    Speed {
+        policy: u32,
+    },
+    TimeInState {
+        policy: u32,
+    },
+    TotalTrans {
+        policy: u32,
+    },
+    TransTable {
+        policy: u32,
+    },
+    IdleUsage {
+        cpu: u32,
+        state: u32,
+    },
+    IdleTime {
+        cpu: u32,
+        state: u32,
+    },
+    IdleAbove {
+        cpu: u32,
+        state: u32,
+    },
+    IdleBelow {
+        cpu: u32,
+        state: u32,
+    },
+    IdleRejected {
+        cpu: u32,
+        state: u32,
+    },
+    Energy {
+        zone: u32,
+    },
+    BatteryNow {
+        battery: u32,
+    },
+    BatteryPower {
+        battery: u32,
+    },
+    BatteryStatus {
+        battery: u32,
+    },
+    BatteryCapacity {
+        battery: u32,
+    },
     Mains,
-    Temperature { package: u32 },
+    Temperature {
+        package: u32,
+    },
     ProcStat,
     CpuInfo,
     Uptime,
-    Registers { cpu: u32 },
+    Registers {
+        cpu: u32,
+    },
 }
 
 #[derive(Debug, Clone)]
