@@ -18,6 +18,8 @@
 
 use super::root::{self, Root};
 use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// What a decision may look at: a machine's attributes, as text.
 pub trait View {
@@ -103,11 +105,25 @@ pub fn table() -> &'static [Attribute] {
 
 /// The row about a path.
 pub fn attribute(path: &str) -> Option<&'static Attribute> {
-    // Most paths that are asked about are not in the table: the last name decides quickly.
     let name = path.rsplit('/').next()?;
-    TABLE.iter().find(|a| {
-        let last = |p: &str| matches(p.rsplit('/').next().unwrap_or(p), name);
-        (last(a.pattern) || a.also.iter().any(|p| last(p))) && a.covers(path)
+    let rows = by_name().get(name).map_or(&[][..], Vec::as_slice);
+    let numbered = || TABLE.iter().filter(|a| last_name(a.pattern).contains('*'));
+    rows.iter().copied().find(|a| a.covers(path)).or_else(|| numbered().find(|a| a.covers(path)))
+}
+
+fn last_name(pattern: &'static str) -> &'static str {
+    pattern.rsplit('/').next().unwrap_or(pattern)
+}
+
+/// Most paths that are asked about are not in the table: their last name tells so at once.
+fn by_name() -> &'static HashMap<&'static str, Vec<&'static Attribute>> {
+    static INDEX: OnceLock<HashMap<&'static str, Vec<&'static Attribute>>> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index: HashMap<_, Vec<_>> = HashMap::new();
+        for row in TABLE {
+            index.entry(last_name(row.pattern)).or_default().push(row);
+        }
+        index
     })
 }
 
