@@ -18,6 +18,8 @@
 
 use super::root::{self, Root};
 use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// What a decision may look at: a machine's attributes, as text.
 pub trait View {
@@ -103,11 +105,25 @@ pub fn table() -> &'static [Attribute] {
 
 /// The row about a path.
 pub fn attribute(path: &str) -> Option<&'static Attribute> {
-    // Most paths that are asked about are not in the table: the last name decides quickly.
     let name = path.rsplit('/').next()?;
-    TABLE.iter().find(|a| {
-        let last = |p: &str| matches(p.rsplit('/').next().unwrap_or(p), name);
-        (last(a.pattern) || a.also.iter().any(|p| last(p))) && a.covers(path)
+    let rows = by_name().get(name).map_or(&[][..], Vec::as_slice);
+    let numbered = || TABLE.iter().filter(|a| last_name(a.pattern).contains('*'));
+    rows.iter().copied().find(|a| a.covers(path)).or_else(|| numbered().find(|a| a.covers(path)))
+}
+
+fn last_name(pattern: &'static str) -> &'static str {
+    pattern.rsplit('/').next().unwrap_or(pattern)
+}
+
+/// Most paths that are asked about are not in the table: their last name tells so at once.
+fn by_name() -> &'static HashMap<&'static str, Vec<&'static Attribute>> {
+    static INDEX: OnceLock<HashMap<&'static str, Vec<&'static Attribute>>> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index: HashMap<_, Vec<_>> = HashMap::new();
+        for row in TABLE {
+            index.entry(last_name(row.pattern)).or_default().push(row);
+        }
+        index
     })
 }
 
@@ -192,8 +208,9 @@ pub fn resolve(levels: &[u32], step: u32, min: u32, max: u32, khz: u32, relation
             (a, b) => a.or(b),
         },
     };
-    // No level within the limits: the one nearest above them, as the table's verify arranges.
-    found.or_else(|| levels.iter().copied().filter(|&l| l >= min).min()).unwrap_or(max)
+    // No level within the limits: the nearest outside, first above.
+    let above = || levels.iter().copied().filter(|&l| l >= min).min();
+    found.or_else(above).or_else(|| levels.iter().copied().max()).unwrap_or(max)
 }
 
 /// A policy's limits from what was asked for, as the kernel computes them since 5.3:
@@ -203,19 +220,17 @@ pub fn limits(levels: &[u32], hw: (u32, u32), asked: (u32, u32), release: (u32, 
     let (hw_min, hw_max) = hw;
     let mut max = asked.1.min(hw_max).max(hw_min);
     let mut min = asked.0.max(hw_min).min(max);
-    let usable = || levels.iter().copied().filter(|&l| l <= hw_max);
-    if usable().next().is_none() {
-        return (min, max);
-    }
+    let usable: Vec<u32> = levels.iter().copied().filter(|&l| l <= hw_max).collect();
+    let Some(&highest) = usable.iter().max() else { return (min, max) };
     // drivers/cpufreq/freq_table.c: with no level between them, the maximum goes up to the next.
-    if !usable().any(|l| min <= l && l <= max) {
-        max = usable().filter(|&l| l > max).min().unwrap_or(max).min(hw_max);
+    if !usable.iter().any(|&l| min <= l && l <= max) {
+        max = usable.iter().copied().filter(|&l| l > max).min().unwrap_or(highest);
         min = min.min(max);
     }
     if release >= (5, 18) {
         let (low, high) = (min, max);
-        min = resolve(levels, 0, low, high, low, Relation::AtLeast);
-        max = resolve(levels, 0, min, high, high, Relation::AtMost);
+        min = resolve(&usable, 0, low, high, low, Relation::AtLeast);
+        max = resolve(&usable, 0, min, high, high, Relation::AtMost);
     }
     (min, max)
 }

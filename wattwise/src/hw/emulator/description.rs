@@ -611,6 +611,16 @@ impl Description {
                 return wrong(key(name), format!("{level} is outside min_khz to max_khz, {min} to {max}"));
             }
         }
+        // acpi-cpufreq shows its boost speed without a level for it.
+        let acpi = self.cpufreq.as_ref().is_some_and(|f| f.driver == "acpi-cpufreq");
+        let level = |khz: u32| core.levels_khz.contains(&khz) || core.boost_levels_khz.contains(&khz);
+        for (name, khz) in [("min_khz", Some(min)), ("max_khz", Some(max)), ("nominal_khz", core.nominal_khz)]
+        {
+            let free = core.levels_khz.is_empty() || (acpi && name != "min_khz");
+            if let Some(khz) = khz.filter(|&khz| !free && !level(khz)) {
+                return wrong(key(name), format!("{khz} is not one of levels_khz"));
+            }
+        }
         Ok(())
     }
 
@@ -649,7 +659,7 @@ impl Description {
             release: self.release().unwrap_or((6, 0)),
             tree: Tree::new(),
             cpus: self.cpus(),
-            physics: Physics::default(),
+            physics: Physics { described: true, ..Physics::default() },
         };
         b.proc();
         b.topology();

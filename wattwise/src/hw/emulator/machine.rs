@@ -46,6 +46,8 @@ pub(crate) struct Physics {
     pub(crate) bogomips: BTreeMap<u32, String>,
     /// Idle states come and go with their CPU (haltpoll does so).
     pub(crate) idle_leaves_with_cpu: bool,
+    /// Whether it is described: then what follows from its settings is made, not captured.
+    pub(crate) described: bool,
     /// How long the machine had run at the start.
     pub(crate) uptime_ns: u64,
     /// Registers with fixed values, for every CPU.
@@ -66,6 +68,7 @@ impl Default for Physics {
             rise_mc_per_w: 900,
             bogomips: BTreeMap::new(),
             idle_leaves_with_cpu: false,
+            described: false,
             uptime_ns: 0,
             registers: BTreeMap::new(),
         }
@@ -239,6 +242,9 @@ impl Machine {
         m.scan_power();
         m.scan_proc();
         m.allow_writes();
+        if m.physics.described {
+            m.refresh_tunables();
+        }
         m.refresh_all();
         m
     }
@@ -359,6 +365,11 @@ impl Machine {
                 }
             }
             let transitions = self.number(&format!("{folder}/stats/total_trans")).unwrap_or(0);
+            let table = self.text(&format!("{folder}/stats/trans_table")).unwrap_or_default();
+            let rows = table.lines().skip(2).filter_map(|l| l.split_once(':'));
+            let mut matrix: Vec<u64> =
+                rows.flat_map(|r| r.1.split_whitespace()).map(|n| n.parse().unwrap_or(0)).collect();
+            matrix.resize(residency.len() * residency.len(), 0);
             let Some(folder_id) = self.tree.find(&folder, true) else { continue };
             for (name, live) in [
                 ("scaling_cur_freq", Live::Speed { policy: number }),
@@ -384,7 +395,7 @@ impl Machine {
                 nominal,
                 setspeed: cur,
                 cur,
-                matrix: vec![0; residency.len() * residency.len()],
+                matrix,
                 residency,
                 base,
                 transitions,
@@ -534,6 +545,10 @@ impl Machine {
                 let kind = self.text(&format!("{top}/{name}/type")).unwrap_or_default();
                 if kind == "x86_pkg_temp" || kind.starts_with("cpu") {
                     let package = next.next().or(packages.last()).copied().unwrap_or(0);
+                    let now = self.text(&format!("{top}/{name}/temp")).and_then(|t| t.parse::<i64>().ok());
+                    if let (Some(heat), Some(now)) = (self.heat_mc.get_mut(&package), now) {
+                        *heat = now.clamp(-100_000, 1_000_000);
+                    }
                     self.enliven(&format!("{top}/{name}/temp"), Live::Temperature { package });
                 }
             }
@@ -566,6 +581,13 @@ impl Machine {
             }
         }
         self.enliven("proc/stat", Live::ProcStat);
+        if !self.physics.described
+            && let Some(up) = self.text("proc/uptime")
+        {
+            let hundredths =
+                up.split_whitespace().next().and_then(|w| w.replace('.', "").parse::<u64>().ok());
+            self.physics.uptime_ns = hundredths.unwrap_or(0).saturating_mul(10_000_000);
+        }
         self.enliven("proc/uptime", Live::Uptime);
     }
 
@@ -1393,8 +1415,8 @@ impl Machine {
             Live::CpuInfo => self.proc_cpuinfo(),
             Live::Uptime => {
                 let start = self.physics.uptime_ns / 10_000_000;
-                let idle =
-                    self.cpus.iter().map(|c| start + c.idle_ns / 10_000_000).fold(0, u64::wrapping_add);
+                let idle = self.cpus.iter().map(|c| c.ticks[3].wrapping_add(c.idle_ns / 10_000_000));
+                let idle = idle.fold(0, u64::wrapping_add);
                 let up = (self.now_ns / 10_000_000).wrapping_add(start);
                 format!("{}.{:02} {}.{:02}\n", up / 100, up % 100, idle / 100, idle % 100)
             }
