@@ -125,7 +125,7 @@ pub(super) fn walk(
 ) -> Result<(), AcpiError> {
     // No byte of a sound table is looked at more than a few times; feeling one's way through a
     // malicious one could take for ever.
-    let budget = 200 * (bytes.len() + 100);
+    let budget = 20 * (bytes.len() + 1000);
     let mut walk = Walk { table, bytes, into, wanted, budget };
     walk.terms(start, bytes.len(), "\\", Context { depth: 0, feeling: false, method: None }, &mut Vec::new())
 }

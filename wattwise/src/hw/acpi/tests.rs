@@ -301,6 +301,28 @@ fn every_cut_and_every_flipped_byte_is_survived() {
     }
 }
 
+/// Tables made to be walked again and again: the walk gives up in time that grows with their length.
+#[test]
+fn malicious_tables_end() {
+    let start = std::time::Instant::now();
+    for pattern in [
+        &[0x12, 0x3f][..],
+        &[0xa0, 0x3f],
+        &[0xa1, 0xcf, 0xff, 0xff, 0x0f],
+        &[0x70, 0x14, 0x3e, b'A', b'B', b'C', b'D', 0],
+        &[0x70, 0xa0, 0x3c, 0x08, b'_', b'P', b'S', b'S'],
+        &[0x5b, 0x82, 0x20, b'A', b'B', b'C', b'D', 0xa4, 0x13],
+        &[0x0d, b'A'],
+    ] {
+        let body: Vec<u8> = pattern.iter().copied().cycle().take(1 << 20).collect();
+        for fault in one([vec![0x70], body].concat()).faults {
+            assert!(!fault.to_string().contains('\n'));
+        }
+    }
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+    println!("seven tables of 1 MiB: {:?}", start.elapsed());
+}
+
 /// Compiled by `iasl -p NAME NAME.asl` of acpica-tools 20200925, both checked in.
 #[test]
 fn iasl_s_processor_objects() {
