@@ -1298,11 +1298,22 @@ impl Machine {
         self.now_ns = self.now_ns.wrapping_add(ns);
     }
 
-    /// Puts energy counters 1 uJ before their wrap.
+    /// Puts counters just before their wrap: energies at their range, idle times and usages at 64 bits.
     pub(crate) fn near_wrap(&mut self, fits: impl Fn(&str) -> bool) {
         for zone in &mut self.zones {
             if fits(&format!("{}/energy_uj", zone.folder)) {
                 zone.energy_uj = zone.range_uj - 1;
+            }
+        }
+        for cpu in &mut self.cpus {
+            for (i, state) in cpu.states.iter_mut().enumerate() {
+                let folder = format!("{CPU}/cpu{}/cpuidle/state{i}", cpu.id);
+                if fits(&format!("{folder}/usage")) {
+                    state.base[0] = u64::MAX.wrapping_sub(state.usage);
+                }
+                if fits(&format!("{folder}/time")) {
+                    state.base[1] = u64::MAX.wrapping_sub(state.time_ns / 1000);
+                }
             }
         }
     }
