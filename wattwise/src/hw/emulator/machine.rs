@@ -112,7 +112,6 @@ pub(crate) struct Cpu {
 pub(crate) struct Policy {
     pub(crate) number: u32,
     pub(crate) folder: String,
-    folder_id: Id,
     related: Vec<u32>,
     /// What users asked for.
     asked: (u32, u32),
@@ -183,6 +182,7 @@ pub(crate) struct Machine {
     pub(crate) release: (u32, u32),
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) policies: Vec<Policy>,
+    policy_of_folder: BTreeMap<Id, usize>,
     pub(crate) zones: Vec<Zone>,
     batteries: Vec<Battery>,
     /// Temperatures of packages, in thousandths of a degree.
@@ -224,6 +224,7 @@ impl Machine {
             release: (0, 0),
             cpus: Vec::new(),
             policies: Vec::new(),
+            policy_of_folder: BTreeMap::new(),
             zones: Vec::new(),
             batteries: Vec::new(),
             heat_mc: BTreeMap::new(),
@@ -385,10 +386,10 @@ impl Machine {
             for cpu in self.cpus.iter_mut().filter(|c| related.contains(&c.id)) {
                 cpu.policy = Some(index);
             }
+            self.policy_of_folder.insert(folder_id, index);
             self.policies.push(Policy {
                 number,
                 folder,
-                folder_id,
                 related,
                 asked,
                 hw,
@@ -1370,7 +1371,7 @@ impl Machine {
         }
         // A policy without an online CPU has nothing to show (since 5.18).
         if self.release >= (5, 18)
-            && let Some(policy) = self.policies.iter().find(|p| p.folder_id == file.parent)
+            && let Some(policy) = self.policy_of_folder.get(&file.parent).and_then(|&i| self.policies.get(i))
             && self.is_inactive(policy)
         {
             return Err(Errno::BUSY);
