@@ -458,7 +458,7 @@ impl Description {
         }
         if t.nodes == 0
             || u64::from(t.nodes) > cpus
-            || (t.nodes % t.packages != 0 && t.packages % t.nodes != 0)
+            || (!t.nodes.is_multiple_of(t.packages) && !t.packages.is_multiple_of(t.nodes))
         {
             return wrong("topology.nodes", "a multiple or a part of the packages is expected");
         }
@@ -682,7 +682,7 @@ impl Description {
             for (kind, core) in self.core.iter().enumerate() {
                 for index in 0..core.count {
                     for thread in 0..core.threads {
-                        let own = if core.cluster == 0 { core_id } else { cluster + index / core.cluster };
+                        let own = index.checked_div(core.cluster).map_or(core_id, |n| cluster + n);
                         all.push(Thread { id: 0, package, kind, core_id, thread, cluster: own, index });
                     }
                     core_id += core.id_step;

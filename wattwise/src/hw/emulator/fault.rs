@@ -38,7 +38,8 @@ pub enum Fault {
         /// Operations from now on until it happens; 0 is at once.
         after: u64,
     },
-    /// Energy counters are put just before their wrap: the next advance of time wraps them.
+    /// Counters are put just before their wrap, which the next advance of time brings: energies at
+    /// their range, `time` and `usage` of idle states at 64 bits.
     Wrap {
         /// Which counters.
         pattern: String,

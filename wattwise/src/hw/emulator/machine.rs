@@ -112,7 +112,6 @@ pub(crate) struct Cpu {
 pub(crate) struct Policy {
     pub(crate) number: u32,
     pub(crate) folder: String,
-    folder_id: Id,
     related: Vec<u32>,
     /// What users asked for.
     asked: (u32, u32),
@@ -183,6 +182,7 @@ pub(crate) struct Machine {
     pub(crate) release: (u32, u32),
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) policies: Vec<Policy>,
+    policy_of_folder: BTreeMap<Id, usize>,
     pub(crate) zones: Vec<Zone>,
     batteries: Vec<Battery>,
     /// Temperatures of packages, in thousandths of a degree.
@@ -224,6 +224,7 @@ impl Machine {
             release: (0, 0),
             cpus: Vec::new(),
             policies: Vec::new(),
+            policy_of_folder: BTreeMap::new(),
             zones: Vec::new(),
             batteries: Vec::new(),
             heat_mc: BTreeMap::new(),
@@ -385,10 +386,10 @@ impl Machine {
             for cpu in self.cpus.iter_mut().filter(|c| related.contains(&c.id)) {
                 cpu.policy = Some(index);
             }
+            self.policy_of_folder.insert(folder_id, index);
             self.policies.push(Policy {
                 number,
                 folder,
-                folder_id,
                 related,
                 asked,
                 hw,
@@ -1298,11 +1299,22 @@ impl Machine {
         self.now_ns = self.now_ns.wrapping_add(ns);
     }
 
-    /// Puts energy counters 1 uJ before their wrap.
+    /// Puts counters just before their wrap: energies at their range, idle times and usages at 64 bits.
     pub(crate) fn near_wrap(&mut self, fits: impl Fn(&str) -> bool) {
         for zone in &mut self.zones {
             if fits(&format!("{}/energy_uj", zone.folder)) {
                 zone.energy_uj = zone.range_uj - 1;
+            }
+        }
+        for cpu in &mut self.cpus {
+            for (i, state) in cpu.states.iter_mut().enumerate() {
+                let folder = format!("{CPU}/cpu{}/cpuidle/state{i}", cpu.id);
+                if fits(&format!("{folder}/usage")) {
+                    state.base[0] = u64::MAX.wrapping_sub(state.usage);
+                }
+                if fits(&format!("{folder}/time")) {
+                    state.base[1] = u64::MAX.wrapping_sub(state.time_ns / 1000);
+                }
             }
         }
     }
@@ -1359,7 +1371,7 @@ impl Machine {
         }
         // A policy without an online CPU has nothing to show (since 5.18).
         if self.release >= (5, 18)
-            && let Some(policy) = self.policies.iter().find(|p| p.folder_id == file.parent)
+            && let Some(policy) = self.policy_of_folder.get(&file.parent).and_then(|&i| self.policies.get(i))
             && self.is_inactive(policy)
         {
             return Err(Errno::BUSY);
