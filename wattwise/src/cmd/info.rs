@@ -33,6 +33,8 @@ enum Topic {
     Speed,
     /// C-states and latency limits
     Idle,
+    /// What registers and firmware tell: T-states, HWP, thermal logs, P-state control values
+    Registers,
     /// Energy counters and power limits
     Energy,
     /// The speed around the cores
@@ -80,6 +82,7 @@ fn page(info: &Info, topics: &[Topic]) -> String {
             Topic::Cpus => ("CPUs", cpus(info)),
             Topic::Speed => ("Speed (P-states)", speed(info)),
             Topic::Idle => ("Idle (C-states)", idle(info)),
+            Topic::Registers => ("Registers and firmware (T-states, HWP, thermal logs)", registers(info)),
             Topic::Energy => ("Energy and power limits", energy(info)),
             Topic::Uncore => ("Uncore", uncore(info)),
             Topic::Thermal => ("Temperature and sensors", thermal(info)),
@@ -364,6 +367,33 @@ fn idle(info: &Info) -> String {
                 },
             );
         }
+    }
+    out
+}
+
+fn registers(info: &Info) -> String {
+    let mut out = match &info.registers.value {
+        None => missing(&info.registers),
+        Some(view) => {
+            let mut out = String::new();
+            let duty = view.clock_percent.map_or("not told".to_owned(), |p| match p {
+                100.0 => "not modulated (100 %)".to_owned(),
+                p => format!("{p} % of it is let through"),
+            });
+            line(&mut out, "clock", format!("{duty}, CPU {} (the others are not woken to be asked)", view.cpu));
+            for f in &view.fields {
+                let value = match (f.scaled, &f.unit) {
+                    (Some(scaled), Some(unit)) => format!("{} {unit}", trim(scaled, 3)),
+                    _ => f.value.to_string(),
+                };
+                _ = writeln!(out, "    {:<26} {:<24} {:>10}  {}", f.register, f.field, value, f.meaning);
+            }
+            out
+        }
+    };
+    match &info.firmware.value {
+        Some(summary) => line(&mut out, "P-states (ACPI)", summary),
+        None => out += &missing(&info.firmware),
     }
     out
 }

@@ -85,6 +85,9 @@ impl<T> Found<T> {
 
 /// Why a file could not be read or written, with the narrowest remedy.
 pub fn why(error: &io::Error, path: &str, root: &dyn Root) -> String {
+    if error.raw_os_error().is_none() {
+        return error.to_string();
+    }
     let reason = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => remedy(path),
         Some(libc::ENOENT) => "is not there".to_owned(),

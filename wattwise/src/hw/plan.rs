@@ -10,9 +10,12 @@
 //! last.
 
 use super::cpufreq::{Cpufreq, Policy};
+use super::cpuid::CpuFacts;
 use super::cpuidle::Cpuidle;
 use super::cpus::CpuSet;
 use super::found::Found;
+use super::msr::tstate::{Duty, Step as DutyStep};
+use super::msr::{MsrDevice, Register, RegisterError, Registers, Wake};
 use super::power::{self, Zone};
 use super::root::{Root, text};
 use super::rules::{self, Refusal, View};
@@ -426,8 +429,13 @@ impl<'r> Planner<'r> {
         for cpu in cpus.iter() {
             let path = format!("{CPUS}/cpu{cpu}/power/energy_perf_bias");
             if text(self.overlay.root, &path).is_none() {
-                let found = power::energy_performance_bias(self.overlay.root, self.cpus);
-                return Err(impossible(format!("CPU {cpu}: {}", found.why_not())));
+                // The kernel hides it: its register is the next mechanism in order.
+                let facts = CpuFacts::read(self.overlay.root, cpu)
+                    .map_err(|e| impossible(format!("--epb: CPU {cpu}: no file power/energy_perf_bias, and {e}")))?;
+                let bias = number.parse::<u64>().unwrap_or_default();
+                let what = format!("cpu{cpu} bias (no file power/energy_perf_bias)");
+                self.register(cpu, &facts, "IA32_ENERGY_PERF_BIAS", what, |r, raw| r.field("bias")?.set(raw, bias))?;
+                continue;
             }
             self.write(path, format!("cpu{cpu} bias"), number)?;
         }
@@ -723,8 +731,57 @@ impl<'r> Planner<'r> {
         Ok(())
     }
 
-    fn tstate(&mut self, _percent: f64) -> Result<(), PlanError> {
-        Err(impossible("no clock modulation"))
+    /// Clock modulation by its register: no file of the kernel sets it. Threads of a core share the clock
+    /// and are set together; the nearest step that the processor has is taken.
+    fn tstate(&mut self, percent: f64) -> Result<(), PlanError> {
+        let cpus = self.inventory.topology.with_siblings(self.cpus).and(&self.inventory.topology.online);
+        let more = cpus.without(self.cpus);
+        if !more.is_empty() {
+            self.plan.notes.push(format!("CPU {more} shares its core's clock and is set too"));
+        }
+        for cpu in cpus.iter() {
+            let refuse = |why: String| impossible(format!("--tstate: CPU {cpu}: {why}"));
+            let facts = CpuFacts::read(self.overlay.root, cpu).map_err(|e| refuse(e.to_string()))?;
+            let step = DutyStep::of(&facts).ok_or_else(|| refuse("the processor has no clock modulation".into()))?;
+            let duty = Duty::nearest(percent / 100.0, step).map_err(|e| input(format!("--tstate {e}")))?;
+            if cpu == cpus.first().unwrap_or(cpu) && duty.percent() != percent {
+                self.plan.notes.push(format!("the nearest step that the processor has is {duty}"));
+            }
+            let what = format!("cpu{cpu} clock modulation");
+            self.register(cpu, &facts, "IA32_CLOCK_MODULATION", what, |register, raw| duty.encode(register, raw))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a change of some bits of a register, checked against the register's write mask.
+    fn register(
+        &mut self,
+        cpu: u32,
+        facts: &CpuFacts,
+        name: &str,
+        what: String,
+        change: impl FnOnce(&Register, u64) -> Result<u64, RegisterError>,
+    ) -> Result<(), PlanError> {
+        let refuse = |e: &dyn std::fmt::Display| impossible(format!("{what}: {e}"));
+        let registers = Registers::for_cpu(facts);
+        let register = registers.get(name).map_err(|e| refuse(&e))?;
+        let mut device = MsrDevice::for_reading(self.overlay.root, registers.clone());
+        let old = device.read(cpu, register, Wake::Yes).map_err(|e| refuse(&e))?;
+        let new = change(register, old).map_err(|e| refuse(&e))?;
+        registers.check_write(register.address, old, new).map_err(|e| refuse(&e))?;
+        // Only the bits that change are ours, now and when they are put back.
+        let mask = old ^ new;
+        if mask == 0 {
+            return Ok(());
+        }
+        let target = Target::Register { cpu, address: register.address, mask };
+        let shown = |raw: u64| format!("{:#x}", raw & mask);
+        self.plan.steps.push(Step {
+            change: Change { target, what, value: shown(new) },
+            old: shown(old),
+            verdict: Ok(shown(new)),
+        });
+        Ok(())
     }
 
     /// What follows from the steps and must come back with them: a governor's change touches the held speed

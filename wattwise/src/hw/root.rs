@@ -124,7 +124,7 @@ impl DirRoot {
         if file.metadata().is_ok_and(|m| m.file_type().is_char_device()) {
             return true;
         }
-        rustix::fs::fstatfs(file).is_ok_and(|fs| [SYSFS, PROC, CGROUP2, FUSE].contains(&i64::from(fs.f_type)))
+        rustix::fs::fstatfs(file).is_ok_and(|fs| [SYSFS, PROC, CGROUP2, FUSE].contains(&fs.f_type))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The one place where a value is read from, or written to, a file or a register.
 
+use super::cpuid::CpuFacts;
+use super::msr::Registers;
 use super::root::{Access, Root, read_register};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -48,12 +50,18 @@ impl Target {
     pub fn write(&self, root: &dyn Root, value: &str) -> io::Result<()> {
         match self {
             Target::File(path) => root.write(path, value.as_bytes()),
-            Target::Register { address, mask, .. } => {
+            Target::Register { cpu, address, mask } => {
                 let bits = value.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
                 let bits = bits.filter(|b| b & !mask == 0).ok_or(io::ErrorKind::InvalidInput)?;
                 let mut node = root.open(&self.path(), Access::Write)?;
                 let raw = read_register(&mut *node, *address)?;
-                node.write_at(u64::from(*address), &((raw & !mask) | bits).to_le_bytes())
+                let new = (raw & !mask) | bits;
+                // A journal is a file, and files can be edited: the allowlist judges here as well.
+                let facts = CpuFacts::read(root, *cpu).map_err(io::Error::other)?;
+                let registers = Registers::for_cpu(&facts);
+                registers.check_write(*address, raw, new).map_err(|e| io::Error::new(io::ErrorKind::PermissionDenied, e))?;
+                let new = registers.at(*address).map_or(new, |r| Registers::value_to_write(r, raw, new));
+                node.write_at(u64::from(*address), &new.to_le_bytes())
             }
         }
     }
