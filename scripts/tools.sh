@@ -15,6 +15,7 @@ need fusermount3 fuse3
 need zstd zstd
 need cc gcc
 need make make
+need strace strace
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"

@@ -100,6 +100,7 @@ fn cpupower_reads_what_the_files_say() {
 fn frequencies(m: &Emulator, name: &str, at: &Path) {
     let out = cpupower(at, &["-c", "all", "frequency-info"]);
     let pages = by_cpu(&out);
+    let ours = wattwise::hw::cpufreq::Cpufreq::read(m);
     assert_eq!(pages.iter().map(|p| p.0).collect::<Vec<_>>(), m.online(), "{name}");
     for (cpu, lines) in pages {
         let file = |file: &str| root::text(m, &format!("{CPU}/cpu{cpu}/cpufreq/{file}"));
@@ -131,6 +132,16 @@ fn frequencies(m: &Emulator, name: &str, at: &Path) {
         let (low, high) = range(&policy, " and ");
         assert!(near(low, exact("scaling_min_freq")), "{name} cpu{cpu}: {policy}");
         assert!(near(high, exact("scaling_max_freq")), "{name} cpu{cpu}: {policy}");
+        // What `info` reads is what cpupower reads.
+        let info = ours.of(cpu).unwrap();
+        let (min, max) = info.limits_khz.unwrap();
+        let (slowest, fastest) = info.hardware_khz.unwrap();
+        assert!(near(low, min as f64) && near(high, max as f64), "{name} cpu{cpu}: {policy}");
+        let hardware = range(&line("hardware limits:"), " - ");
+        assert!(near(hardware.0, slowest as f64) && near(hardware.1, fastest as f64), "{name} cpu{cpu}");
+        assert_eq!(Some(driver.as_str()), info.driver.as_deref());
+        assert_eq!(line("available cpufreq governors:"), info.governors.join(" "), "{name} cpu{cpu}");
+        assert_eq!(line("The governor \"").split('"').next(), info.governor.as_deref(), "{name} cpu{cpu}");
         let governors = line("available cpufreq governors:");
         assert_eq!(governors, file("scaling_available_governors").unwrap(), "{name} cpu{cpu}");
         let governor = line("The governor \"");

@@ -43,6 +43,10 @@ impl RootArgs {
         match (&self.journal, &self.root) {
             (Some(folder), _) => folder.clone(),
             (None, None) => PathBuf::from("/run/wattwise"),
+            // Gone with this command, and its journal is nobody's business afterwards.
+            (None, Some(root)) if root.starts_with("emulated:") => {
+                std::env::temp_dir().join(format!("wattwise-{}", std::process::id()))
+            }
             (None, Some(root)) => {
                 let root = std::path::absolute(root).unwrap_or_else(|_| PathBuf::from(root));
                 let mut name = root.file_name().map(|n| n.to_os_string()).unwrap_or_else(|| "root".into());

@@ -380,7 +380,11 @@ fn registers(info: &Info) -> String {
                 100.0 => "not modulated (100 %)".to_owned(),
                 p => format!("{p} % of it is let through"),
             });
-            line(&mut out, "clock", format!("{duty}, CPU {} (the others are not woken to be asked)", view.cpu));
+            line(
+                &mut out,
+                "clock",
+                format!("{duty}, CPU {} (the others are not woken to be asked)", view.cpu),
+            );
             for f in &view.fields {
                 let value = match (f.scaled, &f.unit) {
                     (Some(scaled), Some(unit)) => format!("{} {unit}", trim(scaled, 3)),

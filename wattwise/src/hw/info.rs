@@ -1,8 +1,8 @@
 //! Everything that a machine says about its power states, in one reading.
 
 use super::cpufreq::Cpufreq;
-use super::cpuidle::Cpuidle;
 use super::cpuid::CpuFacts;
+use super::cpuidle::Cpuidle;
 use super::cpus::CpuSet;
 use super::found::{Found, Mechanism};
 use super::msr::tstate::Duty;
@@ -142,7 +142,9 @@ fn registers(root: &dyn Root, topology: &Topology) -> Found<RegisterView> {
 /// The firmware's P-states, or why it tells none.
 fn firmware(root: &dyn Root) -> Found<String> {
     match super::acpi::read(root) {
-        Ok(acpi) if acpi.processors.iter().any(|p| p.pss.is_some()) => Found::yes(acpi.summary(), Mechanism::Acpi),
+        Ok(acpi) if acpi.processors.iter().any(|p| p.pss.is_some()) => {
+            Found::yes(acpi.summary(), Mechanism::Acpi)
+        }
         Ok(acpi) => Found::no(Mechanism::Acpi, acpi.summary()),
         Err(e) => Found::no(Mechanism::Acpi, e.to_string()),
     }

@@ -430,11 +430,14 @@ impl<'r> Planner<'r> {
             let path = format!("{CPUS}/cpu{cpu}/power/energy_perf_bias");
             if text(self.overlay.root, &path).is_none() {
                 // The kernel hides it: its register is the next mechanism in order.
-                let facts = CpuFacts::read(self.overlay.root, cpu)
-                    .map_err(|e| impossible(format!("--epb: CPU {cpu}: no file power/energy_perf_bias, and {e}")))?;
+                let facts = CpuFacts::read(self.overlay.root, cpu).map_err(|e| {
+                    impossible(format!("--epb: CPU {cpu}: no file power/energy_perf_bias, and {e}"))
+                })?;
                 let bias = number.parse::<u64>().unwrap_or_default();
                 let what = format!("cpu{cpu} bias (no file power/energy_perf_bias)");
-                self.register(cpu, &facts, "IA32_ENERGY_PERF_BIAS", what, |r, raw| r.field("bias")?.set(raw, bias))?;
+                self.register(cpu, &facts, "IA32_ENERGY_PERF_BIAS", what, |r, raw| {
+                    r.field("bias")?.set(raw, bias)
+                })?;
                 continue;
             }
             self.write(path, format!("cpu{cpu} bias"), number)?;
@@ -742,13 +745,16 @@ impl<'r> Planner<'r> {
         for cpu in cpus.iter() {
             let refuse = |why: String| impossible(format!("--tstate: CPU {cpu}: {why}"));
             let facts = CpuFacts::read(self.overlay.root, cpu).map_err(|e| refuse(e.to_string()))?;
-            let step = DutyStep::of(&facts).ok_or_else(|| refuse("the processor has no clock modulation".into()))?;
+            let step =
+                DutyStep::of(&facts).ok_or_else(|| refuse("the processor has no clock modulation".into()))?;
             let duty = Duty::nearest(percent / 100.0, step).map_err(|e| input(format!("--tstate {e}")))?;
             if cpu == cpus.first().unwrap_or(cpu) && duty.percent() != percent {
                 self.plan.notes.push(format!("the nearest step that the processor has is {duty}"));
             }
             let what = format!("cpu{cpu} clock modulation");
-            self.register(cpu, &facts, "IA32_CLOCK_MODULATION", what, |register, raw| duty.encode(register, raw))?;
+            self.register(cpu, &facts, "IA32_CLOCK_MODULATION", what, |register, raw| {
+                duty.encode(register, raw)
+            })?;
         }
         Ok(())
     }

@@ -59,7 +59,9 @@ impl Target {
                 // A journal is a file, and files can be edited: the allowlist judges here as well.
                 let facts = CpuFacts::read(root, *cpu).map_err(io::Error::other)?;
                 let registers = Registers::for_cpu(&facts);
-                registers.check_write(*address, raw, new).map_err(|e| io::Error::new(io::ErrorKind::PermissionDenied, e))?;
+                registers
+                    .check_write(*address, raw, new)
+                    .map_err(|e| io::Error::new(io::ErrorKind::PermissionDenied, e))?;
                 let new = registers.at(*address).map_or(new, |r| Registers::value_to_write(r, raw, new));
                 node.write_at(u64::from(*address), &new.to_le_bytes())
             }

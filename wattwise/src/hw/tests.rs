@@ -25,7 +25,8 @@ fn set(m: &Emulator, journal: &Path, cpus: &CpuSet, settings: &[Setting]) -> Res
     if changes.is_empty() {
         return Ok(());
     }
-    let made = Transaction::apply(m, journal, "test", &changes, &plan.beside, &|| None).map_err(|e| e.to_string())?;
+    let made = Transaction::apply(m, journal, "test", &changes, &plan.beside, &|| None)
+        .map_err(|e| e.to_string())?;
     // What is reported done is in force.
     for outcome in made.outcomes() {
         let change = changes.iter().find(|c| c.target.to_string() == outcome.target).expect("asked for");
@@ -76,8 +77,15 @@ fn one_failing_write_undoes_those_before_it() {
             m.inject(Fault::Errno { pattern: "sys/*".into(), op: Op::Write, nth, errno });
             let error = set(&m, journal.path(), &all(&m), &settings).expect_err("a write fails");
             assert!(error.contains("put back") || nth == 1, "{error}");
-            assert_eq!(differing(&before, &m.snapshot()), Vec::<String>::new(), "write {nth} failed with {errno:?}");
-            assert!(journal::list(journal.path()).expect("folder").left.is_empty(), "nothing is left to restore");
+            assert_eq!(
+                differing(&before, &m.snapshot()),
+                Vec::<String>::new(),
+                "write {nth} failed with {errno:?}"
+            );
+            assert!(
+                journal::list(journal.path()).expect("folder").left.is_empty(),
+                "nothing is left to restore"
+            );
         }
     }
 }
@@ -122,11 +130,13 @@ fn a_panic_puts_everything_back() {
     let inventory = Inventory::read(&m);
     let cpus = all(&m);
     let governor = inventory.cpufreq.policies()[0].governor.clone().expect("a governor");
-    let other = inventory.cpufreq.policies()[0].governors.iter().find(|g| **g != governor).expect("another").clone();
+    let other =
+        inventory.cpufreq.policies()[0].governors.iter().find(|g| **g != governor).expect("another").clone();
     let steps = plan(&m, &inventory, &cpus, &[Setting::Governor(other)]).expect("plans");
     let changes: Vec<Change> = steps.steps.iter().map(|s| s.change.clone()).collect();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _held = Transaction::apply(&m, journal.path(), "test", &changes, &steps.beside, &|| None).expect("applies");
+        let _held = Transaction::apply(&m, journal.path(), "test", &changes, &steps.beside, &|| None)
+            .expect("applies");
         assert!(!differing(&before, &m.snapshot()).is_empty());
         std::panic::resume_unwind(Box::new("something else goes wrong"));
     }));
@@ -143,7 +153,8 @@ fn a_driver_that_ignores_a_write_is_seen() {
     let cpus = all(&m);
     let steps = plan(&m, &inventory, &cpus, &[Setting::Limits(None, Some(Speed::Min))]).expect("plans");
     let changes: Vec<Change> = steps.steps.iter().map(|s| s.change.clone()).collect();
-    let made = Transaction::apply(&m, journal.path(), "test", &changes, &steps.beside, &|| None).expect("no error");
+    let made =
+        Transaction::apply(&m, journal.path(), "test", &changes, &steps.beside, &|| None).expect("no error");
     assert!(made.outcomes().iter().all(|o| o.got == o.old && o.got != o.asked), "{:?}", made.outcomes());
 }
 
@@ -252,8 +263,13 @@ fn a_large_machine_is_set_and_comes_back() {
     let m = machine("server-256");
     let before = m.snapshot();
     let cpus: CpuSet = (0..256).step_by(8).collect();
-    set(&m, journal.path(), &cpus, &[Setting::Epp("power".into()), Setting::Limits(None, Some(Speed::Percent(50.0)))])
-        .expect("applies");
+    set(
+        &m,
+        journal.path(),
+        &cpus,
+        &[Setting::Epp("power".into()), Setting::Limits(None, Some(Speed::Percent(50.0)))],
+    )
+    .expect("applies");
     assert!(m.writes().len() >= 64, "{}", m.writes().len());
     restore(&m, journal.path());
     assert_eq!(differing(&before, &m.snapshot()), Vec::<String>::new());
@@ -263,7 +279,8 @@ fn differing(
     before: &std::collections::BTreeMap<String, Vec<u8>>,
     after: &std::collections::BTreeMap<String, Vec<u8>>,
 ) -> Vec<String> {
-    let show = |b: Option<&Vec<u8>>| b.map_or("gone".into(), |b| String::from_utf8_lossy(b).trim().to_owned());
+    let show =
+        |b: Option<&Vec<u8>>| b.map_or("gone".into(), |b| String::from_utf8_lossy(b).trim().to_owned());
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     keys.into_iter()
         .filter(|k| before.get(*k) != after.get(*k))
@@ -276,7 +293,8 @@ fn differing(
 #[test]
 fn ten_thousand_random_sequences_always_come_back() {
     let names = ["core-i5-2gen", "amd-laptop", "arm-big-little", "bc10", "vm-2cpu", "hybrid-laptop"];
-    let sequences: u64 = std::env::var("WATTWISE_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let sequences: u64 =
+        std::env::var("WATTWISE_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
     let (mut done, mut refused) = (0, 0);
     for seed in 0..sequences {
         let mut random = Random::new(seed);
@@ -329,7 +347,11 @@ fn ten_thousand_random_sequences_always_come_back() {
         assert!(left.is_empty() || !m.offline().is_empty(), "{name} seed {seed}: {left:?}");
         assert_eq!(differing(&twin.snapshot(), &m.snapshot()), Vec::<String>::new(), "{name} seed {seed}");
     }
-    assert!(done * 4 > refused && done as u64 > sequences, "too little was really done: {done} of {}", done + refused);
+    assert!(
+        done * 4 > refused && done as u64 > sequences,
+        "too little was really done: {done} of {}",
+        done + refused
+    );
 }
 
 fn random_settings(m: &Emulator, random: &mut Random) -> Vec<Setting> {
