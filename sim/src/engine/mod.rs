@@ -38,7 +38,7 @@ use crate::calendar::{Calendar, NEVER};
 use crate::machine::Machine;
 use crate::outcome::{Histogram, Outcome, Timeline};
 use crate::workload::Workload;
-use accounts::{CoreAccount, CpuAccount, PackageAccount};
+use accounts::{CoreAccount, PackageAccount};
 use idle::IdleSide;
 use sched::{CpuSet, Queue};
 use speed::{DomainState, Governor};
@@ -154,7 +154,6 @@ struct CpuState {
     kernel_ns: u64,
     queue: Queue,
     idle: IdleSide,
-    account: CpuAccount,
 }
 
 /// One run of one workload; see the module's head.
@@ -168,7 +167,7 @@ pub struct Simulation<'a> {
     cores: Vec<CoreAccount>,
     packages: Vec<PackageAccount>,
     domains: Vec<DomainState>,
-    tasks: Vec<TaskState>,
+    tasks: Vec<TaskState<'a>>,
     /// Jobs left in each shared counter.
     jobs: Vec<u64>,
     locks: Vec<tasks::LockState>,
@@ -183,8 +182,12 @@ pub struct Simulation<'a> {
     inverse_speed: Vec<Vec<f64>>,
     latency_limit_ns: u64,
     phase_ns: u64,
+    /// The first tick after the present, or one that is past.
+    next_tick: u64,
     idle_set: CpuSet,
+    /// Of those, the ones on cores that idle as a whole; kept where a core has several threads.
     idle_cores: CpuSet,
+    smt: bool,
     /// CPUs on which some task waits behind another.
     crowded: CpuSet,
     allowed: CpuSet,
@@ -258,10 +261,13 @@ impl<'a> Simulation<'a> {
                 kernel_ns: 0,
                 queue: Queue::default(),
                 idle: IdleSide::default(),
-                account: CpuAccount::new(&machine.kinds[usize::from(c.kind)]),
             })
             .collect();
         let sources = machine.cpus.len() + machine.domains.len() + Source::EXTRA;
+        let domains: Vec<DomainState> =
+            machine.domains.iter().map(|d| DomainState::new(d, machine, setup.initial_khz)).collect();
+        let core_account =
+            |c: &crate::machine::Core| CoreAccount::new(c, machine, domains[usize::from(c.domain)].level());
         let governor = Governor::new(setup.speed, machine, setup.source, workload.tasks.len() as u32);
         let mut sim = Simulation {
             machine,
@@ -270,13 +276,9 @@ impl<'a> Simulation<'a> {
             now: 0,
             calendar: Calendar::new(sources),
             cpus,
-            cores: machine.cores.iter().map(|c| CoreAccount::new(c, machine)).collect(),
+            cores: machine.cores.iter().map(core_account).collect(),
             packages: machine.packages.iter().map(PackageAccount::new).collect(),
-            domains: machine
-                .domains
-                .iter()
-                .map(|d| DomainState::new(d, machine, setup.initial_khz))
-                .collect(),
+            domains,
             tasks: Vec::new(),
             jobs: workload.jobs.clone(),
             locks: (0..workload.locks).map(|_| tasks::LockState::default()).collect(),
@@ -287,8 +289,10 @@ impl<'a> Simulation<'a> {
             inverse_speed: speed::inverse_speeds(machine),
             latency_limit_ns: setup.latency_limit_ns,
             phase_ns: setup.phase_ns % tick,
+            next_tick: 0,
             idle_set: CpuSet::new(machine.cpus.len()),
             idle_cores: CpuSet::new(machine.cpus.len()),
+            smt: machine.cores.len() < machine.cpus.len(),
             crowded: CpuSet::new(machine.cpus.len()),
             allowed: CpuSet::without(machine.cpus.len(), &setup.idle_cpus),
             shared_cores: 0,
@@ -303,9 +307,6 @@ impl<'a> Simulation<'a> {
             cycles: 0.0,
             events: 0,
         };
-        for c in 0..sim.cpus.len() {
-            sim.start_account(c);
-        }
         sim.start_governor(&platform, setup.phase_ns);
         for c in 0..sim.cpus.len() {
             sim.enter_idle(c);

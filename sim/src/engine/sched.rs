@@ -197,12 +197,12 @@ impl Simulation<'_> {
 
     fn choose_spread(&self, last: usize, from: usize) -> usize {
         let ok = |c: usize| self.allowed.contains(c);
-        if ok(last) && self.idle_cores.contains(last) {
+        if ok(last) && self.idle_cores().contains(last) {
             return last;
         }
         let package = usize::from(self.cpus[last].package);
         let order = &self.search[package];
-        let idle_core = order.iter().find_map(|s| self.idle_cores.first_in(s, &self.allowed));
+        let idle_core = order.iter().find_map(|s| self.idle_cores().first_in(s, &self.allowed));
         if let Some(c) = idle_core {
             return c;
         }
@@ -220,6 +220,12 @@ impl Simulation<'_> {
             (false, true) => from,
             (false, false) => self.allowed.iter().min_by_key(|&c| load(c)).unwrap_or(last),
         }
+    }
+
+    /// CPUs on cores that idle as a whole.
+    #[inline]
+    fn idle_cores(&self) -> &CpuSet {
+        if self.smt { &self.idle_cores } else { &self.idle_set }
     }
 
     /// The idle thread in the package with most busy CPUs, there in the core with most.
@@ -346,12 +352,11 @@ impl Simulation<'_> {
     /// Takes the next task off a queue.
     fn pick(&mut self, c: usize) -> Option<u32> {
         let queue = &mut self.cpus[c].queue;
-        if let Some(t) = queue.realtime.pop_front() {
-            return Some(t);
+        if !queue.realtime.is_empty() {
+            return queue.realtime.pop_front();
         }
         let at = match queue.fair.len() {
-            0 => return None,
-            1 => 0,
+            0 | 1 => return queue.fair.pop(),
             _ if self.placement == Placement::Fifo => 0,
             n if self.placement == Placement::Recorded => {
                 (0..n).min_by_key(|&i| (self.tasks[queue.fair[i] as usize].order, i)).unwrap_or(0)
@@ -534,7 +539,7 @@ impl Simulation<'_> {
     fn unshare(&mut self) {
         for _ in 0..self.cores.len() {
             let order = &self.search[0];
-            let Some(target) = order.iter().find_map(|s| self.idle_cores.first_in(s, &self.allowed)) else {
+            let Some(target) = order.iter().find_map(|s| self.idle_cores().first_in(s, &self.allowed)) else {
                 return;
             };
             let Some(victim) = self.worse_placed(target) else { return };
