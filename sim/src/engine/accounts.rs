@@ -20,7 +20,7 @@
 //! stall when the stay is closed.
 
 use super::{NONE, Phase, Simulation};
-use crate::machine::{Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, Machine, Package};
+use crate::machine::{CState, Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, Machine, Package};
 use crate::outcome::{CpuTimes, Energy, Outcome};
 
 /// What a hardware thread does.
@@ -89,6 +89,9 @@ pub(super) struct CoreAccount {
     level: usize,
     /// Codes at each level of `row`.
     codes: usize,
+    ns_per_cycle: f64,
+    /// None of its C-states, nor of its package's, takes time to enter or to leave.
+    pub(super) wakes_at_once: bool,
     /// Entry time of each C-state.
     entry_ns: [u64; MAX_IDLE_STATES],
     pub(super) package: u16,
@@ -97,7 +100,7 @@ pub(super) struct CoreAccount {
 
 impl CoreAccount {
     /// Awake at its domain's level.
-    pub(super) fn new(core: &Core, machine: &Machine, level: usize) -> CoreAccount {
+    pub(super) fn new(core: &Core, machine: &Machine, level: usize, inverse_speed: &[f64]) -> CoreAccount {
         let kind = &machine.kinds[usize::from(core.kind)];
         let (awake, threads) = (kind.idle.len(), core.cpus.len());
         let row = |threads: usize| {
@@ -106,7 +109,9 @@ impl CoreAccount {
         };
         let mut entry_ns = [0; MAX_IDLE_STATES];
         entry_ns.iter_mut().zip(&kind.idle).for_each(|(ns, s)| *ns = s.entry_ns);
-        CoreAccount {
+        let package = &machine.packages[usize::from(core.package)];
+        let no_exit = |s: &CState| s.entry_ns == 0 && s.exit_ns.iter().all(|&ns| ns == 0);
+        let mut account = CoreAccount {
             row: row(threads),
             threads: if threads > 1 { vec![row(1); threads] } else { Vec::new() },
             thread_codes: [awake as u8; MAX_SMT],
@@ -117,10 +122,26 @@ impl CoreAccount {
             count: threads as u16,
             level,
             codes: awake + 1 + threads,
+            ns_per_cycle: 0.0,
+            wakes_at_once: package.idle.is_empty() && kind.idle.iter().all(no_exit),
             entry_ns,
             package: core.package,
             kind: core.kind,
-        }
+        };
+        account.look_up_speed(inverse_speed);
+        account
+    }
+
+    /// Time of a cycle for each of its busy threads, or for one that is about to be.
+    #[inline]
+    pub(super) fn ns_per_cycle(&self) -> f64 {
+        self.ns_per_cycle
+    }
+
+    /// Looks its speed up in the table of [`super::speed::inverse_speeds`].
+    #[inline]
+    fn look_up_speed(&mut self, inverse_speed: &[f64]) {
+        self.ns_per_cycle = inverse_speed[self.level * MAX_SMT + self.busy_threads().max(1) - 1];
     }
 
     #[inline]
@@ -225,7 +246,7 @@ pub(super) struct PackageAccount {
     row: Row,
     /// Cores awake, then in each C-state.
     cores: [u16; MAX_IDLE_STATES + 1],
-    /// Neither idle states nor boost: how deep its cores sleep changes nothing.
+    /// Neither idle states nor boost: how deep its cores sleep changes nothing, and nobody counts.
     plain: bool,
     /// Degrees Celsius, and the energy at the last reading.
     pub(super) celsius: f64,
@@ -246,12 +267,6 @@ impl PackageAccount {
             peak_c: ambient_c,
             joules: 0.0,
         }
-    }
-
-    /// Cores awake.
-    #[inline]
-    pub(super) fn awake(&self) -> usize {
-        usize::from(self.cores[0])
     }
 
     /// Cores that count against the boost limit: awake or in the first C-state, whose clock may run on at once.
@@ -278,14 +293,14 @@ impl PackageAccount {
 
 impl Simulation<'_> {
     /// A CPU runs something: busy, or stalled with its domain.
-    #[inline]
+    #[inline(always)]
     pub(super) fn thread_busy(&mut self, c: usize) {
         let stalled = self.domains[usize::from(self.cpus[c].domain)].stalled();
         self.set_thread(c, if stalled { ThreadState::Stall } else { ThreadState::Busy });
     }
 
     /// Changes a CPU's state, and with it its core's and package's.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_thread(&mut self, c: usize, state: ThreadState) {
         let index = usize::from(self.cpus[c].core);
         let core = &mut self.cores[index];
@@ -317,6 +332,7 @@ impl Simulation<'_> {
         self.shared_cores += usize::from(core.busy == 2 && busy_before == 1);
         self.shared_cores -= usize::from(core.busy == 1 && busy_before == 2);
         let busy_changed = core.busy != busy_before;
+        core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
         let code = core.compute_code();
         if code != core.code {
             self.set_core_code(index, code);
@@ -329,7 +345,7 @@ impl Simulation<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_core_code(&mut self, index: usize, code: u8) {
         let core = &mut self.cores[index];
         let before = core.code;
@@ -341,18 +357,17 @@ impl Simulation<'_> {
             return;
         }
         let p = usize::from(core.package);
-        let package = &mut self.packages[p];
-        package.cores[before] -= 1;
-        package.cores[after] += 1;
-        if !package.plain {
-            self.package_changed(p);
+        if !self.packages[p].plain {
+            self.package_changed(p, before, after);
         }
     }
 
-    /// A core of a package has gone to sleep, woken, or sleeps otherwise.
-    fn package_changed(&mut self, p: usize) {
+    /// A core of a package has gone from one depth to another: 0 is awake, then the C-states.
+    fn package_changed(&mut self, p: usize, before: usize, after: usize) {
         let model = &self.machine.packages[p];
         let package = &mut self.packages[p];
+        package.cores[before] -= 1;
+        package.cores[after] += 1;
         if !model.idle.is_empty() {
             let slot = package.fitting(model);
             if slot != package.row.slot {
@@ -373,7 +388,9 @@ impl Simulation<'_> {
 
     /// A domain's level has changed: close the books of its cores and open them at the new one.
     pub(super) fn relevel(&mut self, core: usize, level: usize) {
-        self.cores[core].relevel(self.now, level);
+        let core = &mut self.cores[core];
+        core.relevel(self.now, level);
+        core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
     }
 
     /// A CPU's time awake so far, and in each C-state.

@@ -102,19 +102,8 @@ impl Simulation<'_> {
                 self.idle_cores.remove(t);
             }
         }
+        let ready = self.awake_at(c);
         let s = &self.cpus[c];
-        let d = &self.domains[usize::from(s.domain)];
-        let kind = &self.machine.kinds[usize::from(s.kind)];
-        let core = &self.cores[usize::from(s.core)];
-        // The hardware is only as deep as the core's shallowest thread.
-        let depth = core.depth().unwrap_or(0).min(usize::from(s.idle.choice));
-        let state = &kind.idle[depth];
-        let package = &self.packages[usize::from(s.package)];
-        let package_exit =
-            package.idle_state().map_or(0, |i| self.machine.packages[usize::from(s.package)].idle[i].exit_ns);
-        // A state that is being entered cannot be left before it has been reached.
-        let reached = now.max(s.idle.since + state.entry_ns);
-        let ready = (reached + state.exit_ns[d.level()] + package_exit).max(d.stalled_until());
         let outcome = IdleOutcome {
             state: s.idle.choice,
             measured_ns: ready - s.idle.since,
@@ -140,6 +129,26 @@ impl Simulation<'_> {
             self.set_thread(c, ThreadState::Stall);
         }
         self.arm(c);
+    }
+
+    /// When a CPU that is wanted now will have left its C-state.
+    #[inline]
+    fn awake_at(&self, c: usize) -> u64 {
+        let s = &self.cpus[c];
+        let d = &self.domains[usize::from(s.domain)];
+        let core = &self.cores[usize::from(s.core)];
+        if core.wakes_at_once {
+            return self.now.max(d.stalled_until());
+        }
+        // The hardware is only as deep as the core's shallowest thread.
+        let depth = core.depth().unwrap_or(0).min(usize::from(s.idle.choice));
+        let state = &self.machine.kinds[usize::from(s.kind)].idle[depth];
+        let package = usize::from(s.package);
+        let package_exit =
+            self.packages[package].idle_state().map_or(0, |i| self.machine.packages[package].idle[i].exit_ns);
+        // A state that is being entered cannot be left before it has been reached.
+        let reached = self.now.max(s.idle.since + state.entry_ns);
+        (reached + state.exit_ns[d.level()] + package_exit).max(d.stalled_until())
     }
 
     /// The C-state has been left.

@@ -231,7 +231,10 @@ impl Simulation<'_> {
     /// The idle thread in the package with most busy CPUs, there in the core with most.
     fn choose_packed(&self, last: usize) -> usize {
         let busy_core = |c: usize| self.cores[usize::from(self.cpus[c].core)].busy_threads();
-        let busy_package = |c: usize| self.packages[usize::from(self.cpus[c].package)].awake();
+        let awake = |core: &&u16| self.cores[usize::from(**core)].depth().is_none();
+        let busy_package = |c: usize| {
+            self.machine.packages[usize::from(self.cpus[c].package)].cores.iter().filter(awake).count()
+        };
         let candidates = self.idle_set.iter().filter(|&c| self.allowed.contains(c));
         let best = candidates.max_by_key(|&c| (busy_package(c), busy_core(c), std::cmp::Reverse(c)));
         match best {
@@ -251,6 +254,7 @@ impl Simulation<'_> {
         elsewhere || self.cpus[c].queue.fair.iter().any(|&q| self.tasks[q as usize].order < task.order)
     }
 
+    #[inline(always)]
     fn enqueue(&mut self, c: usize, t: u32) {
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
@@ -350,6 +354,7 @@ impl Simulation<'_> {
     }
 
     /// Takes the next task off a queue.
+    #[inline(always)]
     fn pick(&mut self, c: usize) -> Option<u32> {
         let queue = &mut self.cpus[c].queue;
         if !queue.realtime.is_empty() {
@@ -373,7 +378,7 @@ impl Simulation<'_> {
             if self.cpus[c].queue.len() == 0 {
                 self.crowded.remove(c);
             }
-            if self.run(c, t) {
+            if self.go_on(c, t) {
                 return;
             }
         }
@@ -386,7 +391,8 @@ impl Simulation<'_> {
     }
 
     /// Lets a task go on from where it was; false when it has nothing to compute.
-    fn run(&mut self, c: usize, t: u32) -> bool {
+    #[inline]
+    fn go_on(&mut self, c: usize, t: u32) -> bool {
         let task = &mut self.tasks[t as usize];
         task.cpu = c as u32;
         if task.woken_at != NEVER {

@@ -344,7 +344,7 @@ impl Simulation<'_> {
         self.active -= 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn sleep_on(&mut self, c: usize, t: u32, at: u64) {
         let s: &mut CpuState = &mut self.cpus[c];
         s.timers.push(Reverse((at, t)));
