@@ -48,6 +48,14 @@ pub enum Placement {
     Fifo,
 }
 
+impl Placement {
+    /// Whether virtual time decides who goes next.
+    #[inline]
+    fn shares_fairly(self) -> bool {
+        matches!(self, Placement::Spread | Placement::Pack)
+    }
+}
+
 /// A set of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CpuSet(Vec<u64>);
@@ -329,6 +337,9 @@ impl Simulation<'_> {
         s.queue.charged_at = self.now;
         let task = &mut self.tasks[s.current as usize];
         task.ran_ns += ran;
+        if !self.placement.shares_fairly() {
+            return;
+        }
         task.vruntime += ran * u64::from(task.inverse_weight) / 1024;
         let mut least = task.vruntime;
         if !s.queue.fair.is_empty() {
