@@ -224,11 +224,9 @@ impl Simulation<'_> {
     pub(super) fn take_hint(&mut self, t: u32) {
         let task = &mut self.tasks[t as usize];
         let Cursor::Recorded(script, at) = &mut task.cursor else { return };
-        let mut next = *at;
-        while let Some(Op::OnCpu { cpu, at_ns }) = script.step(&mut next) {
+        while let Some((cpu, at_ns)) = script.on_cpu(at) {
             task.hint = u32::from(cpu);
             task.order = at_ns;
-            *at = next;
         }
     }
 

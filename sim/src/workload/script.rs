@@ -17,6 +17,9 @@
 use super::{Op, TaskId};
 use std::sync::Arc;
 
+/// Tag of `OnCpu`, the step that is looked for before it is taken.
+const ON_CPU: u8 = 7;
+
 /// A finished program; cloning shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
@@ -74,7 +77,7 @@ impl ScriptBuilder {
                 // Times go up; one that does not is damage, and counts as no time at all.
                 let passed = at_ns.saturating_sub(self.clock);
                 self.clock += passed;
-                self.put(7, &[u64::from(cpu), passed]);
+                self.put(ON_CPU, &[u64::from(cpu), passed]);
             }
             // No trace shows which lock was waited for: recordings have none.
             Op::Lock(_) | Op::Unlock(_) => {}
@@ -128,8 +131,21 @@ impl Script {
         ScriptReader { script: self.clone(), at: ScriptPosition::default() }
     }
 
-    /// The step at `position`, which moves on to the next one; `None` at the end.
+    /// Where and when the task is put on a CPU, if that is the step at `position`, which then moves on.
     #[inline]
+    pub(crate) fn on_cpu(&self, position: &mut ScriptPosition) -> Option<(u16, u64)> {
+        if self.bytes.get(position.byte) != Some(&ON_CPU) {
+            return None;
+        }
+        position.byte += 1;
+        let cpu = self.number(&mut position.byte) as u16;
+        position.clock = position.clock.saturating_add(self.number(&mut position.byte));
+        Some((cpu, position.clock))
+    }
+
+    /// The step at `position`, which moves on to the next one; `None` at the end.
+    // Inlined so that whoever matches on the step jumps once, by its tag, and not again by the `Op`.
+    #[inline(always)]
     pub fn step(&self, position: &mut ScriptPosition) -> Option<Op> {
         let at = &mut position.byte;
         let tag = *self.bytes.get(*at)?;
