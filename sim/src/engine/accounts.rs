@@ -70,6 +70,16 @@ impl Row {
         self.slot = slot;
         self.entry_left = 0;
     }
+
+    /// Opens the slot of a code, of those from `first` on; `entry_ns` has the C-states' entry times.
+    #[inline]
+    fn open_code(&mut self, now: u64, first: usize, code: u8, entry_ns: &[u64]) {
+        self.open(now, first + usize::from(code));
+        if let Some(&ns) = entry_ns.get(usize::from(code)) {
+            self.entry_slot = first + entry_ns.len();
+            self.entry_left = ns;
+        }
+    }
 }
 
 /// A core's rows.
@@ -89,7 +99,8 @@ pub(super) struct CoreAccount {
     level: usize,
     /// Codes at each level of `row`.
     codes: usize,
-    ns_per_cycle: f64,
+    /// Time of a cycle for each of its busy threads, or for one that is about to be.
+    pub(super) ns_per_cycle: f64,
     /// None of its C-states, nor of its package's, takes time to enter or to leave.
     pub(super) wakes_at_once: bool,
     /// Entry time of each C-state.
@@ -132,12 +143,6 @@ impl CoreAccount {
         account
     }
 
-    /// Time of a cycle for each of its busy threads, or for one that is about to be.
-    #[inline]
-    pub(super) fn ns_per_cycle(&self) -> f64 {
-        self.ns_per_cycle
-    }
-
     /// Looks its speed up in the table of [`super::speed::inverse_speeds`].
     #[inline]
     fn look_up_speed(&mut self, inverse_speed: &[f64]) {
@@ -170,24 +175,14 @@ impl CoreAccount {
     #[inline]
     fn open(&mut self, now: u64, code: u8) {
         self.code = code;
-        let first = self.level * self.codes;
-        self.row.open(now, first + usize::from(code));
-        if code < self.awake {
-            self.row.entry_slot = first + usize::from(self.awake);
-            self.row.entry_left = self.entry_ns[usize::from(code)];
-        }
+        self.row.open_code(now, self.level * self.codes, code, &self.entry_ns[..usize::from(self.awake)]);
     }
 
     /// Opens the slot of a code in the row of one of several threads.
     #[inline]
     fn open_thread(&mut self, now: u64, thread: usize, code: u8) {
-        let first = self.level * (usize::from(self.awake) + 2);
-        let row = &mut self.threads[thread];
-        row.open(now, first + usize::from(code));
-        if code < self.awake {
-            row.entry_slot = first + usize::from(self.awake);
-            row.entry_left = self.entry_ns[usize::from(code)];
-        }
+        let entry_ns = &self.entry_ns[..usize::from(self.awake)];
+        self.threads[thread].open_code(now, self.level * (entry_ns.len() + 2), code, entry_ns);
     }
 
     /// Books everything up to now.
@@ -300,6 +295,7 @@ impl Simulation<'_> {
     }
 
     /// Changes a CPU's state, and with it its core's and package's.
+    // Inlined with all that a lone thread needs: the state is known where it is called, and so is half the work.
     #[inline(always)]
     pub(super) fn set_thread(&mut self, c: usize, state: ThreadState) {
         let index = usize::from(self.cpus[c].core);

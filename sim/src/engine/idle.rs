@@ -81,12 +81,12 @@ impl Simulation<'_> {
         s.phase = Phase::Idle;
         self.set_thread(c, ThreadState::Idle(state));
         self.idle_set.insert(c);
-        if !self.smt {
-            self.arm_unshare();
-        } else if self.core_is_idle(c) {
+        if self.smt && self.core_is_idle(c) {
             for t in self.threads_of(usize::from(self.cpus[c].core)) {
                 self.idle_cores.insert(t);
             }
+        }
+        if self.idle_cores().contains(c) {
             self.arm_unshare();
         }
         self.arm(c);

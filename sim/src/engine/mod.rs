@@ -446,9 +446,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         let need = match s.phase {
-            Phase::Task => {
-                self.tasks[s.current as usize].need(self.cores[usize::from(s.core)].ns_per_cycle())
-            }
+            Phase::Task => self.tasks[s.current as usize].need(self.cores[usize::from(s.core)].ns_per_cycle),
             _ => s.kernel_ns as f64 * d.slowness(),
         };
         let s = &mut self.cpus[c];

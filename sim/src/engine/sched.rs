@@ -232,7 +232,7 @@ impl Simulation<'_> {
 
     /// CPUs on cores that idle as a whole.
     #[inline]
-    fn idle_cores(&self) -> &CpuSet {
+    pub(super) fn idle_cores(&self) -> &CpuSet {
         if self.smt { &self.idle_cores } else { &self.idle_set }
     }
 
