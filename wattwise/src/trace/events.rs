@@ -300,8 +300,8 @@ mod tests {
             (*b"abcdefghijklmno\0", 15),
             (*b"abcdefgh\0jklmnop", 8),
             (*b"abcdefg\0\x01jklmnop", 7),
-            (*b"\0\x01cdefghijklmn\0", 0),
-            (*b"\x80\xff\0\x01\0\x80ghijklmno", 2),
+            (*b"\0\x01cdefghijklmno\0", 0),
+            (*b"\x80\xff\0\x01\0\x80ghijklmnop", 2),
         ] {
             let mut expected = [0; 16];
             expected[..ends].copy_from_slice(&name[..ends]);
