@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use wattwise::hw::emulator::{self, Emulator, Fault, Op, fuse};
 use wattwise::hw::root;

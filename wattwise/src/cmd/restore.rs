@@ -1,9 +1,10 @@
 //! `restore`: puts back what `set` changed, or what a killed wattwise left behind.
 
 use super::{Failure, Outcome, hardware, print, print_json};
-use crate::hw::journal::{self, Found};
+use crate::hw::found::why;
+use crate::hw::journal::{self, Found, Item};
 use crate::hw::root::Root;
-use crate::hw::transaction::{Restored, boot_id, put_back};
+use crate::hw::transaction::{Restored, boot_id, put_back_all};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -49,11 +50,29 @@ pub(super) fn run(args: &Args) -> Outcome {
         eprintln!("wattwise: {}: {why}; left as it is", path.display());
     }
     let mut failed = !listing.unreadable.is_empty();
-    // Newest first: what was changed twice goes back the way it came.
-    for found in listing.left {
-        let entry = one(&*root, found, args.dry_run).map_err(cannot)?;
-        failed |= !entry.result.failed.is_empty();
-        report.journals.push(entry);
+    let boot = boot_id(&*root);
+    // What needs no putting back stays out of the way of what does.
+    let none: &[Item] = &[];
+    let note = |found: &Found| match () {
+        () if found.items.is_empty() => Some("ended before its first change"),
+        () if found.boot_id != boot => {
+            Some("is from before the last start of the machine, which has undone it")
+        }
+        () => None,
+    };
+    let items = listing.left.iter().map(|f| if note(f).is_some() { none } else { f.items.as_slice() });
+    let results: Vec<Restored> = match args.dry_run {
+        true => items.map(|i| would_be(&*root, i)).collect(),
+        false => put_back_all(&*root, items),
+    };
+    for (found, result) in listing.left.into_iter().zip(results) {
+        failed |= !result.failed.is_empty();
+        let (journal, command, note) =
+            (found.path.display().to_string(), found.command.clone(), note(&found));
+        if !args.dry_run && result.failed.is_empty() {
+            found.remove().map_err(cannot)?;
+        }
+        report.journals.push(Entry { journal, command, result, note });
     }
     if args.json {
         print_json(&report)?;
@@ -63,38 +82,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(u8::from(failed))
 }
 
-fn one(root: &dyn Root, found: Found, dry_run: bool) -> std::io::Result<Entry> {
-    let (journal, command) = (found.path.display().to_string(), found.command.clone());
-    let boot = boot_id(root);
-    let mut note = None;
-    let result = match () {
-        () if found.items.is_empty() => {
-            note = Some("ended before its first change");
-            Restored::default()
+/// What putting back would do.
+fn would_be(root: &dyn Root, items: &[Item]) -> Restored {
+    let mut would = Restored::default();
+    for item in items {
+        match item.target.read(root) {
+            Ok(now) if now == item.original => would.unchanged += 1,
+            Ok(now) => would.restored.push((item.what.clone(), format!("{now} -> {}", item.original))),
+            Err(e) => would.failed.push((item.what.clone(), why(&e, &item.target.path(), root))),
         }
-        () if found.boot_id != boot => {
-            note = Some("is from before the last start of the machine, which has undone it");
-            Restored::default()
-        }
-        () if dry_run => {
-            let mut would = Restored::default();
-            for item in &found.items {
-                match item.target.read(root) {
-                    Ok(now) if now == item.original => would.unchanged += 1,
-                    Ok(now) => {
-                        would.restored.push((item.what.clone(), format!("{now} -> {}", item.original)))
-                    }
-                    Err(e) => would.failed.push((item.what.clone(), e.to_string())),
-                }
-            }
-            would
-        }
-        () => put_back(root, &found.items),
-    };
-    if !dry_run && result.failed.is_empty() {
-        found.remove()?;
     }
-    Ok(Entry { journal, command, result, note })
+    would
 }
 
 fn text(report: &Report, dry_run: bool) -> String {

@@ -39,6 +39,9 @@ pub struct Item {
     /// A write was begun and not reported: whatever is there may be ours.
     #[serde(skip)]
     pub in_flight: bool,
+    /// The transaction was ended before it could note what followed from its changes.
+    #[serde(skip)]
+    pub unsettled: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -223,6 +226,7 @@ fn read(path: &Path, file: File) -> Result<Found, String> {
     if !ready {
         items.clear();
     }
+    items.iter_mut().for_each(|item| item.unsettled = !done);
     Ok(Found { path: path.to_owned(), pid, boot_id, command, items, done, _lock: file })
 }
 
@@ -246,6 +250,7 @@ mod tests {
                 beside: false,
                 ours: Vec::new(),
                 in_flight: false,
+                unsettled: false,
             })
             .collect()
     }

@@ -17,6 +17,7 @@ use super::journal::{Item, Journal};
 use super::root::Root;
 use super::target::Target;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -159,6 +160,7 @@ impl<'r> Transaction<'r> {
                 item.ours.push(now);
             }
         }
+        self.items.iter_mut().for_each(|item| item.unsettled = false);
         if let Some(journal) = &mut self.journal {
             _ = journal.done();
         }
@@ -205,7 +207,7 @@ impl Drop for Transaction<'_> {
 /// Each target once, with its value before.
 fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<Vec<Item>, TransactionError> {
     let mut items: Vec<Item> = Vec::new();
-    let mut known = std::collections::BTreeSet::new();
+    let mut known = BTreeSet::new();
     for (change, beside) in changes.iter().map(|c| (c, false)).chain(beside.iter().map(|c| (c, true))) {
         if !known.insert(change.target.clone()) {
             continue;
@@ -218,6 +220,7 @@ fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<V
                 beside,
                 ours: Vec::new(),
                 in_flight: false,
+                unsettled: true,
             }),
             Err(_) if beside => {}
             Err(e) => {
@@ -240,6 +243,9 @@ pub struct Restored {
     pub foreign: Vec<(String, String)>,
     /// Not put back: (what, why).
     pub failed: Vec<(String, String)>,
+    /// Where they are: an older transaction's value there must wait.
+    #[serde(skip)]
+    pub waiting: BTreeSet<Target>,
 }
 
 impl std::fmt::Display for Restored {
@@ -261,7 +267,29 @@ impl std::fmt::Display for Restored {
 /// Whether a value found is one that we left.
 fn is_ours(item: &Item, now: &str) -> bool {
     // Of a value beside others we may not have been able to note what became of it before we were killed.
-    item.in_flight || item.ours.iter().any(|v| v == now) || (item.beside && item.ours.is_empty())
+    item.in_flight || item.ours.iter().any(|v| v == now) || (item.beside && item.unsettled)
+}
+
+/// Puts back what several transactions left, newest first: what was changed twice goes back the way it
+/// came. A value that a newer one could not put back is not judged for an older one: it would look like
+/// somebody else's.
+pub fn put_back_all<'j>(root: &dyn Root, journals: impl IntoIterator<Item = &'j [Item]>) -> Vec<Restored> {
+    let mut waiting = BTreeSet::new();
+    let mut all = Vec::new();
+    for items in journals {
+        let (later, now): (Vec<Item>, Vec<Item>) =
+            items.iter().cloned().partition(|i| waiting.contains(&i.target));
+        let mut restored = put_back(root, &now);
+        for item in later {
+            restored
+                .failed
+                .push((item.what, "waits for a later change of it to be put back first".to_owned()));
+            restored.waiting.insert(item.target);
+        }
+        waiting.extend(restored.waiting.iter().cloned());
+        all.push(restored);
+    }
+    all
 }
 
 /// Puts items back as the module's head describes. Never stops at a failure.
@@ -301,6 +329,7 @@ pub fn put_back(root: &dyn Root, items: &[Item]) -> Restored {
                     Err(e) => why(&e, &w.item.target.path(), root),
                 });
                 restored.failed.push((w.item.what.clone(), why));
+                restored.waiting.insert(w.item.target.clone());
             }
         }
     }
