@@ -6,7 +6,7 @@
 //!    ([`Transaction::undo`]); dropping it, in a panic too, puts them back.
 //! 4. A killed process leaves its journal; `wattwise restore` does the rest.
 //!
-//! **Putting back** ([`put_back`]) treats each value by itself: what is as it was needs nothing; what is
+//! **Putting back** ([`put_back_all`]) treats each value by itself: what is as it was needs nothing; what is
 //! ours is written; what somebody else changed since is theirs and stays. Values depend on each other
 //! (a minimum may not pass the maximum, a preference is refused under the performance governor), and
 //! the order that worked on the way in need not work on the way out. So we go round: write what
