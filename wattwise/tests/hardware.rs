@@ -380,7 +380,7 @@ fn writing_calls(lab: &Lab, args: &[&str]) -> usize {
     let log = lab.folder.path().join("strace");
     let out = strace(lab, &["-o", log.to_str().unwrap(), "-e", CALLS], args);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    let calls = std::fs::read_to_string(&log).unwrap().lines().filter(|l| l.contains(") = ")).count();
+    let calls = std::fs::read_to_string(&log).unwrap().lines().filter(|l| l.contains(" = ")).count();
     std::fs::remove_file(log).unwrap();
     calls
 }

@@ -12,7 +12,9 @@ mod list;
 mod record;
 mod reproduce;
 mod restore;
+mod run;
 mod set;
+mod settings;
 mod table;
 mod trace;
 
@@ -48,6 +50,8 @@ enum Command {
     Emulate(emulate::Args),
     /// Benchmarks of wattwise itself and of this machine
     Bench(bench::Args),
+    /// Run a command once and measure it: time, joules, residencies, under settings held meanwhile
+    Run(run::Args),
     /// Show every power state of this machine, and why what is missing is missing
     Info(info::Args),
     /// Change power states: proved by reading back, put back by `restore`
@@ -110,6 +114,7 @@ pub fn main() -> ExitCode {
         Command::Workloads(args) => list::workloads(&args),
         Command::Emulate(args) => emulate::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Set(args) => set::run(&args),
         Command::Restore(args) => restore::run(&args),

@@ -1,19 +1,16 @@
 //! `set`: changes power states, shows what came of it, and can hold them while something else runs.
 
+use super::settings::SettingArgs;
 use super::{Failure, Outcome, hardware, print, print_json};
+use crate::experiment::live::child::{self, Job, Signals};
 use crate::hw::plan::{Inventory, Plan, PlanError, Setting, plan};
 use crate::hw::root::Root;
-use crate::hw::select::Selector;
 use crate::hw::transaction::{self, Change, Transaction, TransactionError};
-use crate::hw::units::{Speed, duration_ns, power_uw, speed};
+use crate::hw::units::duration_ns;
 use crate::hw::writers;
 use serde::Serialize;
 use std::fmt::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -23,61 +20,7 @@ use std::time::{Duration, Instant};
 )]
 pub(super) struct Args {
     #[command(flatten)]
-    selector: Selector,
-    /// Governor of the speed
-    #[arg(short, long, value_name = "NAME")]
-    governor: Option<String>,
-    /// Lowest speed that it may choose
-    #[arg(long, value_name = "SPEED")]
-    min: Option<String>,
-    /// Highest speed that it may choose
-    #[arg(long, value_name = "SPEED")]
-    max: Option<String>,
-    /// Hold one speed (governor userspace)
-    #[arg(short, long, value_name = "SPEED")]
-    freq: Option<String>,
-    /// Energy-performance preference: a word, or 0 (performance) to 255 (power)
-    #[arg(long, value_name = "PREFERENCE")]
-    epp: Option<String>,
-    /// Energy-performance bias: a word, or 0 (performance) to 15 (power)
-    #[arg(long, value_name = "BIAS")]
-    epb: Option<String>,
-    /// Boost (turbo) on or off
-    #[arg(long, value_name = "on|off")]
-    boost: Option<Switch>,
-    /// Allow or forbid a C-state, such as C6=off
-    #[arg(long, value_name = "STATE=on|off")]
-    cstate: Vec<String>,
-    /// Longest wake-up of an idle CPU, such as 20us; 0 keeps it polling; none lifts the limit
-    #[arg(long, value_name = "DURATION")]
-    latency: Option<String>,
-    /// Governor of the C-states
-    #[arg(long, value_name = "NAME")]
-    idle_governor: Option<String>,
-    /// Clock modulation: the share of the clock that is let through, such as 50%; 100% is none
-    #[arg(long, value_name = "PERCENT")]
-    tstate: Option<String>,
-    /// Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)
-    #[arg(long, value_name = "LIMIT")]
-    rapl: Vec<String>,
-    /// Lowest speed of the uncore
-    #[arg(long, value_name = "SPEED")]
-    uncore_min: Option<String>,
-    /// Highest speed of the uncore
-    #[arg(long, value_name = "SPEED")]
-    uncore_max: Option<String>,
-    /// A tunable of the governor in force, such as up_threshold=90
-    #[arg(long, value_name = "NAME=VALUE")]
-    tunable: Vec<String>,
-    /// The firmware's platform profile
-    #[arg(long, value_name = "NAME")]
-    profile: Option<String>,
-    /// Mode of intel_pstate or amd-pstate: active, passive, guided, off
-    #[arg(long, value_name = "MODE")]
-    driver_mode: Option<String>,
-    /// Take the CPUs online or offline
-    #[arg(long, value_name = "on|off")]
-    online: Option<Switch>,
+    wishes: SettingArgs,
     /// Show each write, old and new value and the rule that refuses it, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -92,12 +35,6 @@ pub(super) struct Args {
     /// Print as JSON (schema wattwise.set/1)
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Switch {
-    On,
-    Off,
 }
 
 /// How long settings stay.
@@ -133,7 +70,7 @@ struct Report<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let settings = args.settings()?;
+    let settings = args.wishes.settings()?;
     if settings.is_empty() {
         return Err(Failure::input(
             "set: nothing to set; expected a setting such as --governor powersave; see 'wattwise set --help'",
@@ -143,7 +80,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
     let inventory = Inventory::read(&*root);
     let all = settings.iter().any(|s| matches!(s, Setting::Online(_)));
-    let cpus = args.selector.resolve(&inventory.topology, all).map_err(Failure::input)?;
+    let cpus = args.wishes.selector.resolve(&inventory.topology, all).map_err(Failure::input)?;
     let plan = plan(&*root, &inventory, &cpus, &settings).map_err(not_planned)?;
     if args.dry_run {
         return dry_run(args, &plan);
@@ -160,73 +97,6 @@ pub(super) fn not_planned(error: PlanError) -> Failure {
 }
 
 impl Args {
-    /// The wishes, in no particular order.
-    fn settings(&self) -> Result<Vec<Setting>, Failure> {
-        fn flag<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, Failure> {
-            value.map_err(|e| Failure::input(format!("--{name} {e}")))
-        }
-        fn speed_of(name: &str, given: &Option<String>) -> Result<Option<Speed>, Failure> {
-            given.as_deref().map(|g| flag(name, speed(g))).transpose()
-        }
-        let mut settings = Vec::new();
-        settings.extend(self.governor.clone().map(Setting::Governor));
-        let (min, max) = (speed_of("min", &self.min)?, speed_of("max", &self.max)?);
-        if min.is_some() || max.is_some() {
-            settings.push(Setting::Limits(min, max));
-        }
-        settings.extend(speed_of("freq", &self.freq)?.map(Setting::Freq));
-        settings.extend(self.epp.clone().map(Setting::Epp));
-        settings.extend(self.epb.clone().map(Setting::Epb));
-        settings.extend(self.boost.map(|s| Setting::Boost(s == Switch::On)));
-        for given in &self.cstate {
-            let bad = || {
-                Failure::input(format!("--cstate '{given}'; expected a state and on or off, such as C6=off"))
-            };
-            let (name, switch) = given.split_once('=').ok_or_else(bad)?;
-            let on = match switch {
-                "on" => true,
-                "off" => false,
-                _ => return Err(bad()),
-            };
-            settings.push(Setting::CState(name.to_owned(), on));
-        }
-        if let Some(given) = &self.latency {
-            let limit = if given == "none" { None } else { Some(flag("latency", duration_ns(given, "us"))?) };
-            settings.push(Setting::Latency(limit));
-        }
-        settings.extend(self.idle_governor.clone().map(Setting::IdleGovernor));
-        if let Some(given) = &self.tstate {
-            let percent =
-                given.trim_end_matches('%').parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
-            let bad = || Failure::input(format!("--tstate '{given}'; expected a percentage such as 50%"));
-            settings.push(Setting::TState(percent.ok_or_else(bad)?));
-        }
-        for given in &self.rapl {
-            let (place, power) = given.split_once('=').map_or((None, given.as_str()), |(p, w)| (Some(p), w));
-            let (zone, constraint) = match place.map(|p| p.split_once('/').ok_or(p)) {
-                None => (None, None),
-                Some(Ok((zone, limit))) => (Some(zone.to_owned()), Some(limit.to_owned())),
-                Some(Err(zone)) => (Some(zone.to_owned()), None),
-            };
-            settings.push(Setting::PowerLimit { zone, constraint, power_uw: flag("rapl", power_uw(power))? });
-        }
-        let (min, max) =
-            (speed_of("uncore-min", &self.uncore_min)?, speed_of("uncore-max", &self.uncore_max)?);
-        if min.is_some() || max.is_some() {
-            settings.push(Setting::Uncore(min, max));
-        }
-        for given in &self.tunable {
-            let (name, value) = given.split_once('=').ok_or_else(|| {
-                Failure::input(format!("--tunable '{given}'; expected NAME=VALUE, such as up_threshold=90"))
-            })?;
-            settings.push(Setting::Tunable(name.to_owned(), value.to_owned()));
-        }
-        settings.extend(self.profile.clone().map(Setting::Profile));
-        settings.extend(self.driver_mode.clone().map(Setting::DriverMode));
-        settings.extend(self.online.map(|s| Setting::Online(s == Switch::On)));
-        Ok(settings)
-    }
-
     fn hold(&self) -> Result<Hold<'_>, Failure> {
         if !self.hold_for.is_empty() {
             return Ok(Hold::Command(&self.hold_for));
@@ -342,7 +212,12 @@ pub(super) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
             }
             return Ok(u8::from(ignored));
         }
-        Hold::Command(command) => run_command(command, &signals)?,
+        Hold::Command(command) => {
+            let job = Job { command: command.to_vec(), capture: false };
+            let ended = child::run(&job, &signals, None, &mut || {})
+                .map_err(|e| Failure::input(format!("--for {e}; the settings are put back")))?;
+            ended.code()
+        }
         Hold::Time(time) => wait(*time, &signals, || true),
         Hold::Process(pid) => wait(Duration::MAX, &signals, || Path::new(&format!("/proc/{pid}")).exists()),
     };
@@ -359,7 +234,7 @@ pub(super) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
 }
 
 /// The command as given, for whoever finds the journal.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let words: Vec<String> = std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
     words.join(" ")
 }
@@ -406,74 +281,11 @@ fn asked_and_got(root: &dyn Root, outcomes: &[transaction::Outcome]) -> String {
     out
 }
 
-/// The signals that would end us before we have put things back.
-struct Signals {
-    caught: Arc<AtomicUsize>,
-}
-
-impl Signals {
-    const ALL: [i32; 4] = [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-        signal_hook::consts::SIGQUIT,
-    ];
-
-    fn catch() -> std::io::Result<Signals> {
-        let caught = Arc::new(AtomicUsize::new(0));
-        for signal in Signals::ALL {
-            signal_hook::flag::register_usize(signal, Arc::clone(&caught), signal as usize)?;
-        }
-        Ok(Signals { caught })
-    }
-
-    fn caught(&self) -> Option<i32> {
-        match self.caught.load(Ordering::Relaxed) {
-            0 => None,
-            signal => Some(signal as i32),
-        }
-    }
-}
-
-/// Runs a command to its end and passes signals and the exit status on.
-fn run_command(command: &[String], signals: &Signals) -> Result<u8, Failure> {
-    let (program, arguments) = command.split_first().ok_or_else(|| Failure::input("--for: no command"))?;
-    let mut child = Command::new(program).args(arguments).spawn().map_err(|e| {
-        Failure::work(format!("--for {program}: {e}; expected a command; the settings are put back"))
-    })?;
-    let mut passed = None;
-    let terminal = std::io::IsTerminal::is_terminal(&std::io::stdin());
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(Failure::work)? {
-            break status;
-        }
-        // What is typed at a terminal has gone to the whole process group already.
-        let typed =
-            |s: i32| [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT].contains(&s) && terminal;
-        if let Some(signal) = signals.caught()
-            && passed != Some(signal)
-            && !typed(signal)
-        {
-            passed = Some(signal);
-            if let (Some(pid), Some(signal)) = (
-                rustix::process::Pid::from_raw(child.id() as i32),
-                rustix::process::Signal::from_named_raw(signal),
-            ) {
-                // It may have ended meanwhile: then the next round sees it.
-                _ = rustix::process::kill_process(pid, signal);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Ok(u8::try_from(code).unwrap_or(1))
-}
-
 /// Waits while `alive`, for a time, or until a signal comes. A signal is the ordinary way to end it.
 fn wait(time: Duration, signals: &Signals, alive: impl Fn() -> bool) -> u8 {
     let start = Instant::now();
     while signals.caught().is_none() && start.elapsed() < time && alive() {
-        std::thread::sleep(Duration::from_millis(50).min(time));
+        signals.sleep(Duration::from_millis(50).min(time));
     }
     0
 }

@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod bursts;
+pub mod live;
 pub mod result;
 pub mod spec;
 
