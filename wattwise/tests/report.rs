@@ -12,7 +12,7 @@ fn reports() -> Vec<String> {
     vec![
         compare_html(&usual, &usual_details, support::COMMAND),
         compare_html(&extreme, &extreme_details, &extreme.machine),
-        page(&extreme.machine, &[words]),
+        page("study", &extreme.machine, &[words]),
     ]
 }
 

@@ -216,6 +216,7 @@ fn a_study_is_one_page_of_charts_and_tables() {
     };
     std::fs::write(kept("steps.svg"), plot.svg()).unwrap();
     let html = page(
+        "study",
         "Synthetic study </script>",
         &[
             Section::Text {

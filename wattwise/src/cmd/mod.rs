@@ -1,6 +1,7 @@
 //! The command line: parses, calls the library, prints. Exit codes: 0 done, 1 the work failed,
 //! 2 bad usage or input, 3 not possible on this machine.
 
+mod ab;
 mod bench;
 mod capture;
 mod compare;
@@ -52,6 +53,8 @@ enum Command {
     Bench(bench::Args),
     /// Run a command once and measure it: time, joules, residencies, under settings held meanwhile
     Run(run::Args),
+    /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
+    Ab(Box<ab::Args>),
     /// Show every power state of this machine, and why what is missing is missing
     Info(info::Args),
     /// Change power states: proved by reading back, put back by `restore`
@@ -115,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::Emulate(args) => emulate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Ab(args) => ab::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Set(args) => set::run(&args),
         Command::Restore(args) => restore::run(&args),

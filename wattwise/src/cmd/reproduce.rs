@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.report {
         let sections: Vec<_> = studies.iter().flat_map(|s| s.page.clone()).collect();
         let title = studies.iter().map(|s| s.title).collect::<Vec<_>>().join("; ");
-        std::fs::write(path, report::page(&title, &sections)).map_err(|e| {
+        std::fs::write(path, report::page("reproduce", &title, &sections)).map_err(|e| {
             Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
         })?;
         eprintln!("wattwise: report written to {}", path.display());

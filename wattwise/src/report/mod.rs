@@ -1,7 +1,7 @@
 //! Reports for people: one HTML file without network.
 //!
 //! [`compare_html`] draws a [`Comparison`](crate::experiment::result::Comparison) with the timelines
-//! behind it; [`page()`] lays out a study from [`Section`]s; [`Plot::svg`] gives one chart for the docs.
+//! behind it; [`page()`] lays out studies and experiments from [`Section`]s; [`Plot::svg`] gives one chart for the docs.
 //!
 //! Every file is whole: style, script and data are inside, and its content security policy allows
 //! nothing from outside, so that a report can be mailed, archived and opened in twenty years. Words,
@@ -9,12 +9,14 @@
 //! drawn or touched. `assets/uplot.min.*` are generated (`cargo run -p xtask -- charts`), the other
 //! assets are ours and go in as they stand.
 
+mod ab;
 mod compare;
 mod data;
 mod number;
 mod page;
 mod plot;
 
+pub use ab::ab_html;
 pub use compare::{PolicyDetail, compare_html};
 pub use page::{Bar, Bars, Heatmap, Section, Table, page};
 pub use plot::{Axis, Plot, Point, Scale, Series, Shape};

@@ -1,4 +1,4 @@
-//! A study's page: words, tables, curves, matrices and bars, one under the other.
+//! A page of figures: words, tables, curves, matrices and bars, one under the other.
 
 use askama::Template;
 
@@ -78,9 +78,10 @@ pub struct Bars {
 /// A bar's value, and the ends of its error bar.
 pub type Bar = (f64, Option<(f64, f64)>);
 
-/// One self-contained HTML file under `title`.
-pub fn page(title: &str, sections: &[Section]) -> String {
+/// One self-contained HTML file under `title`; `kind` is the command that made it.
+pub fn page(kind: &str, title: &str, sections: &[Section]) -> String {
     let page = StudyPage {
+        kind,
         title,
         version: env!("CARGO_PKG_VERSION"),
         sections: sections.iter().map(view).collect(),
@@ -93,6 +94,7 @@ pub fn page(title: &str, sections: &[Section]) -> String {
 #[derive(Template)]
 #[template(path = "study.html")]
 struct StudyPage<'a> {
+    kind: &'a str,
     title: &'a str,
     version: &'static str,
     sections: Vec<View<'a>>,

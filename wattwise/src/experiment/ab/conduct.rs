@@ -82,6 +82,27 @@ pub struct Plan {
     pub seed: u64,
 }
 
+impl Plan {
+    /// A plan from outside must be one that can be carried out.
+    pub fn check(&self, arms: usize) -> Result<(), String> {
+        let Aim { confidence, effect, power, pilot } = self.aim;
+        let share = |x: f64| x > 0.0 && x < 1.0;
+        match () {
+            () if arms < 2 || self.arms != arms => {
+                Err(format!("a plan of {arms} arms; expected two or more"))
+            }
+            () if !share(confidence) || !share(power) || effect <= 0.0 || !effect.is_finite() => {
+                Err("confidence and power: expected shares between 0 and 1; effect: more than 0".to_owned())
+            }
+            () if !(3..=1000).contains(&pilot) => Err("pilot: expected 3 to 1000 pairs".to_owned()),
+            () if self.budget.blocks < pilot => {
+                Err(format!("a budget of {} pairs; the pilot alone has {pilot}", self.budget.blocks))
+            }
+            () => Ok(()),
+        }
+    }
+}
+
 /// Why an experiment ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod observe;
+pub mod preset;
 
 use crate::hw::plan::{Inventory, PlanError, Setting, plan};
 use crate::hw::root::Root;

@@ -7,6 +7,7 @@ use crate::hw::cpufreq::folders;
 use crate::hw::power::{sensors, supply};
 use crate::hw::root::{Access, Node, Root};
 use crate::hw::{capture::expand, root::text};
+use crate::meter::battery::{BatteryError, Gauge};
 use crate::meter::model::{Prices, Residency, ResidencyModel};
 use crate::meter::{Energy, Meter, Provenance, now};
 use serde::{Deserialize, Serialize};
@@ -36,11 +37,30 @@ pub struct Observed {
     /// Context switches of the whole machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<u64>,
+    /// CPU time of everything but the command, s (counted in ticks of 10 ms).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_s: Option<f64>,
+    /// What the battery's gauge showed, where it is the meter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub battery: Option<Discharge>,
     /// Hottest sensor at the start and at the end, °C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub celsius: Option<(f64, f64)>,
     /// Why figures of this window are not comparable with others.
     pub disturbed: Vec<String>,
+}
+
+/// The battery's charge at the three moments of its protocol (001), Wh.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Discharge {
+    /// At the start.
+    pub before_wh: f64,
+    /// When the command had ended.
+    pub after_wh: f64,
+    /// At the end of the window.
+    pub end_wh: f64,
+    /// Mean power between the first and the last move of the gauge, W.
+    pub mean_w: f64,
 }
 
 /// A counter in a file of its own.
@@ -69,7 +89,7 @@ struct Look {
     idle_us: Vec<u64>,
     idle_usage: Vec<u64>,
     speeds: BTreeMap<u64, u64>,
-    switches: Option<u64>,
+    stat: Option<Stat>,
     throttles: u64,
     celsius: Option<f64>,
     mains: Option<bool>,
@@ -83,11 +103,20 @@ enum Model {
     CpuTime(Prices),
 }
 
+/// The battery as meter.
+#[derive(Default)]
+struct Battery {
+    gauge: Gauge,
+    shows: Discharge,
+    failed: Option<BatteryError>,
+}
+
 /// Watches a machine.
 pub struct Observer<'r> {
     root: &'r dyn Root,
     meter: Meter,
     model: Option<Model>,
+    battery: Option<Battery>,
     idle_time: Vec<Count>,
     idle_usage: Vec<Count>,
     speeds: Vec<Box<dyn Node>>,
@@ -141,6 +170,7 @@ impl<'r> Observer<'r> {
             root,
             meter,
             model,
+            battery: None,
             idle_time,
             idle_usage,
             speeds,
@@ -153,8 +183,17 @@ impl<'r> Observer<'r> {
         }
     }
 
+    /// With the battery's gauge for a meter: the machine must run on it.
+    pub fn open_on_battery(root: &'r dyn Root) -> Result<Observer<'r>, BatteryError> {
+        Gauge::default().look(root, 0.0)?;
+        Ok(Observer { battery: Some(Battery::default()), ..Observer::open(root, None) })
+    }
+
     /// How often [`Observer::beat`] must be called within a window, if at all.
     pub fn pace(&self) -> Option<Duration> {
+        if self.battery.is_some() {
+            return Some(Duration::from_secs(1));
+        }
         let longest_s = self.meter.longest_s();
         // Ten years are as good as never.
         (longest_s < 3e8).then(|| Duration::from_secs_f64(longest_s))
@@ -163,6 +202,7 @@ impl<'r> Observer<'r> {
     /// Whether energy is metered, modelled or neither.
     pub fn energy_comes_from(&self) -> Provenance {
         match &self.model {
+            _ if self.battery.is_some() => Provenance::Measured { by: BATTERY.to_owned() },
             _ if !self.meter.is_empty() => Provenance::Measured { by: "the machine's meters".to_owned() },
             Some(Model::Residency(_)) | Some(Model::CpuTime(_)) => {
                 Provenance::Modelled { by: self.model_name() }
@@ -188,21 +228,34 @@ impl<'r> Observer<'r> {
     pub fn begin(&mut self) {
         self.start = self.look();
         self.meter.begin(now());
+        if let Some(battery) = &mut self.battery {
+            *battery = Battery::default();
+            battery.shows.before_wh = battery.look(self.root);
+        }
     }
 
     /// Follows counters that could wrap.
     pub fn beat(&mut self) {
         self.meter.sample(now());
+        if let Some(battery) = &mut self.battery {
+            battery.look(self.root);
+        }
     }
 
     /// What is metered since the window began, while it goes on; `cpu_s` is the command's CPU time so far.
     pub fn joules_so_far(&mut self, cpu_s: f64) -> Option<f64> {
         self.meter.sample(now());
+        if let Some(battery) = &mut self.battery {
+            battery.shows.after_wh = battery.look(self.root);
+        }
         let window_s = now().monotonic_s - self.start.at;
         self.priced(cpu_s, window_s).0
     }
 
     fn priced(&mut self, cpu_s: f64, window_s: f64) -> (Option<f64>, Provenance, Vec<(String, f64)>) {
+        if let Some(battery) = &mut self.battery {
+            return battery.energy(window_s);
+        }
         match &mut self.model {
             None => {
                 let Energy { joules, provenance, domains } = self.meter.energy();
@@ -223,7 +276,7 @@ impl<'r> Observer<'r> {
 
     /// Ends a window in which the command used `cpu_s` of CPU time.
     pub fn end(&mut self, cpu_s: f64) -> Observed {
-        self.meter.sample(now());
+        self.beat();
         let end = self.look();
         let start = std::mem::take(&mut self.start);
         let window_s = end.at - start.at;
@@ -248,6 +301,7 @@ impl<'r> Observer<'r> {
                 None => idle.push((count.name.clone(), s)),
             }
         }
+        let stats = start.stat.zip(end.stat);
         let usage = start.idle_usage.iter().zip(&end.idle_usage).map(|(b, a)| a.saturating_sub(*b)).sum();
         let speeds = end
             .speeds
@@ -264,7 +318,9 @@ impl<'r> Observer<'r> {
             idle,
             wakeups: (!self.idle_usage.is_empty()).then_some(usage),
             speeds,
-            context_switches: start.switches.zip(end.switches).map(|(b, a)| a.saturating_sub(b)),
+            context_switches: stats.map(|(b, a)| a.switches.saturating_sub(b.switches)),
+            others_s: stats.map(|(b, a)| (a.busy_s - b.busy_s - cpu_s).max(0.0)),
+            battery: self.battery.as_ref().map(|b| b.shows),
             celsius: start.celsius.zip(end.celsius),
             disturbed,
         }
@@ -284,7 +340,7 @@ impl<'r> Observer<'r> {
                 one.into_iter().for_each(|(khz, ticks)| *all.entry(khz).or_default() += ticks);
                 all
             }),
-            switches: self.stat.as_mut().and_then(context_switches),
+            stat: self.stat.as_mut().and_then(stat),
             throttles: self.throttles.iter_mut().map(Count::read).sum(),
             celsius: if self.sensors { self.celsius() } else { None },
             mains: supply(self.root).mains,
@@ -327,8 +383,16 @@ fn time_in_state(node: &mut Box<dyn Node>) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// `ctxt` of `/proc/stat`. It stands behind all CPUs and interrupts.
-fn context_switches(node: &mut Box<dyn Node>) -> Option<u64> {
+/// Of `/proc/stat`.
+#[derive(Clone, Copy)]
+struct Stat {
+    /// CPU time neither idle nor waiting for a disk, s, all CPUs.
+    busy_s: f64,
+    switches: u64,
+}
+
+/// Reads `/proc/stat`: its `ctxt` stands behind all CPUs and interrupts.
+fn stat(node: &mut Box<dyn Node>) -> Option<Stat> {
     let mut text = Vec::new();
     let mut page = [0; 8192];
     loop {
@@ -338,6 +402,58 @@ fn context_switches(node: &mut Box<dyn Node>) -> Option<u64> {
             break;
         }
     }
-    let text = String::from_utf8(text).ok()?;
-    text.lines().find_map(|l| l.strip_prefix("ctxt "))?.trim().parse().ok()
+    parse_stat(std::str::from_utf8(&text).ok()?)
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    let ticks: Vec<u64> = text
+        .lines()
+        .find_map(|l| l.strip_prefix("cpu "))?
+        .split_whitespace()
+        .map_while(|f| f.parse().ok())
+        .collect();
+    // user nice system idle iowait irq softirq steal; guest time is in user's already.
+    let busy: u64 =
+        ticks.iter().take(8).enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, t)| t).sum();
+    let switches = text.lines().find_map(|l| l.strip_prefix("ctxt "))?.trim().parse().ok()?;
+    Some(Stat { busy_s: busy as f64 / 100.0, switches })
+}
+
+const BATTERY: &str = "the battery's gauge";
+
+impl Battery {
+    /// Looks at the gauge; what is left, Wh.
+    fn look(&mut self, root: &dyn Root) -> f64 {
+        match self.gauge.look(root, now().monotonic_s) {
+            Ok(look) => self.shows.end_wh = look.wh,
+            Err(e) => self.failed = Some(e),
+        }
+        self.shows.end_wh
+    }
+
+    fn energy(&mut self, window_s: f64) -> (Option<f64>, Provenance, Vec<(String, f64)>) {
+        let result = match self.failed.clone() {
+            Some(e) => Err(e),
+            None => self.gauge.result(),
+        };
+        match result {
+            Ok((mean_w, _, _)) => {
+                self.shows.mean_w = mean_w;
+                (Some(mean_w * window_s), Provenance::Measured { by: BATTERY.to_owned() }, Vec::new())
+            }
+            Err(e) => (None, Provenance::Unavailable { why: e.to_string() }, Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_is_neither_idle_nor_disk() {
+        let stat = parse_stat("cpu  10 20 30 400 50 6 7 8 9 0\ncpu0 1 2 3 4 5 6 7 8 9 0\nintr 1\nctxt 77\n");
+        assert!(stat.is_some_and(|s| s.switches == 77 && (s.busy_s - 0.81).abs() < 1e-9));
+        assert!(parse_stat("cpu  1 2 3\n").is_none());
+    }
 }
