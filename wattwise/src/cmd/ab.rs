@@ -298,7 +298,7 @@ impl Args {
 }
 
 /// Processor, CPUs, kernel: what tells whether two results are of one machine.
-fn machine(root: &dyn Root) -> String {
+pub(super) fn machine(root: &dyn Root) -> String {
     let topology = crate::hw::topology::Topology::read(root);
     let kernel = text(root, "proc/sys/kernel/osrelease").unwrap_or_default();
     let processor = topology.processor.clone().unwrap_or_else(|| "unknown processor".to_owned());

@@ -7,7 +7,7 @@ use crate::hw::root::{DirRoot, Root};
 use std::path::{Path, PathBuf};
 
 /// Which machine is meant.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(super) struct RootArgs {
     /// Another machine than this one: a capture, a tree of files, or emulated:NAME
     #[arg(long, value_name = "ROOT")]

@@ -11,8 +11,10 @@ mod hardware;
 mod info;
 mod list;
 mod record;
+mod report;
 mod reproduce;
 mod restore;
+mod result_file;
 mod run;
 mod set;
 mod settings;
@@ -55,6 +57,8 @@ enum Command {
     Run(run::Args),
     /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
     Ab(Box<ab::Args>),
+    /// Show result files again, several side by side, on the terminal or as one HTML file
+    Report(report::Args),
     /// Show every power state of this machine, and why what is missing is missing
     Info(info::Args),
     /// Change power states: proved by reading back, put back by `restore`
@@ -119,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Ab(args) => ab::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Set(args) => set::run(&args),
         Command::Restore(args) => restore::run(&args),

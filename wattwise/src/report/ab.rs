@@ -3,16 +3,16 @@
 use super::page::{Section, Table, page};
 use super::plot::{Axis, Plot, Point, Series, Shape};
 use crate::experiment::ab::file::Read;
-use crate::experiment::ab::result::{Comparison, Judged, Result};
+use crate::experiment::ab::result::{Comparison, Judged, Judgement};
 
 /// One HTML file.
-pub fn ab_html(read: &Read, r: &Result) -> String {
+pub fn ab_html(read: &Read, r: &Judgement) -> String {
     let names: Vec<&str> = r.arms.iter().map(|a| a.name.as_str()).collect();
-    page("ab", &names.join(" against "), &sections(read, r))
+    page("ab", &names.join(" against "), &ab_sections(read, r))
 }
 
 /// What goes on the page.
-pub(super) fn sections(read: &Read, r: &Result) -> Vec<Section> {
+pub fn ab_sections(read: &Read, r: &Judgement) -> Vec<Section> {
     let mut sections = Vec::new();
     let mut words: Vec<String> =
         r.comparisons.iter().filter_map(|c| c.verdicts.first()).map(|v| v.words.clone()).collect();
@@ -29,7 +29,7 @@ pub(super) fn sections(read: &Read, r: &Result) -> Vec<Section> {
     sections
 }
 
-fn verdicts(r: &Result, c: &Comparison) -> Section {
+fn verdicts(r: &Judgement, c: &Comparison) -> Section {
     let percent = |ratio: f64| {
         if ratio.is_finite() { format!("{:+.2}", (ratio - 1.0) * 100.0) } else { "–".to_owned() }
     };
@@ -61,7 +61,7 @@ fn verdicts(r: &Result, c: &Comparison) -> Section {
 }
 
 /// B over A, pair by pair, with the interval across.
-fn pairs(r: &Result, c: &Comparison, v: &Judged) -> Section {
+fn pairs(r: &Judgement, c: &Comparison, v: &Judged) -> Section {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let points =
         v.pairs.iter().enumerate().map(|(at, (a, b))| (at as f64 + 1.0, percent(b / a)).into()).collect();
@@ -85,7 +85,7 @@ fn pairs(r: &Result, c: &Comparison, v: &Judged) -> Section {
 }
 
 /// Each arm's values in the order of the pairs: what both share is drift.
-fn drift(r: &Result) -> Option<Section> {
+fn drift(r: &Judgement) -> Option<Section> {
     let first = r.comparisons.first()?.verdicts.first()?;
     let series = |name: &str, values: Vec<f64>| Series {
         name: name.to_owned(),
@@ -112,7 +112,7 @@ fn drift(r: &Result) -> Option<Section> {
     }))
 }
 
-fn setup(read: &Read, r: &Result) -> Section {
+fn setup(read: &Read, r: &Judgement) -> Section {
     let h = &read.header;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![row("Machine", r.machine.clone()), row("Energy", r.energy.clone())];

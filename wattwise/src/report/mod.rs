@@ -12,12 +12,14 @@
 mod ab;
 mod compare;
 mod data;
+mod machine;
 mod number;
 mod page;
 mod plot;
 
-pub use ab::ab_html;
+pub use ab::{ab_html, ab_sections};
 pub use compare::{PolicyDetail, compare_html};
+pub use machine::{run_sections, throughput_sections, transition_sections, wake_sections};
 pub use page::{Bar, Bars, Heatmap, Section, Table, page};
 pub use plot::{Axis, Plot, Point, Scale, Series, Shape};
 

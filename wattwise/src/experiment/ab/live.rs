@@ -159,17 +159,18 @@ impl<'r> Live<'r> {
         let header = self.header;
         let name = &header.arms[at].name;
         let job = self.arms[at].job.clone();
-        let mut held =
-            hold(self.root, self.journal, name, &self.arms[at].wishes, self.signals).map_err(|e| match e {
+        let mut held = hold(self.root, self.journal, name, &self.arms[at].wishes, self.signals).map_err(
+            |e| match e {
                 HoldError::Input(m) | HoldError::Impossible(m) | HoldError::Failed(m) => {
                     format!("{name}: {m}")
                 }
-            })?;
+            },
+        )?;
         let pace = self.observer.pace();
         self.observer.begin();
         let begun = Instant::now();
-        let ended = child::run(&job, self.signals, pace, &mut || self.observer.beat())
-            .map_err(|e| e.to_string())?;
+        let ended =
+            child::run(&job, self.signals, pace, &mut || self.observer.beat()).map_err(|e| e.to_string())?;
         let cpu_s = ended.user_s + ended.system_s;
         let own_j = self.observer.joules_so_far(cpu_s);
         let left_s = window_s - begun.elapsed().as_secs_f64();

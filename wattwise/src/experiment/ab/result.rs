@@ -10,7 +10,7 @@ pub const SCHEMA: &str = "wattwise.ab-result/1";
 
 /// A judged experiment.
 #[derive(Debug, Clone, Serialize)]
-pub struct Result {
+pub struct Judgement {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// The arms; the first is what the others are compared with.
@@ -90,7 +90,7 @@ const QUANTITIES: &[(&str, &str, Of, Of1)] = &[
 ];
 
 /// Judges what a file holds.
-pub fn of(read: &Read) -> Result {
+pub fn of(read: &Read) -> Judgement {
     let h = &read.header;
     let counted = read.counted();
     let done = read.done();
@@ -128,7 +128,7 @@ pub fn of(read: &Read) -> Result {
         .enumerate()
         .filter_map(|(at, b)| Some((at, b.iter().find_map(|t| t.dropped.clone())?)))
         .collect();
-    let mut result = Result {
+    let mut result = Judgement {
         schema: SCHEMA,
         arms: h.arms.clone(),
         of: h.of,
@@ -156,7 +156,7 @@ pub fn smallest(aim: &Aim, spread: f64, pairs: usize) -> f64 {
     (half * (1.0 + more)).exp_m1()
 }
 
-fn notes(read: &Read, r: &Result) -> Vec<String> {
+fn notes(read: &Read, r: &Judgement) -> Vec<String> {
     let mut notes = Vec::new();
     match &read.end {
         None => notes.push(
@@ -208,7 +208,7 @@ fn notes(read: &Read, r: &Result) -> Vec<String> {
 }
 
 /// For people.
-pub fn text(r: &Result) -> String {
+pub fn text(r: &Judgement) -> String {
     use std::fmt::Write;
     let mut out = String::new();
     for c in &r.comparisons {

@@ -1,0 +1,44 @@
+//! `bench`: wattwise itself, and the power states of a machine.
+
+mod sim;
+mod throughput;
+mod transition;
+mod wake;
+
+use super::{Failure, Outcome};
+use clap::Subcommand;
+use std::path::Path;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Events a second of the simulator: the bursts-v1 job, and one with everything switched on
+    Sim(sim::Args),
+    /// How long a change of speed takes, for every pair of speeds
+    Transition(transition::Args),
+    /// What each speed is worth: a command's figure at each, and the knee
+    Throughput(throughput::Args),
+    /// What waking up costs, by C-state: from a timer and from another CPU
+    Wake(wake::Args),
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    match &args.what {
+        What::Sim(args) => sim::run(args),
+        What::Transition(args) => transition::run(args),
+        What::Throughput(args) => throughput::run(args),
+        What::Wake(args) => wake::run(args),
+    }
+}
+
+/// Writes a result's file.
+fn write(flag: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|e| {
+        Failure::input(format!("{flag} {}: {e}; expected a file that can be written", path.display()))
+    })
+}
