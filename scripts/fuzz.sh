@@ -10,6 +10,7 @@ for target in $(cargo "+$1" fuzz list); do
         machine_toml) cp ../machines/*.toml "corpus/$target/" ;;
         workload_toml) cp ../workloads/*.toml "corpus/$target/" ;;
         register_toml) cp ../machines/registers/*.toml "corpus/$target/" ;;
+        ab_file) cp ../wattwise/tests/ab/*.jsonl "corpus/$target/" ;;
         acpi_tables) cp ../wattwise/tests/acpi/*.aml "corpus/$target/" ;;
         perf_data) for f in ../wattwise/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
         trace_dat) for f in ../wattwise/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;

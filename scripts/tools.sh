@@ -16,6 +16,11 @@ need zstd zstd
 need cc gcc
 need make make
 need strace strace
+# The studies' own workloads, for the presets.
+need nuttcp nuttcp
+need tbench dbench
+need cyclictest rt-tests
+need stress-ng stress-ng
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"

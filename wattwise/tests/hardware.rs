@@ -2,90 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::{Command, Output};
-use wattwise::hw::emulator::{self, Emulator, Fault, Op, fuse};
+use wattwise::hw::emulator::{self, Fault, Op};
 use wattwise::hw::root;
 
+#[path = "support/lab.rs"]
+mod lab;
+use lab::{Lab, done, skip, text, wattwise};
+
 const CPUFREQ: &str = "sys/devices/system/cpu/cpu0/cpufreq";
-
-fn wattwise(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_wattwise")).args(args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Runs what must succeed and gives what it printed.
-fn done(args: &[&str]) -> String {
-    let out = wattwise(args);
-    assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
-    text(&out.stdout)
-}
-
-/// Says aloud what cannot be tested here; under CI that is a failure.
-fn skip(what: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{what}; CI needs it");
-    eprintln!("skipped: {what}");
-}
-
-/// A mounted machine with a folder for its journals.
-struct Lab {
-    machine: Emulator,
-    _mount: fuse::Mounted,
-    folder: tempfile::TempDir,
-}
-
-impl Lab {
-    fn new(name: &str) -> Option<Lab> {
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().join("machine");
-        std::fs::create_dir(&at).unwrap();
-        let machine = emulator::named(name).unwrap();
-        match fuse::mount(&machine, &at) {
-            Ok(mount) => Some(Lab { machine, _mount: mount, folder }),
-            Err(e) => {
-                skip(&format!("no FUSE: {e} (Debian: fuse3; needs root or fusermount3)"));
-                None
-            }
-        }
-    }
-
-    fn at(&self) -> PathBuf {
-        self.folder.path().join("machine")
-    }
-
-    /// Arguments with this machine as the root. A machine's journals lie beside it.
-    fn args<'a>(&self, args: &[&'a str], root: &'a str) -> Vec<&'a str> {
-        let mut all = vec![args[0], "--root", root];
-        all.extend(&args[1..]);
-        all
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let root = self.at().display().to_string();
-        wattwise(&self.args(args, &root))
-    }
-
-    fn done(&self, args: &[&str]) -> String {
-        let out = self.run(args);
-        assert_eq!(out.status.code(), Some(0), "{args:?}: {}{}", text(&out.stdout), text(&out.stderr));
-        text(&out.stdout)
-    }
-
-    fn refused(&self, args: &[&str], code: i32, words: &str) {
-        let (before, out) = (self.machine.snapshot(), self.run(args));
-        let message = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(code), "{args:?}: {message}");
-        assert!(message.contains(words) && message.trim_end().lines().count() == 1, "{args:?}: {message}");
-        assert_eq!(self.machine.snapshot(), before, "{args:?} was refused and changed something");
-    }
-
-    fn file(&self, path: &str) -> String {
-        root::text(&self.machine, path).unwrap()
-    }
-}
 
 #[test]
 fn the_bc10_as_its_study_shows_it() {

@@ -135,7 +135,7 @@ pub(crate) fn text(report: &Report) -> String {
         let word = |(name, s): &(String, f64)| format!("{name} {:.1} %", 100.0 * s / all.max(1e-9));
         parts.iter().filter(|p| p.1 > 0.0).map(word).collect::<Vec<_>>().join("   ")
     };
-    if o.idle.iter().any(|(_, s)| *s > 0.0) {
+    if o.wakeups.is_some() {
         let asleep: f64 = o.idle.iter().map(|i| i.1).sum();
         line("asleep", format!("{asleep:.3} CPU-seconds: {}", shares(&o.idle)));
     } else {

@@ -10,6 +10,8 @@ pub mod counter;
 pub mod domain;
 pub mod model;
 pub mod source;
+#[cfg(test)]
+mod tests;
 
 use counter::{Follower, Moment, Total};
 use domain::{Domain, roots};

@@ -92,8 +92,6 @@ pub struct Modelled {
     pub awake_s: f64,
     /// CPU time in each C-state of the model, s, all CPUs.
     pub idle_s: Vec<f64>,
-    /// The machine model whose watts were used.
-    pub machine: String,
 }
 
 impl ResidencyModel {
@@ -127,6 +125,11 @@ impl ResidencyModel {
         Ok(ResidencyModel { prices, counters })
     }
 
+    /// Whose watts they are.
+    pub fn machine(&self) -> &str {
+        self.prices.machine()
+    }
+
     /// Reads the counters.
     pub fn read(&mut self) -> Residency {
         let mut page = [0; 32];
@@ -139,7 +142,7 @@ impl ResidencyModel {
 
     /// Prices what lies between two readings taken `window_s` apart.
     pub fn between(&self, before: &Residency, after: &Residency, window_s: f64) -> Modelled {
-        let Prices { awake_w, idle_w, base_w, machine } = &self.prices;
+        let Prices { awake_w, idle_w, base_w, .. } = &self.prices;
         let mut idle_s = vec![vec![0.0; idle_w.iter().map(Vec::len).max().unwrap_or(0)]; awake_w.len()];
         for (counter, (b, a)) in self.counters.iter().zip(before.0.iter().zip(&after.0)) {
             if let Some(state) = counter.state {
@@ -158,13 +161,46 @@ impl ResidencyModel {
         }
         let states = idle_s.first().map_or(0, Vec::len);
         let idle_s = (0..states).map(|at| idle_s.iter().map(|s| s[at]).sum()).collect();
-        Modelled { joules, awake_s, idle_s, machine: machine.clone() }
+        Modelled { joules, awake_s, idle_s }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 002's six figures from its own residencies, by its own watts: c0 90, c1 63, c3 55, c6 nothing, c7 20.
+    #[test]
+    fn the_six_published_powers_to_the_second_decimal() {
+        let watts = [90.0, 63.0, 55.0, 0.0, 20.0];
+        let rows = |text: &'static str| {
+            let lines = text.lines().filter(|l| !l.starts_with('#')).skip(1);
+            lines.map(|l| l.split(',').collect::<Vec<&str>>()).collect::<Vec<_>>()
+        };
+        let residencies = rows(include_str!("../../../studies/coreidle_residency.csv"));
+        let powers = rows(include_str!("../../../studies/coreidle_power.csv"));
+        let shares = |row: &[&str]| -> Vec<f64> {
+            [4, 7, 8, 9, 10].iter().map(|at| row[*at].parse::<f64>().expect("a number") / 100.0).collect()
+        };
+        assert_eq!(powers.len(), 6);
+        for power in powers {
+            let published: f64 = power[2].parse().expect("a number");
+            let of = |cpu: &str| -> Vec<Vec<f64>> {
+                let wanted = |r: &&Vec<&str>| {
+                    r[0] == power[0] && r[1] == power[1] && (r[3] == "all") == (cpu == "all")
+                };
+                residencies.iter().filter(wanted).map(|r| shares(r)).collect()
+            };
+            // From its row for the whole package, as published.
+            assert_eq!(
+                format!("{:.2}", package_watts(&of("all"), &watts)),
+                format!("{published:.2}"),
+                "{power:?}"
+            );
+            // From the four CPUs' rows: within what their rounding to 0.01 % leaves.
+            assert!((package_watts(&of("each"), &watts) - published).abs() < 0.02, "{power:?}");
+        }
+    }
 
     #[test]
     fn utilisation_by_aperf_and_mperf() {

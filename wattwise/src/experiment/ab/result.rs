@@ -103,7 +103,10 @@ pub fn of(read: &Read) -> Judgement {
         let rest = QUANTITIES.iter().filter(|q| q.2 != h.of || q.0.starts_with("energy "));
         for (name, question, of, value) in asked.chain(rest) {
             let floor_w = read.floor_w.unwrap_or(0.0);
-            if name.ends_with("above idle") && read.floor_w.is_none() {
+            // Without a floor there is nothing above it, and without an equal window no tail.
+            if name.ends_with("above idle") && read.floor_w.is_none()
+                || *name == "energy" && h.of != Of::Energy
+            {
                 continue;
             }
             let pairs: Option<Vec<(f64, f64)>> = counted

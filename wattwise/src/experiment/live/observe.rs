@@ -213,7 +213,7 @@ impl<'r> Observer<'r> {
 
     fn model_name(&self) -> String {
         match &self.model {
-            Some(Model::Residency(_)) => "residencies priced by a machine model".to_owned(),
+            Some(Model::Residency(m)) => format!("C-state residencies at the watts of {}", m.machine()),
             Some(Model::CpuTime(p)) => {
                 format!(
                     "the command's CPU time at the watts of {}, all else in its deepest C-state",
@@ -264,8 +264,7 @@ impl<'r> Observer<'r> {
             Some(Model::Residency(model)) => {
                 let after = model.read();
                 let m = model.between(&self.start.residency, &after, window_s);
-                let by = format!("C-state residencies at the watts of {}", m.machine);
-                (Some(m.joules), Provenance::Modelled { by }, Vec::new())
+                (Some(m.joules), Provenance::Modelled { by: self.model_name() }, Vec::new())
             }
             Some(Model::CpuTime(prices)) => {
                 let joules = prices.cpu_time_j(cpu_s, window_s);
