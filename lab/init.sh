@@ -14,7 +14,7 @@ stty -F /dev/ttyS1 raw 2>/dev/null
 sh -eu -c '. /lab/lib.sh; . /lab/environment; . /lab/scenario.sh'
 code=$?
 if [ -n "$(ls -A /out)" ]; then
-    load virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk
+    load virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk
     tar -C /out -cf /dev/vda .
     sync
 fi

@@ -29,7 +29,7 @@ cat $t/trace >/out/default.txt
 echo >$t/trace
 
 # The tunables act at run time.
-echo 0 >$g/busy
+echo 1 >$g/busy
 echo 7 >$g/idle
 echo proportional >$g/step
 echo 1 >$t/tracing_on
@@ -41,7 +41,7 @@ echo 3 >$g/busy
 echo 3 >$g/idle
 echo one >$g/step
 
-# A sleeping CPU is not woken: timer interrupts of three idle seconds, burst beside ondemand.
+# A sleeping CPU is not woken: timer interrupts of two idle seconds, burst beside ondemand.
 timers() { # interrupts of the local timer, all CPUs
     awk '/^ *LOC:/ { n = 0; for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) n += $i; print n }' /proc/interrupts
 }
@@ -50,10 +50,10 @@ wakes() { # idle-state entries, all CPUs
 }
 quiet() { # quiet GOVERNOR
     governor "$1"
-    sleep 1
+    sleep 0.5
     a=$(timers)
     b=$(wakes)
-    sleep 3
+    sleep 2
     say "{\"idle\":\"$1\",\"timers\":$(($(timers) - a)),\"wakes\":$(($(wakes) - b))}"
 }
 for round in 1 2 3; do
@@ -79,16 +79,14 @@ rmmod cpufreq_burst
 pass unloaded
 # The slow path: a driver that cannot switch from the scheduler.
 rmmod vpower
-insmod /mods/vpower.ko $VPOWER fast_switch=0
+insmod /mods/vpower.ko $VPOWER fast_switch=0 domains=0,1,2,3
 insmod /mods/cpufreq_burst.ko
 governor burst
-sleep 1
-low=$(cat $p/scaling_cur_freq)
-wwload steady cpu=0 share=100 ms=300 &
-sleep 0.2
-high=$(cat $p/scaling_cur_freq)
-wait
-[ "$high" -gt "$low" ] || fail "slow path: $low before, $high under work"
+wwload burst cpu=0 busy_ms=1 idle_ms=100 ms=1000
+echo 1 >$p/stats/reset
+wwload steady cpu=0 share=100 ms=300
+top=$(awk '/^2400000/ { print $2 }' $p/stats/time_in_state)
+[ "$top" -ge 10 ] || fail "slow path: $top x 10 ms at the top in 300 ms of work"
 pass "slow path"
 governor performance
 rmmod cpufreq_burst

@@ -165,7 +165,7 @@ fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, u
 pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
     let mut told = Told::default();
     for (file, settings, busy) in
-        [("default.txt", "", 3), ("tuned.txt", "busy=0,idle=7,down=proportional", 0)]
+        [("default.txt", "", 3), ("tuned.txt", "busy=1,idle=7,down=proportional", 1)]
     {
         let looks = parse(&read(&returned.folder.join(file))?)?;
         if looks.len() < 100 {
@@ -199,7 +199,7 @@ fn idle(returned: &Returned, told: &mut Told) -> Result<(), String> {
         values.sort_unstable();
         values.get(values.len() / 2).copied()
     };
-    let mut line = "3 idle seconds, 4 CPUs, median of 3: ".to_owned();
+    let mut line = "2 idle seconds, 4 CPUs, median of 3: ".to_owned();
     for name in ["burst", "ondemand", "performance"] {
         let (Some(timers), Some(wakes)) = (middle(name, |v| v.0), middle(name, |v| v.1)) else {
             return Err(format!("no idle figures for {name}"));
