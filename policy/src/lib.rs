@@ -101,6 +101,9 @@ pub struct Platform {
     pub cpus: u16,
     /// Period of the scheduler's statistics tick in ns.
     pub tick_ns: u64,
+    /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
+    /// the real speed), or just time: then it means a share of the speed in force.
+    pub load_invariant: bool,
     /// Power of one core in its deepest idle state, in microwatts, where known.
     pub deepest_idle_uw: Option<u32>,
     /// Power that is spent only while some core is awake (uncore), in microwatts, where known.

@@ -26,6 +26,10 @@
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
 //!    call costs the same however many CPUs share the clock.
 //!
+//! Where the load counts time and not work (no APERF and MPERF: most virtual machines), the signal is a
+//! share of the speed in force: it runs at full pace, and the wish is 1.25 x util of *that* speed. A busy CPU
+//! then climbs level by level, a quarter at a time, where it would else go to the top at once.
+//!
 //! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth. The CPU's signal does not
 //! move with a migrated task; its expectation does. Interrupt time is part of busy time.
 
@@ -101,6 +105,8 @@ struct Domain {
     level_for: Vec<u16>,
     /// The speed for which `pace` was computed.
     paced: Khz,
+    /// Whether the signal counts work.
+    invariant: bool,
     /// Pace of work at the speed in force, of 1024 of the strongest CPU's highest.
     pace: u64,
     /// The level chosen; none at first.
@@ -130,7 +136,7 @@ fn pace(fastest: Khz, khz: Khz, capacity: u64) -> u64 {
 }
 
 impl Domain {
-    fn new(info: &DomainInfo, limit_ns: u64) -> Domain {
+    fn new(info: &DomainInfo, limit_ns: u64, invariant: bool) -> Domain {
         let capacity = u64::from(info.capacity).clamp(1, FULL);
         let level_for = (0..=FULL).map(|util| {
             let khz = wish(info.fastest(), util, capacity);
@@ -144,6 +150,7 @@ impl Domain {
             speeds: info.levels.iter().map(|l| l.khz).collect(),
             level_for: level_for.collect(),
             paced: Khz(0),
+            invariant,
             pace: capacity,
             level: None,
             util: 0,
@@ -152,9 +159,17 @@ impl Domain {
         }
     }
 
+    /// Step 4's level.
+    fn level_at(&self, util: u64) -> u16 {
+        let Some(now) = self.level.filter(|_| !self.invariant) else { return self.level_for[util as usize] };
+        // Not clamped to the speed in force: the quarter on top is what lets it rise.
+        let khz = share(u64::from(self.speeds[usize::from(now)].0), util + util / 4, self.capacity);
+        self.speeds.iter().rposition(|s| u64::from(s.0) >= khz).unwrap_or(0) as u16
+    }
+
     /// The pace at `khz`; the division is done only when the speed has changed.
     fn pace_at(&mut self, khz: Khz) -> u64 {
-        if khz != self.paced {
+        if self.invariant && khz != self.paced {
             self.paced = khz;
             self.pace = pace(self.fastest, khz, self.capacity);
         }
@@ -248,7 +263,7 @@ impl Schedutil {
             }
         }
         domain.util = util;
-        let level = domain.level_for[util.min(FULL) as usize];
+        let level = domain.level_at(util.min(FULL));
         // Levels count from the highest: a greater index is slower.
         let falls = domain.level.is_some_and(|now| level > now);
         if domain.level == Some(level) || (falls && alone && !idled) {
@@ -327,7 +342,7 @@ pub(super) static SCHEDUTIL: Speed = Speed {
             cost_ns: s.us("cost"),
             tick_ns: p.tick_ns,
             domain_of: p.domain_of_cpu(),
-            domains: p.domains.iter().map(|d| Domain::new(d, limit(d))).collect(),
+            domains: p.domains.iter().map(|d| Domain::new(d, limit(d), p.load_invariant)).collect(),
             cpus: vec![Cpu::default(); usize::from(p.cpus)],
         })
     },
@@ -376,6 +391,20 @@ mod tests {
         assert!((0..33).all(|_| r.cpu(0, busy(MS)) == 2000));
         let after_a_pause = r.cpu(0, idle(MS));
         assert!((1200..=1300).contains(&after_a_pause), "{after_a_pause}");
+    }
+
+    /// Where the load counts time, a busy CPU's signal says little at first, and each rise is a quarter.
+    #[test]
+    fn without_invariance_it_climbs_by_quarters() {
+        let mut p = platform(1, LEVELS);
+        p.load_invariant = false;
+        let mut r = Rig::new(p, &SCHEDUTIL, "rate_limit=10000", true);
+        let speeds: Vec<u32> = (0..400).map(|_| r.cpu(0, busy(MS))).collect();
+        let mut steps = speeds.clone();
+        steps.dedup();
+        assert!(steps.len() > 6 && steps.last() == Some(&2000), "{steps:?}");
+        assert!(steps.windows(2).all(|s| s[0] < s[1] && s[1] <= s[0] * 5 / 4 + 100), "{steps:?}");
+        assert!(speeds[..60].iter().all(|&s| s == 300), "1.25 x util has to pass the speed in force first");
     }
 
     /// From 300 of 2000 MHz, where the signal's clock crawls, up to the top.

@@ -426,7 +426,7 @@ impl Simulation<'_> {
             return self.time_run(c);
         }
         if self.governor.follows_tasks() {
-            let pace = self.domains[usize::from(self.cpus[c].domain)].pace();
+            let pace = self.load_pace(c);
             self.tasks[t as usize].stop(self.now, pace);
         }
         self.cpus[c].current = NONE;

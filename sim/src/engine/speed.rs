@@ -64,6 +64,7 @@ pub(super) fn platform(m: &Machine) -> Platform {
         domains: m.domains.iter().map(domain).collect(),
         cpus: m.cpus.len() as u16,
         tick_ns: m.tick.period_ns,
+        load_invariant: m.load_invariant,
         deepest_idle_uw: deepest.map(uw),
         awake_uw: Some(uw(awake)),
     }
@@ -269,6 +270,12 @@ impl Simulation<'_> {
         for p in 0..self.packages.len() {
             self.boost_changed(p);
         }
+    }
+
+    /// The pace at which the scheduler's load of a CPU's task grows, of 1024.
+    #[inline]
+    pub(super) fn load_pace(&self, c: usize) -> u64 {
+        if self.machine.load_invariant { self.domains[usize::from(self.cpus[c].domain)].pace() } else { 1024 }
     }
 
     /// The cost factor of a CPU's domain against its highest speed.

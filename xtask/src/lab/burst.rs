@@ -78,7 +78,7 @@ impl Replay {
             .map(|cpus| DomainInfo { cpus: cpus.to_vec(), levels: levels.clone(), transition_ns: 10_000, capacity: 1024 })
             .collect();
         let platform =
-            Platform { domains, cpus: 4, tick_ns: TICK_NS, deepest_idle_uw: None, awake_uw: None };
+            Platform { domains, cpus: 4, tick_ns: TICK_NS, load_invariant: true, deepest_idle_uw: None, awake_uw: None };
         let burst = speed::find("burst").ok_or("no policy `burst`")?;
         let settings = Settings::parse(burst.params, settings).map_err(|e| e.to_string())?;
         let mut replay = Replay {

@@ -55,6 +55,8 @@ pub(crate) enum Accel {
 /// What to boot.
 pub(crate) struct Boot<'a> {
     pub(crate) name: &'a str,
+    /// In `lab/scenarios`, without its `.sh`.
+    pub(crate) script: &'a str,
     pub(crate) kernel: &'a Kernel,
     pub(crate) ours: &'a [PathBuf],
     pub(crate) programs: &'a [(String, PathBuf)],
@@ -99,7 +101,7 @@ fn initramfs(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Vec<u8>, String
     cpio.copy("bin/busybox", busybox.ok_or("no busybox; `make tools` installs busybox-static")?)?;
     cpio.copy("init", &root.join("lab/init.sh"))?;
     cpio.copy("lab/lib.sh", &root.join("lab/lib.sh"))?;
-    cpio.copy("lab/scenario.sh", &root.join(format!("lab/scenarios/{}.sh", boot.name)))?;
+    cpio.copy("lab/scenario.sh", &root.join(format!("lab/scenarios/{}.sh", boot.script)))?;
     let environment: String = boot.environment.iter().map(|(k, v)| format!("{k}='{v}'\n")).collect();
     cpio.file("lab/environment", environment.as_bytes());
     for (name, path) in boot.programs {
@@ -140,6 +142,22 @@ fn unpacked(lab: &Path, path: &Path) -> Result<Vec<u8>, String> {
     if out.status.success() { Ok(out.stdout) } else { Err(format!("{}: cannot unpack", path.display())) }
 }
 
+/// Pace of the guest's time-stamp counter: the host's own, or virtual nanoseconds. Told, since a guest on
+/// a busy host finds out wrongly, and then its seconds are not seconds.
+fn clock_khz(accel: Accel) -> u64 {
+    if accel == Accel::Icount {
+        return 1_000_000;
+    }
+    // SAFETY: reading the time-stamp counter has no effect; every x86-64 has it.
+    #[cfg(target_arch = "x86_64")]
+    let count = || unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    let count = || 0;
+    let (from, at) = (count(), Instant::now());
+    std::thread::sleep(Duration::from_millis(100));
+    (count() - from) * 1_000_000 / at.elapsed().as_nanos().max(1) as u64
+}
+
 /// Boots, waits, and brings the results home.
 ///
 /// # Errors
@@ -171,7 +189,8 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
     };
     qemu.args(["-smp", boot.cpus]).arg("-kernel").arg(&boot.kernel.image).arg("-initrd").arg(at("initrd"));
     qemu.arg("-append").arg(format!(
-        "console=ttyS0 panic=-1 mitigations=off intel_pstate=disable tsc=reliable nowatchdog loglevel=6 {}",
+        "console=ttyS0 panic=-1 tsc_early_khz={} mitigations=off intel_pstate=disable tsc=reliable nowatchdog loglevel=7 {}",
+        clock_khz(boot.accel),
         boot.append
     ));
     qemu.arg("-serial").arg(format!("file:{}", at("console.log").display()));

@@ -13,8 +13,10 @@
 
 mod burst;
 mod cpio;
+mod fidelity;
 mod guest;
 mod kernels;
+mod machine;
 mod modules;
 mod run;
 mod scenarios;
@@ -124,6 +126,7 @@ impl Lab<'_> {
             self.lab,
             &Boot {
                 name: scenario.name,
+                script: scenario.script,
                 kernel: self.kernel,
                 ours: self.ours,
                 programs: self.programs,
@@ -191,7 +194,7 @@ mod tests {
     fn every_scenario_has_its_script_and_golden_file() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent");
         for s in SCENARIOS {
-            assert!(root.join(format!("lab/scenarios/{}.sh", s.name)).exists(), "{}", s.name);
+            assert!(root.join(format!("lab/scenarios/{}.sh", s.script)).exists(), "{}", s.name);
             assert!(root.join(format!("lab/golden/{}.json", s.name)).exists(), "{}", s.name);
         }
     }

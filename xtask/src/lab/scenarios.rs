@@ -19,6 +19,8 @@ type Judge = fn(&Path, &Returned) -> Result<Told, String>;
 /// One boot and its judge.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
+    /// In `lab/scenarios`, without its `.sh`.
+    pub(crate) script: &'static str,
     pub(crate) summary: &'static str,
     /// Part of a plain `lab`.
     pub(crate) usual: bool,
@@ -41,6 +43,43 @@ fn burst_machine(_: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(vec![("VPOWER".into(), "latency_ns=10000".into())])
 }
 
+/// What a comparison of governors wants to know.
+fn fidelity(root: &Path, cpus: usize, settings: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
+    let machine = super::machine::lab(root)?;
+    let mut environment = vec![("VPOWER".to_owned(), super::machine::vpower(&machine, cpus))];
+    environment.push(("USERSPACE_KHZ".to_owned(), super::fidelity::USERSPACE_KHZ.to_string()));
+    environment.extend(settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+    Ok(environment)
+}
+
+fn fidelity_full(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity(
+        root,
+        4,
+        &[
+            ("GOVERNORS", "ondemand conservative schedutil userspace powersave performance"),
+            ("LOADS", "steady bursts cyclic build"),
+            ("IDLE", "menu"),
+            ("MS", "3000"),
+            ("BUFFER_KB", "16384"),
+        ],
+    )
+}
+
+fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity(
+        root,
+        1,
+        &[
+            ("GOVERNORS", "ondemand conservative schedutil"),
+            ("LOADS", "steady,share=30 steady,share=60 burst,busy_ms=5,idle_ms=45 burst,busy_ms=50,idle_ms=150"),
+            ("IDLE", "menu"),
+            ("MS", "1500"),
+            ("BUFFER_KB", "16384"),
+        ],
+    )
+}
+
 fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
     Ok(Told::default())
 }
@@ -49,6 +88,7 @@ fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
 pub(crate) static SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "vpower",
+        script: "vpower",
         summary: "the virtual hardware: every governor and sysfs file, faults, unloading",
         usual: true,
         cpus: "4,cores=2,threads=2",
@@ -60,6 +100,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "burst",
+        script: "burst",
         summary: "the burst governor's decisions against policy::burst's, idle CPUs, tunables, limits",
         usual: true,
         cpus: "4",
@@ -68,5 +109,29 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         limit_s: 150,
         environment: burst_machine,
         judge: super::burst::judge,
+    },
+    Scenario {
+        name: "fidelity",
+        script: "fidelity",
+        summary: "the kernel's governors against the model's policies, 4 CPUs, every load",
+        usual: false,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: 420,
+        environment: fidelity_full,
+        judge: super::fidelity::judge,
+    },
+    Scenario {
+        name: "icount",
+        script: "fidelity",
+        summary: "the same on one CPU whose clock follows its instructions: runs repeat",
+        usual: true,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: 300,
+        environment: fidelity_icount,
+        judge: super::fidelity::judge_icount,
     },
 ];
