@@ -47,6 +47,14 @@ tunables() { # the governor's, as the kernel chose them
     done || true
 }
 
+# Periods that are no multiple of the loads' own: at the default 10 ms a load of 10 ms wakes just before or just
+# after the period is over, and microseconds decide whether a window is 10 or 14 ms long.
+tune() { # tune GOVERNOR
+    for f in $CPU/cpufreq/$1/sampling_rate $CPU/cpufreq/$1/rate_limit_us; do
+        [ ! -f $f ] || echo 10700 >$f
+    done
+}
+
 echo $BUFFER_KB >$t/buffer_size_kb
 echo mono >$t/trace_clock
 for event in sched/sched_switch sched/sched_waking sched/sched_wakeup_new sched/sched_process_fork \
@@ -66,6 +74,8 @@ for idle in $IDLE; do
             echo 1 >$t/tracing_on
             governor $g
             [ $g != userspace ] || for p in $CPU/cpufreq/policy*; do echo $USERSPACE_KHZ >$p/scaling_setspeed; done
+            tune $g
+            sleep 0.3
             echo begin >$t/trace_marker
             loads $l
             echo end >$t/trace_marker

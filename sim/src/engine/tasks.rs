@@ -78,6 +78,8 @@ pub(super) struct LockState {
 
 impl TaskState {
     fn new(cursor: Cursor, cpu: u32, nice: i8, realtime: bool) -> TaskState {
+        // Most tasks of a recording are older than it and slept; only a few were started in it.
+        let recorded = matches!(cursor, Cursor::Recorded(_));
         TaskState {
             cursor,
             left_cycles: 0.0,
@@ -94,8 +96,9 @@ impl TaskState {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
-            signal: Pelt::at(NEW_TASK),
-            expected: NEW_TASK as u32,
+            signal: if recorded { Pelt::default() } else { Pelt::at(NEW_TASK) },
+            // Nothing until it has slept once, as in Linux (util_est begins at 0).
+            expected: 0,
             ran_ns: 0,
             stopped_at: 0,
             state: State::Runnable,

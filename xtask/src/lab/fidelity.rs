@@ -40,7 +40,7 @@ struct Side {
     /// By domain.
     transitions: Vec<u64>,
     /// The levels gone to, by domain, in order.
-    sequence: Vec<Vec<u32>>,
+    sequence: Vec<Vec<(u64, u32)>>,
     /// By idle state, all CPUs.
     idle: Vec<u64>,
 }
@@ -81,7 +81,7 @@ fn side(khz: &[u32], domains: usize, first: u32, changes: &[Change], from: u64, 
         if at > from {
             book(d, at, now[d], &mut side);
             side.transitions[d] += 1;
-            side.sequence[d].push(speed);
+            side.sequence[d].push((at - from, speed));
         }
         now[d] = (at.max(from), speed);
     }
@@ -368,9 +368,23 @@ fn details(rows: &[Row]) -> String {
                 shares(&row.model.shares[d]),
                 row.model.transitions[d]
             );
+            let told = |sequence: &[(u64, u32)]| {
+                let each = sequence.iter().take(40).map(|(t, k)| format!("{:.1}:{}", *t as f64 / 1e6, k / 1000));
+                each.collect::<Vec<_>>().join(" ")
+            };
+            let _ = writeln!(text, "    lab   {}", told(&row.lab.sequence[d]));
+            let _ = writeln!(text, "    model {}", told(&row.model.sequence[d]));
         }
     }
     text
+}
+
+/// Results kept from an earlier boot, judged again: for work on the policies.
+pub(crate) fn again(root: &Path, folder: &Path, cpus: usize) -> Result<Told, String> {
+    let text = read(&folder.join("results.jsonl"))?;
+    let lines = text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+    let returned = Returned { lines, folder: folder.to_owned(), seconds: 0.0, accel: "kept" };
+    told(&rows(root, &returned, cpus)?)
 }
 
 fn rows(root: &Path, returned: &Returned, cpus: usize) -> Result<Vec<Row>, String> {
@@ -427,7 +441,7 @@ mod tests {
     fn shares_and_changes() {
         let s = side(&[3, 2, 1], 2, 1, &[(5, 0, 2), (20, 0, 3), (20, 0, 3), (60, 1, 2), (200, 0, 1)], 10, 110);
         assert_eq!(s.shares, [vec![0.9, 0.1, 0.0], vec![0.0, 0.5, 0.5]]);
-        assert_eq!((s.transitions, s.sequence), (vec![1, 1], vec![vec![3], vec![2]]));
+        assert_eq!((s.transitions, s.sequence), (vec![1, 1], vec![vec![(10, 3)], vec![(50, 2)]]));
     }
 
     #[test]

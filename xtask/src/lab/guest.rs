@@ -142,6 +142,11 @@ fn unpacked(lab: &Path, path: &Path) -> Result<Vec<u8>, String> {
     if out.status.success() { Ok(out.stdout) } else { Err(format!("{}: cannot unpack", path.display())) }
 }
 
+/// Where a scenario's results are kept.
+pub(crate) fn folder(lab: &Path, name: &str, release: &str) -> PathBuf {
+    lab.join("runs").join(format!("{name}-{release}"))
+}
+
 /// Pace of the guest's time-stamp counter: the host's own, or virtual nanoseconds. Told, since a guest on
 /// a busy host finds out wrongly, and then its seconds are not seconds.
 fn clock_khz(accel: Accel) -> u64 {
@@ -163,7 +168,7 @@ fn clock_khz(accel: Accel) -> u64 {
 /// # Errors
 /// When the guest takes too long, says that something failed, or its console has a complaint.
 pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned, String> {
-    let folder = lab.join("runs").join(format!("{}-{}", boot.name, boot.kernel.release));
+    let folder = folder(lab, boot.name, &boot.kernel.release);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let at = |name: &str| folder.join(name);

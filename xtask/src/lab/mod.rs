@@ -37,10 +37,11 @@ struct Options {
     kvm: bool,
     bless: bool,
     build_only: bool,
+    again: bool,
     list: bool,
 }
 
-const USAGE: &str = "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--list] [--bless]";
+const USAGE: &str = "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--again] [--list] [--bless]";
 
 /// `xtask lab ARGS`.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
@@ -93,6 +94,7 @@ fn parse(args: &[&str]) -> Result<Options, String> {
             }
             "--kvm" => options.kvm = true,
             "--bless" => options.bless = true,
+            "--again" => options.again = true,
             "--build-only" => options.build_only = true,
             "--list" => options.list = true,
             _ if arg.starts_with('-') => return Err(format!("{arg}: no such flag; usage: {USAGE}")),
@@ -119,6 +121,12 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     fn scenario(&self, scenario: &Scenario) -> Result<(), String> {
+        if self.options.again {
+            let folder = guest::folder(self.lab, scenario.name, &self.kernel.release);
+            let cpus = scenario.cpus.split(',').next().and_then(|n| n.parse().ok()).unwrap_or(1);
+            fidelity::again(self.root, &folder, cpus)?.figures.iter().for_each(|line| println!("     {line}"));
+            return Ok(());
+        }
         let accel = if self.options.kvm && scenario.accel == Accel::Tcg { Accel::Kvm } else { scenario.accel };
         let environment = (scenario.environment)(self.root)?;
         let returned = guest::boot(
