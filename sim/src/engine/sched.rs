@@ -10,6 +10,7 @@
 //! that shares its core with another, or runs on a weaker kind of core, moves to an idle better one, as
 //! Linux's active balance does.
 
+use super::tasks::State;
 use super::{NEVER, NONE, Phase, Simulation, Source, idle};
 use crate::machine::Machine;
 use std::collections::VecDeque;
@@ -154,12 +155,17 @@ impl Queue {
 }
 
 impl Simulation<'_> {
-    /// What is expected of the tasks on a CPU, of 1024.
+    /// What is expected of the tasks on a CPU, of 1024: what each brings along (a new task its credit, a
+    /// migrated one its past) or, if that is more, what it needed before it last slept.
     pub(super) fn expected_of(&self, c: usize) -> u32 {
         let s = &self.cpus[c];
         let waiting = s.queue.realtime.iter().chain(&s.queue.fair);
-        let running = (s.current != NONE).then_some(&s.current);
-        waiting.chain(running).map(|&t| self.tasks[t as usize].expected).sum()
+        let waiting: u32 = waiting.map(|&t| self.tasks[t as usize].load(0, 0)).sum();
+        if s.current == NONE {
+            return waiting;
+        }
+        let running = &self.tasks[s.current as usize];
+        waiting + running.load(self.now - s.queue.charged_at, self.load_pace(c))
     }
 
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
@@ -425,7 +431,8 @@ impl Simulation<'_> {
             self.share(c);
             return self.time_run(c);
         }
-        if self.governor.follows_tasks() {
+        // Whoever only lets another go first has not slept: nothing new is expected of it.
+        if self.governor.follows_tasks() && self.tasks[t as usize].state != State::Runnable {
             let pace = self.load_pace(c);
             self.tasks[t as usize].stop(self.now, pace);
         }

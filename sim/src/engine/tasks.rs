@@ -49,13 +49,13 @@ pub(super) struct TaskState {
     /// Time run since it woke, in ns, and when it stopped.
     pub(super) ran_ns: u64,
     stopped_at: u64,
-    state: State,
+    pub(super) state: State,
     /// A lock to win before going on.
     wants: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Running or queued.
     Runnable,
     Sleeping,
@@ -77,9 +77,7 @@ pub(super) struct LockState {
 }
 
 impl TaskState {
-    fn new(cursor: Cursor, cpu: u32, nice: i8, realtime: bool) -> TaskState {
-        // Most tasks of a recording are older than it and slept; only a few were started in it.
-        let recorded = matches!(cursor, Cursor::Recorded(_));
+    fn new(cursor: Cursor, cpu: u32, nice: i8, realtime: bool, born: bool) -> TaskState {
         TaskState {
             cursor,
             left_cycles: 0.0,
@@ -96,7 +94,7 @@ impl TaskState {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
-            signal: if recorded { Pelt::default() } else { Pelt::at(NEW_TASK) },
+            signal: if born { Pelt::at(NEW_TASK) } else { Pelt::default() },
             // Nothing until it has slept once, as in Linux (util_est begins at 0).
             expected: 0,
             ran_ns: 0,
@@ -155,9 +153,22 @@ impl TaskState {
         self.expected = util.max((3 * self.expected + util) / 4);
     }
 
+    /// Its part of its CPU's load, when it has run for `more_ns` since it was last charged.
+    pub(super) fn load(&self, more_ns: u64, pace: u64) -> u32 {
+        let ran_ns = self.ran_ns + more_ns;
+        let mut signal = self.signal;
+        if ran_ns > 0 && pace > 0 {
+            signal.run(ran_ns, pace);
+        }
+        (signal.util().min(FULL) as u32).max(self.expected)
+    }
+
     /// It wakes at `now`.
     fn wake(&mut self, now: u64) {
-        self.signal.idle(now - self.stopped_at);
+        // A new task has not slept: the time before it was born takes nothing off its credit.
+        if self.stopped_at > 0 {
+            self.signal.idle(now - self.stopped_at);
+        }
     }
 }
 
@@ -171,11 +182,11 @@ impl Simulation<'_> {
                 Program::Recorded(_) => Cursor::Recorded(ScriptPosition::default()),
                 Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
             };
-            self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime));
+            self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime, task.born));
         }
         self.active = workload.tasks.len();
         if let Some(first) = self.governor.daemon_first_ns() {
-            let mut daemon = TaskState::new(Cursor::Daemon, 0, 0, false);
+            let mut daemon = TaskState::new(Cursor::Daemon, 0, 0, false, false);
             daemon.state = State::Sleeping;
             self.tasks.push(daemon);
             self.sleep_on(0, self.governor.daemon, first);
@@ -298,6 +309,10 @@ impl Simulation<'_> {
                     self.tasks[i].hint = u32::from(cpu);
                     self.tasks[i].order = at_ns;
                     if self.yields(t, c) {
+                        // It waits its turn: who looks at the queue now must not find it twice.
+                        if self.cpus[c].current == t {
+                            self.cpus[c].current = NONE;
+                        }
                         self.place(t, c);
                         return false;
                     }

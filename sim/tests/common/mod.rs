@@ -92,7 +92,7 @@ pub fn bursts_machine() -> Machine {
 }
 
 pub fn task(name: &str, program: Program) -> Task {
-    Task { name: name.into(), nice: 0, realtime: false, program }
+    Task { name: name.into(), nice: 0, realtime: false, born: true, program }
 }
 
 pub fn pattern(seed: u64, steps: Vec<Step>) -> Pattern {
