@@ -57,6 +57,15 @@ tune() { # tune GOVERNOR
 
 echo $BUFFER_KB >$t/buffer_size_kb
 echo mono >$t/trace_clock
+# The tick's phase: the model's ticks come at the same moments.
+echo 1 >$t/events/timer/hrtimer_expire_entry/enable
+echo 1 >$t/tracing_on
+wwload steady cpu=0 share=100 ms=100
+echo 0 >$t/tracing_on
+echo 0 >$t/events/timer/hrtimer_expire_entry/enable
+tick=$(sed -n 's/.*function=tick_\(sched_timer\|nohz_handler\) now=\([0-9]*\).*/\2/p' $t/trace | tail -n 1)
+say "{\"tick_ns\":${tick:-0}}"
+
 for event in sched/sched_switch sched/sched_waking sched/sched_wakeup_new sched/sched_process_fork \
     sched/sched_process_exit power/cpu_idle power/cpu_frequency; do
     echo 1 >$t/events/$event/enable

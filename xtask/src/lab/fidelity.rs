@@ -26,6 +26,10 @@ use wattwise_policy::{
 use wattwise_sim::engine::{Setup, Simulation, platform};
 use wattwise_sim::machine::Machine;
 
+/// Shorter sleeps are not compared: a replay keeps the recorded order of tasks, and where two wake within
+/// microseconds it may idle for the moment between, where the recording had both in the queue.
+const SHORTEST_NS: u64 = 20_000;
+
 /// The speed that `userspace` is told to hold.
 pub(crate) const USERSPACE_KHZ: u32 = 1_650_000;
 
@@ -113,6 +117,7 @@ fn field(line: &str, key: &str) -> Option<u64> {
 }
 
 fn events(text: &str, states: usize) -> Result<Events, String> {
+    let mut asleep: Vec<Option<(u64, usize)>> = Vec::new();
     let mut e = Events { first: 0, begin: 0, end: 0, changes: Vec::new(), idle: vec![0; states] };
     for line in text.lines() {
         if line.starts_with('#') {
@@ -138,11 +143,21 @@ fn events(text: &str, states: usize) -> Result<Events, String> {
             e.changes.push((time, cpu as usize, khz as u32));
         } else if line.contains(" cpu_idle: ")
             && let Some(state) = field(line, "state=")
-            && (state as usize) < states
-            && e.begin > 0
-            && e.end == 0
+            && let Some(cpu) = field(line, "cpu_id=")
         {
-            e.idle[state as usize] += 1;
+            let cpu = cpu as usize;
+            asleep.resize(asleep.len().max(cpu + 1), None);
+            let entered = asleep[cpu].take();
+            if (state as usize) < states {
+                asleep[cpu] = Some((time, state as usize));
+            } else if let Some((since, state)) = entered
+                && since >= e.begin
+                && e.begin > 0
+                && e.end == 0
+                && time - since >= SHORTEST_NS
+            {
+                e.idle[state] += 1;
+            }
         }
     }
     if e.begin == 0 || e.end <= e.begin {
@@ -196,19 +211,22 @@ struct Counted {
     counts: Arc<Mutex<Vec<u64>>>,
     from: u64,
     to: u64,
+    /// The present sleep began between them.
+    counted: bool,
 }
 
 impl IdlePolicy for Counted {
     fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
-        let choice = self.policy.select(query);
-        if (self.from..self.to).contains(&query.now_ns)
-            && let Ok(mut counts) = self.counts.lock()
-        {
-            counts[usize::from(choice.state)] += 1;
-        }
-        choice
+        self.counted = (self.from..self.to).contains(&query.now_ns);
+        self.policy.select(query)
     }
     fn reflect(&mut self, outcome: &IdleOutcome, states: &[IdleState]) {
+        if self.counted
+            && outcome.measured_ns >= SHORTEST_NS
+            && let Ok(mut counts) = self.counts.lock()
+        {
+            counts[usize::from(outcome.state)] += 1;
+        }
         self.policy.reflect(outcome, states);
     }
 }
@@ -253,7 +271,7 @@ fn first_cpus(mut machine: Machine, cpus: usize) -> Machine {
     machine
 }
 
-fn compare(root: &Path, folder: &Path, run: Run, cpus: usize) -> Result<Row, String> {
+fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> Result<Row, String> {
     let machine = first_cpus(machine::lab(root)?, cpus);
     let khz: Vec<u32> = machine.kinds[0].levels.iter().map(|l| l.khz).collect();
     let lowest = khz[khz.len() - 1];
@@ -279,10 +297,12 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize) -> Result<Row, Str
     let defaults = Settings::parse(idler.params, "").map_err(|e| e.to_string())?;
     let make = |table: &[IdleState], tick: u64| -> Box<dyn IdlePolicy> {
         let policy = (idler.build)(table, tick, &defaults);
-        Box::new(Counted { policy, counts: counts.clone(), from, to })
+        Box::new(Counted { policy, counts: counts.clone(), from, to, counted: false })
     };
     let mut setup = Setup::new(&machine, &workload, Box::new(policy), &make);
     setup.initial_khz = lowest;
+    let period = machine.tick.period_ns;
+    setup.phase_ns = (tick_ns % period + period - events.first % period) % period;
     Simulation::new(setup).run_until(to);
     let notes = notes.lock().map_err(|e| e.to_string())?;
     // A request between two levels is the slowest level that is at least that.
@@ -389,11 +409,12 @@ pub(crate) fn again(root: &Path, folder: &Path, cpus: usize) -> Result<Told, Str
 
 fn rows(root: &Path, returned: &Returned, cpus: usize) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
+    let tick_ns = returned.lines.iter().find_map(|l| l.get("tick_ns")?.as_u64()).unwrap_or(0);
     for line in &returned.lines {
         let get = |key: &str| line.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         if line.get("run").is_some() {
             let run = Run { name: get("run"), governor: get("governor"), idle: get("idle"), load: get("load") };
-            rows.push(compare(root, &returned.folder, run, cpus)?);
+            rows.push(compare(root, &returned.folder, run, cpus, tick_ns)?);
         }
     }
     write(&returned.folder.join("details.txt"), &details(&rows))?;
@@ -453,7 +474,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_read() {
-        let text = "# tracer: nop\n sh-1 [000] ..... 5.000000: tracing_mark_write: begin\n <idle>-0 [001] d..1. 5.000100: cpu_idle: state=2 cpu_id=1\n x-1 [001] d..1. 5.000200: cpu_frequency: state=800000 cpu_id=1\n sh-1 [000] ..... 6.5: tracing_mark_write: end\n";
+        let text = "# tracer: nop\n sh-1 [000] ..... 5.000000: tracing_mark_write: begin\n <idle>-0 [001] d..1. 5.000100: cpu_idle: state=2 cpu_id=1\n <idle>-0 [001] d..1. 5.000150: cpu_idle: state=4294967295 cpu_id=1\n x-1 [001] d..1. 5.000200: cpu_frequency: state=800000 cpu_id=1\n sh-1 [000] ..... 6.5: tracing_mark_write: end\n";
         let e = events(text, 3).expect("valid");
         assert_eq!((e.begin, e.end, e.changes, e.idle), (5_000_000_000, 6_500_000_000, vec![(5_000_200_000, 1, 800_000)], vec![0, 0, 1]));
     }
