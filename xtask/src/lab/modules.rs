@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The modules, in the order in which they are built.
-pub(crate) const OURS: &[&str] = &["vpower", "cpufreq_burst"];
+pub(crate) const OURS: &[&str] = &["vpower", "cpufreq_burst", "powerctl"];
 
 /// Builds every module against the kernel's headers; any warning is an error.
 pub(crate) fn build(root: &Path, lab: &Path, kernel: &Kernel) -> Result<Vec<PathBuf>, String> {
