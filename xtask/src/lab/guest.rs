@@ -203,26 +203,21 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
     qemu.arg("-drive").arg(format!("file={},if=virtio,format=raw,cache=unsafe", at("disk").display()));
 
     let started = Instant::now();
-    let log = fs::File::create(at("qemu.log")).map_err(|e| format!("qemu.log: {e}"))?;
-    let copy = log.try_clone().map_err(|e| format!("qemu.log: {e}"))?;
-    let mut child = qemu
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(copy)
-        .spawn()
-        .map_err(|e| format!("qemu-system-x86_64: {e}; `make tools` installs it"))?;
-    let late = loop {
-        if child.try_wait().map_err(|e| format!("qemu: {e}"))?.is_some() {
-            break false;
+    let mut late = false;
+    for attempt in 1..=BOOTS {
+        match one_boot(&mut qemu, &folder, boot.limit)? {
+            Ended::ByItself => break,
+            Ended::Late => {
+                late = true;
+                break;
+            }
+            Ended::NeverUp if attempt == BOOTS => {
+                let console = at("console.log");
+                return Err(format!("{}: no boot in {BOOTS} got to /init; console log: {}", boot.name, console.display()));
+            }
+            Ended::NeverUp => println!("lab: {}: /init not reached in {} s; booting again", boot.name, UP.as_secs()),
         }
-        if started.elapsed() > boot.limit {
-            // The one that was started above; it has no children.
-            let _ = child.kill();
-            let _ = child.wait();
-            break true;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    }
     let seconds = started.elapsed().as_secs_f64();
     let judged = judge(&folder, late.then_some(boot.limit));
     let _ = fs::remove_file(at("initrd"));
@@ -234,6 +229,51 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
         format!("{}: {why}\n  console log: {}", boot.name, at("console.log").display())
     })?;
     Ok(Returned { lines, folder, seconds, accel })
+}
+
+/// How a boot ended.
+enum Ended {
+    ByItself,
+    /// It used up the scenario's time.
+    Late,
+    /// It never reached its first process.
+    NeverUp,
+}
+
+/// Boots before the lab gives up.
+const BOOTS: u32 = 3;
+/// Time in which a guest reaches /init: some 4 s, and on a very busy host 25 s. Now and then an emulated
+/// guest with several CPUs hangs before that, in the kernel's own set-up, where none of ours is loaded.
+const UP: Duration = Duration::from_secs(75);
+
+fn one_boot(qemu: &mut Command, folder: &Path, limit: Duration) -> Result<Ended, String> {
+    let log = fs::File::create(folder.join("qemu.log")).map_err(|e| format!("qemu.log: {e}"))?;
+    let copy = log.try_clone().map_err(|e| format!("qemu.log: {e}"))?;
+    let started = Instant::now();
+    let mut child = qemu
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(copy)
+        .spawn()
+        .map_err(|e| format!("qemu-system-x86_64: {e}; `make tools` installs it"))?;
+    let mut up = false;
+    loop {
+        if child.try_wait().map_err(|e| format!("qemu: {e}"))?.is_some() {
+            return Ok(Ended::ByItself);
+        }
+        if !up && started.elapsed() > UP {
+            let console = fs::read(folder.join("console.log")).unwrap_or_default();
+            up = String::from_utf8_lossy(&console).contains("Run /init");
+        }
+        let never_up = !up && started.elapsed() > UP;
+        if never_up || started.elapsed() > limit {
+            // The one that was started above; it has no children.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Ok(if never_up { Ended::NeverUp } else { Ended::Late });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The guest's own verdict and its console's.

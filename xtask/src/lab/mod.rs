@@ -18,6 +18,7 @@ mod guest;
 mod kernels;
 mod machine;
 mod modules;
+mod powerctl;
 mod run;
 mod scenarios;
 

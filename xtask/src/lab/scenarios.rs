@@ -111,6 +111,18 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         judge: super::burst::judge,
     },
     Scenario {
+        name: "powerctl",
+        script: "powerctl",
+        summary: "profiles of threads: 200 threads, faults, SIGKILL, hotplug, waiting, costs",
+        usual: true,
+        cpus: "4,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: 240,
+        environment: nothing,
+        judge: super::powerctl::judge,
+    },
+    Scenario {
         name: "fidelity",
         script: "fidelity",
         summary: "the kernel's governors against the model's policies, 4 CPUs, every load",
