@@ -13,6 +13,12 @@ need npm npm
 need zstd zstd
 need cc gcc
 need make make
+# The lab: QEMU, a static shell for its guests, and what unpacks and reads kernel packages and their modules.
+need qemu-system-x86_64 qemu-system-x86
+need xz xz-utils
+need dpkg-deb dpkg
+[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
+[ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"

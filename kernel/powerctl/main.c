@@ -183,23 +183,8 @@ static long powerctl_ioctl(struct file *file, unsigned int cmd, unsigned long ar
 	}
 }
 
-/* The scheduler looks at notifier lists only while somebody has the device open. */
-static int powerctl_open(struct inode *inode, struct file *file)
-{
-	preempt_notifier_inc();
-	return 0;
-}
-
-static int powerctl_release(struct inode *inode, struct file *file)
-{
-	preempt_notifier_dec();
-	return 0;
-}
-
 static const struct file_operations fops = {
 	.owner = THIS_MODULE,
-	.open = powerctl_open,
-	.release = powerctl_release,
 	.unlocked_ioctl = powerctl_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };
@@ -229,6 +214,11 @@ static int __init powerctl_init(void)
 
 	if (err)
 		return err;
+	/*
+	 * The scheduler looks at notifier lists from here on: one test of an empty list at each switch.
+	 * Not at each open: turning the key patches the scheduler's text and interrupts every CPU.
+	 */
+	preempt_notifier_inc();
 	err = pc_profiles_init();
 	if (err)
 		goto no_profiles;
@@ -250,6 +240,7 @@ no_device:
 no_hotplug:
 	pc_profiles_exit();
 no_profiles:
+	preempt_notifier_dec();
 	pc_backend_exit();
 	return err;
 }
@@ -261,6 +252,7 @@ static void __exit powerctl_exit(void)
 	/* Restores the default on every CPU. */
 	cpuhp_remove_state(hotplug_state);
 	pc_profiles_exit();
+	preempt_notifier_dec();
 	pc_domains_free();
 	pc_backend_exit();
 }

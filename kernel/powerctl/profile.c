@@ -3,7 +3,8 @@
  * Profiles of threads, and their enforcement at context switches.
  *
  * The hook is a preempt notifier: a list in the task itself, looked at by the scheduler when that task
- * is put on or taken off a CPU. Nothing is looked up, and a task without a profile pays nothing; the
+ * is put on or taken off a CPU. Nothing is looked up, and a task without a profile pays one test of
+ * an empty list, as under any hypervisor that uses these notifiers; the
  * sched_switch tracepoint would call us, and search, at every switch of every task.
  *
  *   taken off   the CPU goes back to the default, unless the next task has a profile too: then

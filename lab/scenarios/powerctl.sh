@@ -25,7 +25,7 @@ echo 1 >$t/events/sched/sched_switch/enable
 echo 1 >$t/events/powerctl/enable
 echo >$t/trace
 echo 1 >$t/tracing_on
-pctest threads 200 4000 >/out/threads.txt || fail "threads: $(tail -n 1 /out/threads.txt)"
+pctest threads 200 3000 >/out/threads.txt || fail "threads: $(tail -n 1 /out/threads.txt)"
 echo 0 >$t/tracing_on
 cat $t/trace >/out/switches.txt
 echo 0 >$t/events/enable
@@ -61,12 +61,12 @@ echo 0 >/sys/kernel/debug/vpower/fail_msr
 pass "failing writes"
 
 # Costs, in turns.
-for round in 1 2 3 4 5; do
+for round in 1 2 3; do
     for ends in 0 2; do
-        say "{\"pingpong\":$ends,\"ns\":$(pctest pingpong 10000 $ends)}"
+        say "{\"pingpong\":$ends,\"ns\":$(pctest pingpong 4000 $ends)}"
     done
     rmmod powerctl
-    say "{\"pingpong\":-1,\"ns\":$(pctest pingpong 10000 0)}"
+    say "{\"pingpong\":-1,\"ns\":$(pctest pingpong 4000 0)}"
     insmod /mods/powerctl.ko backend=virtual
 done
 set -- $(pctest latency $p/scaling_setspeed)

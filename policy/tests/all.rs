@@ -109,7 +109,8 @@ fn platforms() -> Vec<Platform> {
         cpus: domains.iter().map(|d| d.cpus.len() as u16).sum(),
         domains,
         tick_ns,
-        load_invariant: true, deepest_idle_uw: Some(u32::MAX),
+        load_invariant: true,
+        deepest_idle_uw: Some(u32::MAX),
         awake_uw: Some(u32::MAX),
     };
     let mut odd = domain(0..1, &[u32::MAX, 3, 1], true);

@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use wattwise_policy::{
-    CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource, Scope, Settings,
-    SpeedPolicy, speed,
+    CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource, Scope,
+    Settings, SpeedPolicy, speed,
 };
 
 /// Debian's HZ is 250.
@@ -75,17 +75,31 @@ impl Replay {
         let levels: Vec<Level> = KHZ.iter().map(|&k| Level { khz: Khz(k), busy_uw: None }).collect();
         let domains: Vec<DomainInfo> = DOMAINS
             .iter()
-            .map(|cpus| DomainInfo { cpus: cpus.to_vec(), levels: levels.clone(), transition_ns: 10_000, capacity: 1024 })
+            .map(|cpus| DomainInfo {
+                cpus: cpus.to_vec(),
+                levels: levels.clone(),
+                transition_ns: 10_000,
+                capacity: 1024,
+            })
             .collect();
-        let platform =
-            Platform { domains, cpus: 4, tick_ns: TICK_NS, load_invariant: true, deepest_idle_uw: None, awake_uw: None };
+        let platform = Platform {
+            domains,
+            cpus: 4,
+            tick_ns: TICK_NS,
+            load_invariant: true,
+            deepest_idle_uw: None,
+            awake_uw: None,
+        };
         let burst = speed::find("burst").ok_or("no policy `burst`")?;
         let settings = Settings::parse(burst.params, settings).map_err(|e| e.to_string())?;
         let mut replay = Replay {
             policy: (burst.build)(&platform, &settings),
             intent: Intent::neutral(DOMAINS.len()),
             cpus: vec![CpuSample::default(); 4],
-            domains: vec![DomainSample { khz: Khz(KHZ[0]), min: Khz(KHZ[5]), max: Khz(KHZ[0]) }; DOMAINS.len()],
+            domains: vec![
+                DomainSample { khz: Khz(KHZ[0]), min: Khz(KHZ[5]), max: Khz(KHZ[0]) };
+                DOMAINS.len()
+            ],
             now_ns: 0,
         };
         replay.ask(Scope::All);
@@ -136,7 +150,10 @@ fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, u
         if let Some(last) = before.get(&look.policy)
             && look.seq != last.seq + 1
         {
-            return Err(format!("policy {}: {} follows {}: looks are missing", look.policy, look.seq, last.seq));
+            return Err(format!(
+                "policy {}: {} follows {}: looks are missing",
+                look.policy, look.seq, last.seq
+            ));
         }
         before.insert(look.policy, *look);
         let wanted = replay.look(look);
@@ -146,7 +163,11 @@ fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, u
             longest = longest.max(run[c]);
         }
         known[c] |= look.idle >= 100;
-        if !known.iter().enumerate().all(|(i, k)| *k || DOMAINS.iter().any(|d| d.contains(&(i as u16)) && !d.contains(&look.cpu))) {
+        if !known
+            .iter()
+            .enumerate()
+            .all(|(i, k)| *k || DOMAINS.iter().any(|d| d.contains(&(i as u16)) && !d.contains(&look.cpu)))
+        {
             continue;
         }
         if look.khz > 0 {
@@ -210,7 +231,9 @@ fn idle(returned: &Returned, told: &mut Told) -> Result<(), String> {
     // `performance` does nothing at all: what burst has beyond it, with room for chance, it would cause.
     let (burst, none) = (middle("burst", |v| v.0).unwrap_or(0), middle("performance", |v| v.0).unwrap_or(0));
     if burst > none + none / 2 + 60 {
-        return Err(format!("an idle machine has {burst} timer interrupts under burst, {none} under performance"));
+        return Err(format!(
+            "an idle machine has {burst} timer interrupts under burst, {none} under performance"
+        ));
     }
     told.checks.push("an idle CPU is not woken".into());
     Ok(())
@@ -220,7 +243,8 @@ fn idle(returned: &Returned, told: &mut Told) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const LINE: &str = "  wwload-70 [002] d.h1. 5.1: burst_tick: policy=2 seq=7 cpu=2 idle=120 busy=1 wish=5 khz=400000";
+    const LINE: &str =
+        "  wwload-70 [002] d.h1. 5.1: burst_tick: policy=2 seq=7 cpu=2 idle=120 busy=1 wish=5 khz=400000";
 
     #[test]
     fn a_line_is_read() {

@@ -22,21 +22,7 @@ impl Cpio {
     fn entry(&mut self, name: &str, mode: u32, data: &[u8]) {
         self.inodes += 1;
         // magic, inode, mode, uid, gid, links, mtime, size, device x 4, length of the name with its NUL, checksum
-        let fields = [
-            self.inodes,
-            mode,
-            0,
-            0,
-            1,
-            0,
-            data.len() as u32,
-            0,
-            0,
-            0,
-            0,
-            name.len() as u32 + 1,
-            0,
-        ];
+        let fields = [self.inodes, mode, 0, 0, 1, 0, data.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
         self.bytes.extend_from_slice(b"070701");
         for field in fields {
             self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());

@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wattwise::trace::{ImportOptions, Source, import};
 use wattwise_policy::{
-    Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Observation, Settings, SpeedPolicy,
-    idle, speed,
+    Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Observation, Settings,
+    SpeedPolicy, idle, speed,
 };
 use wattwise_sim::engine::{Setup, Simulation, platform};
 use wattwise_sim::machine::Machine;
@@ -126,7 +126,8 @@ fn events(text: &str, states: usize) -> Result<Events, String> {
         if line.contains("LOST") {
             return Err("events are lost: a larger buffer is needed".into());
         }
-        let Some(time) = line.split_whitespace().find(|w| w.ends_with(':') && w.contains('.')).and_then(nanoseconds)
+        let Some(time) =
+            line.split_whitespace().find(|w| w.ends_with(':') && w.contains('.')).and_then(nanoseconds)
         else {
             continue;
         };
@@ -235,7 +236,9 @@ impl IdlePolicy for Counted {
 fn settings(governor: &str, tunables: &str) -> String {
     let known: HashMap<&str, &str> = tunables.lines().filter_map(|l| l.split_once('=')).collect();
     let map: &[(&str, &str)] = match governor {
-        "ondemand" => &[("rate", "sampling_rate"), ("up", "up_threshold"), ("down_factor", "sampling_down_factor")],
+        "ondemand" => {
+            &[("rate", "sampling_rate"), ("up", "up_threshold"), ("down_factor", "sampling_down_factor")]
+        }
         "conservative" => &[
             ("rate", "sampling_rate"),
             ("up", "up_threshold"),
@@ -288,7 +291,8 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> R
     let workload = import(source, &options).map_err(|e| e.to_string())?;
     let find = speed::find(&run.governor).ok_or_else(|| format!("no policy `{}`", run.governor))?;
     let tunables = read(&folder.join(format!("{}.tunables", run.name)))?;
-    let parsed = Settings::parse(find.params, &settings(&run.governor, &tunables)).map_err(|e| e.to_string())?;
+    let parsed =
+        Settings::parse(find.params, &settings(&run.governor, &tunables)).map_err(|e| e.to_string())?;
     let notes = Arc::new(Mutex::new(Vec::new()));
     let policy =
         Noted { policy: (find.build)(&platform(&machine), &parsed), notes: notes.clone(), last: Vec::new() };
@@ -344,7 +348,12 @@ fn transitions_close(row: &Row) -> bool {
 fn idle_difference(row: &Row) -> f64 {
     let sum = |v: &[u64]| v.iter().sum::<u64>().max(1) as f64;
     let (a, b) = (sum(&row.lab.idle), sum(&row.model.idle));
-    row.lab.idle.iter().zip(&row.model.idle).map(|(&x, &y)| (x as f64 / a - y as f64 / b).abs() * 100.0).fold(0.0, f64::max)
+    row.lab
+        .idle
+        .iter()
+        .zip(&row.model.idle)
+        .map(|(&x, &y)| (x as f64 / a - y as f64 / b).abs() * 100.0)
+        .fold(0.0, f64::max)
 }
 
 fn shares(side: &[f64]) -> String {
@@ -389,7 +398,8 @@ fn details(rows: &[Row]) -> String {
                 row.model.transitions[d]
             );
             let told = |sequence: &[(u64, u32)]| {
-                let each = sequence.iter().take(40).map(|(t, k)| format!("{:.1}:{}", *t as f64 / 1e6, k / 1000));
+                let each =
+                    sequence.iter().take(40).map(|(t, k)| format!("{:.1}:{}", *t as f64 / 1e6, k / 1000));
                 each.collect::<Vec<_>>().join(" ")
             };
             let _ = writeln!(text, "    lab   {}", told(&row.lab.sequence[d]));
@@ -413,7 +423,8 @@ fn rows(root: &Path, returned: &Returned, cpus: usize) -> Result<Vec<Row>, Strin
     for line in &returned.lines {
         let get = |key: &str| line.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         if line.get("run").is_some() {
-            let run = Run { name: get("run"), governor: get("governor"), idle: get("idle"), load: get("load") };
+            let run =
+                Run { name: get("run"), governor: get("governor"), idle: get("idle"), load: get("load") };
             rows.push(compare(root, &returned.folder, run, cpus, tick_ns)?);
         }
     }
@@ -460,7 +471,8 @@ mod tests {
 
     #[test]
     fn shares_and_changes() {
-        let s = side(&[3, 2, 1], 2, 1, &[(5, 0, 2), (20, 0, 3), (20, 0, 3), (60, 1, 2), (200, 0, 1)], 10, 110);
+        let s =
+            side(&[3, 2, 1], 2, 1, &[(5, 0, 2), (20, 0, 3), (20, 0, 3), (60, 1, 2), (200, 0, 1)], 10, 110);
         assert_eq!(s.shares, [vec![0.9, 0.1, 0.0], vec![0.0, 0.5, 0.5]]);
         assert_eq!((s.transitions, s.sequence), (vec![1, 1], vec![vec![(10, 3)], vec![(50, 2)]]));
     }
@@ -476,6 +488,9 @@ mod tests {
     fn a_trace_is_read() {
         let text = "# tracer: nop\n sh-1 [000] ..... 5.000000: tracing_mark_write: begin\n <idle>-0 [001] d..1. 5.000100: cpu_idle: state=2 cpu_id=1\n <idle>-0 [001] d..1. 5.000150: cpu_idle: state=4294967295 cpu_id=1\n x-1 [001] d..1. 5.000200: cpu_frequency: state=800000 cpu_id=1\n sh-1 [000] ..... 6.5: tracing_mark_write: end\n";
         let e = events(text, 3).expect("valid");
-        assert_eq!((e.begin, e.end, e.changes, e.idle), (5_000_000_000, 6_500_000_000, vec![(5_000_200_000, 1, 800_000)], vec![0, 0, 1]));
+        assert_eq!(
+            (e.begin, e.end, e.changes, e.idle),
+            (5_000_000_000, 6_500_000_000, vec![(5_000_200_000, 1, 800_000)], vec![0, 0, 1])
+        );
     }
 }

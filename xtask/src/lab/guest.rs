@@ -213,9 +213,15 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
             }
             Ended::NeverUp if attempt == BOOTS => {
                 let console = at("console.log");
-                return Err(format!("{}: no boot in {BOOTS} got to /init; console log: {}", boot.name, console.display()));
+                return Err(format!(
+                    "{}: no boot in {BOOTS} got to /init; console log: {}",
+                    boot.name,
+                    console.display()
+                ));
             }
-            Ended::NeverUp => println!("lab: {}: /init not reached in {} s; booting again", boot.name, UP.as_secs()),
+            Ended::NeverUp => {
+                println!("lab: {}: /init not reached in {} s; booting again", boot.name, UP.as_secs())
+            }
         }
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -225,9 +231,8 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
         unpack_disk(&folder)?;
     }
     let _ = fs::remove_file(at("disk"));
-    let lines = judged.map_err(|why| {
-        format!("{}: {why}\n  console log: {}", boot.name, at("console.log").display())
-    })?;
+    let lines = judged
+        .map_err(|why| format!("{}: {why}\n  console log: {}", boot.name, at("console.log").display()))?;
     Ok(Returned { lines, folder, seconds, accel })
 }
 
@@ -278,11 +283,13 @@ fn one_boot(qemu: &mut Command, folder: &Path, limit: Duration) -> Result<Ended,
 
 /// The guest's own verdict and its console's.
 fn judge(folder: &Path, late: Option<Duration>) -> Result<Vec<Value>, String> {
-    let console = String::from_utf8_lossy(&fs::read(folder.join("console.log")).unwrap_or_default()).into_owned();
+    let console =
+        String::from_utf8_lossy(&fs::read(folder.join("console.log")).unwrap_or_default()).into_owned();
     if let Some(line) = console.lines().find(|l| COMPLAINTS.iter().any(|c| l.contains(c))) {
         return Err(format!("the kernel complains: {}", line.trim()));
     }
-    let text = String::from_utf8_lossy(&fs::read(folder.join("results.jsonl")).unwrap_or_default()).into_owned();
+    let text =
+        String::from_utf8_lossy(&fs::read(folder.join("results.jsonl")).unwrap_or_default()).into_owned();
     let mut lines = Vec::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
         lines.push(serde_json::from_str::<Value>(line).map_err(|e| format!("result {line:?}: {e}"))?);
@@ -293,7 +300,8 @@ fn judge(folder: &Path, late: Option<Duration>) -> Result<Vec<Value>, String> {
     if let Some(limit) = late {
         return Err(format!("not done after {} s", limit.as_secs()));
     }
-    let tail = || console.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+    let tail =
+        || console.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
     match lines.pop().and_then(|l| l.get("done").and_then(Value::as_i64)) {
         Some(0) => Ok(lines),
         Some(code) => Err(format!("the scenario's script ended with {code}:\n{}", tail())),

@@ -130,7 +130,9 @@ fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
         .find(|p| p.starts_with("linux-image-"))
         .ok_or("linux-image-amd64 depends on no image: run `apt-get update`")?;
     let release = image.trim_start_matches("linux-image-").to_owned();
-    if !release.starts_with(&format!("{}.", series.name)) && !release.starts_with(&format!("{}-", series.name)) {
+    if !release.starts_with(&format!("{}.", series.name))
+        && !release.starts_with(&format!("{}-", series.name))
+    {
         return Err(format!(
             "skipped: the sources' linux-image-amd64 is {release}, not {}: add a suite that has it",
             series.name
@@ -181,11 +183,9 @@ fn relocate(root: &Path, headers: &Path) -> Result<(), String> {
 
 fn find(root: &Path, release: &str) -> Result<Kernel, String> {
     let first = |options: &[String], what: &str| {
-        options
-            .iter()
-            .map(|o| root.join(o))
-            .find(|p| p.exists())
-            .ok_or_else(|| format!("{}: no {what} for {release}: remove the folder and try again", root.display()))
+        options.iter().map(|o| root.join(o)).find(|p| p.exists()).ok_or_else(|| {
+            format!("{}: no {what} for {release}: remove the folder and try again", root.display())
+        })
     };
     Ok(Kernel {
         image: first(

@@ -24,7 +24,9 @@ pub(crate) fn lab(root: &Path) -> Result<Machine, String> {
 pub(crate) fn vpower(machine: &Machine, cpus: usize) -> String {
     let kind = &machine.kinds[0];
     let list = |values: Vec<String>| values.join(",");
-    let each = |f: fn(&wattwise_sim::machine::SpeedLevel) -> u64| list(kind.levels.iter().map(|l| f(l).to_string()).collect());
+    let each = |f: fn(&wattwise_sim::machine::SpeedLevel) -> u64| {
+        list(kind.levels.iter().map(|l| f(l).to_string()).collect())
+    };
     let idle = |f: fn(&wattwise_sim::machine::CState) -> String| list(kind.idle.iter().map(f).collect());
     let domains = machine.domains.iter().filter_map(|d| {
         let ids = d.cores.iter().flat_map(|&c| machine.cores[usize::from(c)].cpus.iter());
@@ -56,7 +58,10 @@ mod tests {
     fn the_lab_machine_becomes_parameters() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent");
         let text = vpower(&lab(root).expect("a machine"), 4);
-        assert!(text.starts_with("khz=2400000,2250000,1650000,1050000,650000,400000 busy_uw=8000000,"), "{text}");
+        assert!(
+            text.starts_with("khz=2400000,2250000,1650000,1050000,650000,400000 busy_uw=8000000,"),
+            "{text}"
+        );
         assert!(text.contains(" idle=C1,C3,C6 idle_latency_us=2,80,200 idle_target_us=2,250,800 "), "{text}");
         assert!(text.contains(" domains=0-0,1-1,2-2,3-3 "), "{text}");
     }

@@ -42,7 +42,8 @@ struct Options {
     list: bool,
 }
 
-const USAGE: &str = "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--again] [--list] [--bless]";
+const USAGE: &str =
+    "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--again] [--list] [--bless]";
 
 /// `xtask lab ARGS`.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
@@ -75,7 +76,8 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let programs = modules::programs(root, &lab)?;
     let mut failures = Vec::new();
     for scenario in chosen {
-        let one = Lab { root, lab: &lab, kernel: &kernel, ours: &ours, programs: &programs, options: &options };
+        let one =
+            Lab { root, lab: &lab, kernel: &kernel, ours: &ours, programs: &programs, options: &options };
         if let Err(why) = one.scenario(scenario) {
             println!("lab: {} FAILED", scenario.name);
             failures.push(why);
@@ -125,10 +127,14 @@ impl Lab<'_> {
         if self.options.again {
             let folder = guest::folder(self.lab, scenario.name, &self.kernel.release);
             let cpus = scenario.cpus.split(',').next().and_then(|n| n.parse().ok()).unwrap_or(1);
-            fidelity::again(self.root, &folder, cpus)?.figures.iter().for_each(|line| println!("     {line}"));
+            fidelity::again(self.root, &folder, cpus)?
+                .figures
+                .iter()
+                .for_each(|line| println!("     {line}"));
             return Ok(());
         }
-        let accel = if self.options.kvm && scenario.accel == Accel::Tcg { Accel::Kvm } else { scenario.accel };
+        let accel =
+            if self.options.kvm && scenario.accel == Accel::Tcg { Accel::Kvm } else { scenario.accel };
         let environment = (scenario.environment)(self.root)?;
         let returned = guest::boot(
             self.root,
@@ -147,7 +153,8 @@ impl Lab<'_> {
             },
         )?;
         let judged = (scenario.judge)(self.root, &returned);
-        let told = judged.map_err(|why| format!("{}: {why}\n  see {}", scenario.name, returned.folder.display()))?;
+        let told =
+            judged.map_err(|why| format!("{}: {why}\n  see {}", scenario.name, returned.folder.display()))?;
         self.golden(scenario, &returned.lines, &told.checks)?;
         println!(
             "lab: {} ok on {} ({}, {:.0} s): {} checks",
@@ -194,7 +201,10 @@ mod tests {
     #[test]
     fn the_command_line() {
         let o = parse(&["vpower", "--kernel", "6.12", "--kvm"]).expect("valid");
-        assert_eq!((o.scenarios.as_slice(), o.kernel.as_deref(), o.kvm), (&["vpower".to_owned()][..], Some("6.12"), true));
+        assert_eq!(
+            (o.scenarios.as_slice(), o.kernel.as_deref(), o.kvm),
+            (&["vpower".to_owned()][..], Some("6.12"), true)
+        );
         assert!(parse(&["--nonsense"]).is_err());
         assert!(parse(&["--kernel"]).is_err());
     }

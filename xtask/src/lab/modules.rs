@@ -19,7 +19,8 @@ pub(crate) fn build(root: &Path, lab: &Path, kernel: &Kernel) -> Result<Vec<Path
         let folder = tree.join(name);
         let ko = folder.join(format!("{name}.ko"));
         let stamp = folder.join(".built");
-        if newest_source(&folder)? <= modified(&stamp) && newest_source(&tree.join("include"))? <= modified(&stamp)
+        if newest_source(&folder)? <= modified(&stamp)
+            && newest_source(&tree.join("include"))? <= modified(&stamp)
         {
             built.push(ko);
             continue;
@@ -36,7 +37,11 @@ pub(crate) fn build(root: &Path, lab: &Path, kernel: &Kernel) -> Result<Vec<Path
         let warnings: Vec<&str> =
             log.lines().filter(|l| l.contains("warning:") || l.contains("WARNING")).collect();
         if !warnings.is_empty() {
-            return Err(format!("{name} on {}: built with warnings:\n{}", kernel.release, warnings.join("\n")));
+            return Err(format!(
+                "{name} on {}: built with warnings:\n{}",
+                kernel.release,
+                warnings.join("\n")
+            ));
         }
         write(&stamp, "")?;
         built.push(ko);
@@ -78,7 +83,8 @@ fn modified(path: &Path) -> Option<std::time::SystemTime> {
 fn newest_source(folder: &Path) -> Result<Option<std::time::SystemTime>, String> {
     let sources = files(folder)?.into_iter().filter(|p| {
         p.file_name().is_some_and(|n| n == "Kbuild")
-            || matches!(p.extension().and_then(|e| e.to_str()), Some("c" | "h")) && !p.to_string_lossy().ends_with(".mod.c")
+            || matches!(p.extension().and_then(|e| e.to_str()), Some("c" | "h"))
+                && !p.to_string_lossy().ends_with(".mod.c")
     });
     Ok(sources.filter_map(|p| modified(&p)).max())
 }

@@ -59,7 +59,11 @@ fn check(trace: &str, profiles: &HashMap<u64, State>, default: State) -> Result<
                     found.others += 1;
                 }
                 if want[c] != expected {
-                    found.violations.push(format!("{tid} on CPU {c}: {:?}, not {expected:?}: {}", want[c], line.trim()));
+                    found.violations.push(format!(
+                        "{tid} on CPU {c}: {:?}, not {expected:?}: {}",
+                        want[c],
+                        line.trim()
+                    ));
                 }
             }
             current[c] = next;
@@ -72,7 +76,9 @@ fn check(trace: &str, profiles: &HashMap<u64, State>, default: State) -> Result<
             let other = want[c ^ 1];
             let faster = (want[c].0.max(other.0), want[c].1.max(other.1));
             if in_force != faster {
-                found.violations.push(format!("core of CPU {c}: {in_force:?} in force, not {faster:?}: {}", line.trim()));
+                found
+                    .violations
+                    .push(format!("core of CPU {c}: {in_force:?} in force, not {faster:?}: {}", line.trim()));
             }
             // Its own change, while it runs: SET, or the end.
             if profiles.contains_key(&tid) && current[c].is_none_or(|now| now == tid) {
@@ -127,7 +133,7 @@ fn costs(returned: &Returned, told: &mut Told) {
     };
     if let (Some(without), Some(loaded), Some(both)) = (trips(-1), trips(0), trips(2)) {
         told.figures.push(format!(
-            "pipe round trip, median of 5: {:.1} us without the module, {:.1} us with it and no profiles ({:+.1} %), {:.1} us with both ends profiled ({:+.1} %)",
+            "pipe round trip, median of 3: {:.1} us without the module, {:.1} us with it and no profiles ({:+.1} %), {:.1} us with both ends profiled ({:+.1} %)",
             without / 1e3,
             loaded / 1e3,
             (loaded / without - 1.0) * 100.0,
@@ -158,19 +164,33 @@ mod tests {
     }
 
     fn switch(cpu: usize, next: u64) -> String {
-        line(cpu, &format!("sched_switch: prev_comm=a prev_pid=1 ==> next_comm=b next_pid={next} next_prio=120"))
+        line(
+            cpu,
+            &format!("sched_switch: prev_comm=a prev_pid=1 ==> next_comm=b next_pid={next} next_prio=120"),
+        )
     }
 
     fn event(cpu: usize, tid: u64, want: State, now: State) -> String {
         let (wt, wk, t, k) = (want.0, want.1, now.0, now.1);
-        line(cpu, &format!("powerctl_switch: cpu={cpu} tid={tid} want_khz={wk} want_tstate={wt} khz={k} tstate={t}"))
+        line(
+            cpu,
+            &format!(
+                "powerctl_switch: cpu={cpu} tid={tid} want_khz={wk} want_tstate={wt} khz={k} tstate={t}"
+            ),
+        )
     }
 
     #[test]
     fn a_wrong_state_is_found() {
         let profiles = HashMap::from([(7, (4, 800))]);
         let (own, default) = ((4, 800), (16, 2400));
-        let good = [switch(0, 7), event(0, 7, own, default), switch(0, 9), event(0, 7, default, default), switch(0, 7)];
+        let good = [
+            switch(0, 7),
+            event(0, 7, own, default),
+            switch(0, 9),
+            event(0, 7, default, default),
+            switch(0, 7),
+        ];
         let found = check(&good.concat(), &profiles, default).expect("readable");
         assert_eq!(found, Found { profiled: 1, others: 1, violations: Vec::new() });
         // The next thread is left with what was not its own.

@@ -72,7 +72,10 @@ fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
         1,
         &[
             ("GOVERNORS", "ondemand conservative schedutil"),
-            ("LOADS", "steady,share=30 steady,share=60 burst,busy_ms=5,idle_ms=45 burst,busy_ms=50,idle_ms=150"),
+            (
+                "LOADS",
+                "steady,share=30 steady,share=60 burst,busy_ms=5,idle_ms=45 burst,busy_ms=50,idle_ms=150",
+            ),
             ("IDLE", "menu"),
             ("MS", "1500"),
             ("BUFFER_KB", "16384"),
