@@ -63,6 +63,10 @@ static bool feel;
 module_param(feel, bool, 0444);
 MODULE_PARM_DESC(feel, "slow the CPUs down in proportion, by stealing time");
 
+static bool probe;
+module_param(probe, bool, 0444);
+MODULE_PARM_DESC(probe, "look threads up at every context switch, for comparing costs");
+
 static unsigned int feel_period_us = 4000;
 module_param(feel_period_us, uint, 0444);
 MODULE_PARM_DESC(feel_period_us, "period of the theft");
@@ -158,6 +162,11 @@ static int feel_part(void)
 	return vpower_feel_init(feel, feel_period_us);
 }
 
+static int probe_part(void)
+{
+	return vpower_probe_init(probe);
+}
+
 static const struct {
 	const char *name;
 	int (*init)(void);
@@ -169,6 +178,7 @@ static const struct {
 	{ "idle states", vpower_idle_init, vpower_idle_exit },
 	{ "supplies", vpower_supply_init, vpower_supply_exit },
 	{ "theft", feel_part, vpower_feel_exit },
+	{ "probe", probe_part, vpower_probe_exit },
 };
 
 static void vpower_undo(unsigned int n)

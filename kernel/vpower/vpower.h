@@ -9,6 +9,7 @@
  *   supply.c  thermal zone, battery, mains switch
  *   msr.c     registers for powerctl's virtual back end
  *   feel.c    makes a low speed felt by stealing time
+ *   probe.c   the hook that powerctl does not use, for comparing costs
  */
 #ifndef VPOWER_H
 #define VPOWER_H
@@ -73,6 +74,9 @@ void vpower_supply_exit(void);
 void vpower_supply_changed(void);
 
 int vpower_msr_init(struct dentry *dir);
+
+int vpower_probe_init(bool on);
+void vpower_probe_exit(void);
 
 int vpower_feel_init(bool on, unsigned int period_us);
 void vpower_feel_exit(void);

@@ -60,17 +60,9 @@ pctest threads 20 300 >/tmp/failing || fail "failing: $(tail -n 1 /tmp/failing)"
 echo 0 >/sys/kernel/debug/vpower/fail_msr
 pass "failing writes"
 
-# Costs, in turns.
-for round in 1 2 3; do
-    for ends in 0 2; do
-        say "{\"pingpong\":$ends,\"ns\":$(pctest pingpong 4000 $ends)}"
-    done
-    rmmod powerctl
-    say "{\"pingpong\":-1,\"ns\":$(pctest pingpong 4000 0)}"
-    insmod /mods/powerctl.ko backend=virtual
-done
-set -- $(pctest latency $p/scaling_setspeed)
-say "{\"latency_ns\":$1,\"sysfs_ns\":$2}"
+pctest pingpong 1000 2 >/dev/null || fail pingpong
+pctest latency $p/scaling_setspeed >/dev/null || fail latency
+pass "ping-pong and latency"
 rmmod powerctl
 pass unloaded
 

@@ -121,24 +121,29 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
         found.profiled,
         found.others
     ));
-    costs(returned, &mut told);
     Ok(told)
 }
 
-/// The hook's cost and the request's latency: figures, not checks, for a busy host decides about them.
-fn costs(returned: &Returned, told: &mut Told) {
-    let trips = |ends: i64| {
-        let lines = returned.lines.iter().filter(|l| l.get("pingpong").and_then(Value::as_i64) == Some(ends));
+/// The hook's cost and the request's latency.
+pub(crate) fn judge_cost(_: &Path, returned: &Returned) -> Result<Told, String> {
+    let mut told = Told::default();
+    let trips = |kind: &str| {
+        let lines = returned.lines.iter().filter(|l| l.get("pingpong").and_then(Value::as_str) == Some(kind));
         middle(lines.filter_map(|l| l.get("ns")?.as_f64()).collect())
     };
-    if let (Some(without), Some(loaded), Some(both)) = (trips(-1), trips(0), trips(2)) {
+    let without = trips("without").ok_or("no round trips")?;
+    for (kind, what) in [
+        ("loaded", "with it and no profiles"),
+        ("one", "one end profiled"),
+        ("both", "both ends profiled"),
+        ("tracepoint", "a look-up at sched_switch instead"),
+    ] {
+        let ns = trips(kind).ok_or_else(|| format!("no round trips `{kind}`"))?;
         told.figures.push(format!(
-            "pipe round trip, median of 3: {:.1} us without the module, {:.1} us with it and no profiles ({:+.1} %), {:.1} us with both ends profiled ({:+.1} %)",
+            "pipe round trip: {:.2} us without the module, {:.2} us {what} ({:+.2} %)",
             without / 1e3,
-            loaded / 1e3,
-            (loaded / without - 1.0) * 100.0,
-            both / 1e3,
-            (both / without - 1.0) * 100.0
+            ns / 1e3,
+            (ns / without - 1.0) * 100.0
         ));
     }
     for line in &returned.lines {
@@ -153,6 +158,7 @@ fn costs(returned: &Returned, told: &mut Told) {
             ));
         }
     }
+    Ok(told)
 }
 
 #[cfg(test)]

@@ -126,6 +126,18 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         judge: super::powerctl::judge,
     },
     Scenario {
+        name: "cost",
+        script: "cost",
+        summary: "what powerctl's hook and a request cost, on the instruction clock",
+        usual: true,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: 240,
+        environment: nothing,
+        judge: super::powerctl::judge_cost,
+    },
+    Scenario {
         name: "fidelity",
         script: "fidelity",
         summary: "the kernel's governors against the model's policies, 4 CPUs, every load",
