@@ -10,6 +10,8 @@ need() { # need COMMAND PACKAGE
 need perf linux-perf
 need chromium chromium
 need npm npm
+need cpupower linux-cpupower
+need fusermount3 fuse3
 need zstd zstd
 need cc gcc
 need make make
@@ -19,6 +21,7 @@ need xz xz-utils
 need dpkg-deb dpkg
 [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
 [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+need strace strace
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"
