@@ -4,7 +4,7 @@ use super::{Failure, Outcome, hardware, print, print_json};
 use crate::hw::found::why;
 use crate::hw::journal::{self, Found, Item};
 use crate::hw::root::Root;
-use crate::hw::transaction::{Restored, boot_id, put_back_all};
+use crate::hw::transaction::{Layer, Restored, boot_id, put_back_all};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let listing = journal::list(&folder).map_err(cannot)?;
     let mut report = Report { schema: "wattwise.restore/1", ..Report::default() };
-    report.held_by = listing.held.iter().map(|(_, pid)| *pid).collect();
+    report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
     for (path, why) in &listing.unreadable {
         eprintln!("wattwise: {}: {why}; left as it is", path.display());
     }
@@ -60,17 +60,22 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         () => None,
     };
-    let items = listing.left.iter().map(|f| if note(f).is_some() { none } else { f.items.as_slice() });
     let results: Vec<Restored> = match args.dry_run {
-        true => items.map(|i| would_be(&*root, i)).collect(),
-        false => put_back_all(&*root, items),
+        true => listing
+            .left()
+            .map(|f| would_be(&*root, if note(f).is_some() { none } else { &f.items }))
+            .collect(),
+        false => put_back_all(
+            &*root,
+            listing.journals.iter().map(|f| if note(f).is_some() { Layer::Left(none) } else { f.layer() }),
+        ),
     };
-    for (found, result) in listing.left.into_iter().zip(results) {
+    for (found, result) in listing.journals.into_iter().filter(|f| !f.held).zip(results) {
         failed |= !result.failed.is_empty();
         let (journal, command, note) =
             (found.path.display().to_string(), found.command.clone(), note(&found));
-        if !args.dry_run && result.failed.is_empty() {
-            found.remove().map_err(cannot)?;
+        if !args.dry_run {
+            found.finish(&result).map_err(cannot)?;
         }
         report.journals.push(Entry { journal, command, result, note });
     }

@@ -4,8 +4,9 @@
 //!
 //! 1. a header (who, which boot) and every item with its original value, written and synced *before*
 //!    the first change;
-//! 2. `writing` before a change and `wrote` with the value read back after it;
-//! 3. `done` when all is in force.
+//! 2. `wrote` after each change, with the value read back;
+//! 3. `done` when all is in force;
+//! 4. `back` for each item that needs no more putting back, where others of the transaction still do.
 //!
 //! The lines of step 2 need no sync: a killed process leaves them in the page cache, and a power cut
 //! takes the settings with it. The owner holds a lock on the file, so that a live transaction is never
@@ -14,7 +15,9 @@
 //! The folder is `/run/wattwise` for this machine: a reboot clears it together with the settings.
 
 use super::target::Target;
+use super::transaction::{Layer, Restored};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -31,17 +34,15 @@ pub struct Item {
     pub what: String,
     /// Its value before.
     pub original: String,
-    /// Not asked for, but known to follow from another change (a limit under a boost switch).
-    pub beside: bool,
     /// Values that we wrote, or that followed.
     #[serde(skip)]
     pub ours: Vec<String>,
-    /// A write was begun and not reported: whatever is there may be ours.
-    #[serde(skip)]
-    pub in_flight: bool,
-    /// The transaction was ended before it could note what followed from its changes.
+    /// The transaction was ended before all was in force and noted: whatever is there may be ours.
     #[serde(skip)]
     pub unsettled: bool,
+    /// Put back, or found to need or allow no putting back, when others of its transaction could not be.
+    #[serde(skip)]
+    pub back: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,9 +51,9 @@ enum Line {
     Header { schema: String, pid: u32, boot_id: String, command: String },
     Item(Item),
     Ready,
-    Writing(usize),
     Wrote(usize, String),
     Done,
+    Back(usize),
 }
 
 /// A journal being written by its owner.
@@ -76,17 +77,16 @@ pub struct Found {
     pub items: Vec<Item>,
     /// Whether all was in force.
     pub done: bool,
-    /// Held locked while it is being put back.
-    _lock: File,
+    /// Whether its owner lives. Else this process has it locked until the value is dropped.
+    pub held: bool,
+    file: File,
 }
 
 /// What stands in a folder of journals.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Those whose owner is gone, newest first.
-    pub left: Vec<Found>,
-    /// Those whose owner lives: (file, pid).
-    pub held: Vec<(PathBuf, u32)>,
+    /// Newest first.
+    pub journals: Vec<Found>,
     /// Files that are no journal: (file, why).
     pub unreadable: Vec<(PathBuf, String)>,
 }
@@ -122,11 +122,6 @@ impl Journal {
         Ok(journal)
     }
 
-    /// About to change an item.
-    pub fn writing(&mut self, item: usize) -> io::Result<()> {
-        self.line(&Line::Writing(item))
-    }
-
     /// The value of an item after a change.
     pub fn wrote(&mut self, item: usize, got: &str) -> io::Result<()> {
         self.line(&Line::Wrote(item, got.to_owned()))
@@ -137,16 +132,37 @@ impl Journal {
         self.line(&Line::Done)
     }
 
-    /// Nothing of it is in force any more.
-    pub fn remove(self) -> io::Result<()> {
-        std::fs::remove_file(&self.path)
+    /// What transactions begun after this one have changed and not put back.
+    pub fn later_targets(&self) -> BTreeSet<Target> {
+        let Some(folder) = self.path.parent() else { return BTreeSet::new() };
+        let journals = list(folder).map(|l| l.journals).unwrap_or_default();
+        let later = journals.into_iter().take_while(|f| f.path != self.path);
+        later.flat_map(|f| f.items).filter(|i| !i.back).map(|i| i.target).collect()
+    }
+
+    /// After putting back: the file goes when nothing remains to be done.
+    pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
+        finish(&self.path, &mut self.file, restored)
     }
 
     fn line(&mut self, line: &Line) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
-        self.file.write_all(&text)
+        append(&mut self.file, line)
     }
+}
+
+fn append(file: &mut File, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)
+}
+
+fn finish(path: &Path, file: &mut File, restored: &Restored) -> io::Result<()> {
+    if restored.failed.is_empty() {
+        return std::fs::remove_file(path);
+    }
+    // A kill may have torn the last line: ours begin on one of their own.
+    file.write_all(b"\n")?;
+    restored.settled.iter().try_for_each(|at| append(file, &Line::Back(*at)))
 }
 
 /// The journals of a folder, ascending by number.
@@ -179,17 +195,15 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
             }
         };
         let held = file.try_lock().is_err();
-        match read(&path, file) {
-            Ok(found) if held => listing.held.push((path, found.pid)),
-            Ok(found) => listing.left.push(found),
-            Err(_) if held => listing.held.push((path, 0)),
+        match read(&path, file, held) {
+            Ok(found) => listing.journals.push(found),
             Err(why) => listing.unreadable.push((path, why)),
         }
     }
     Ok(listing)
 }
 
-fn read(path: &Path, file: File) -> Result<Found, String> {
+fn read(path: &Path, file: File, held: bool) -> Result<Found, String> {
     let mut lines =
         BufReader::new(&file).lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
     let (pid, boot_id, command) = match lines.next() {
@@ -208,32 +222,41 @@ fn read(path: &Path, file: File) -> Result<Found, String> {
         match line {
             Ok(Line::Item(item)) => items.push(item),
             Ok(Line::Ready) => ready = true,
-            Ok(Line::Writing(at)) => {
-                items.get_mut(at).into_iter().for_each(|i: &mut Item| i.in_flight = true)
-            }
             Ok(Line::Wrote(at, got)) => {
                 if let Some(item) = items.get_mut(at) {
-                    item.in_flight = false;
                     item.ours.push(got);
                 }
             }
             Ok(Line::Done) => done = true,
+            Ok(Line::Back(at)) => items.get_mut(at).into_iter().for_each(|i: &mut Item| i.back = true),
             Ok(Line::Header { .. }) => return Err("has two headers; it is no journal".to_owned()),
-            // The line that a kill tore.
-            Err(_) => break,
+            // The line that a kill tore, and what ends it for those after it.
+            Err(_) => {}
         }
     }
     if !ready {
         items.clear();
     }
     items.iter_mut().for_each(|item| item.unsettled = !done);
-    Ok(Found { path: path.to_owned(), pid, boot_id, command, items, done, _lock: file })
+    Ok(Found { path: path.to_owned(), pid, boot_id, command, items, done, held, file })
+}
+
+impl Listing {
+    /// Those whose owner is gone, newest first.
+    pub fn left(&self) -> impl Iterator<Item = &Found> {
+        self.journals.iter().filter(|f| !f.held)
+    }
 }
 
 impl Found {
-    /// Nothing of it is in force any more.
-    pub fn remove(self) -> io::Result<()> {
-        std::fs::remove_file(&self.path)
+    /// What it means for putting back.
+    pub fn layer(&self) -> Layer<'_> {
+        if self.held { Layer::Held(&self.items) } else { Layer::Left(&self.items) }
+    }
+
+    /// After putting back: the file goes when nothing remains to be done.
+    pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
+        finish(&self.path, &mut self.file, restored)
     }
 }
 
@@ -247,10 +270,9 @@ mod tests {
                 target: Target::File(format!("f{n}")),
                 what: format!("file {n}"),
                 original: n.to_string(),
-                beside: false,
                 ours: Vec::new(),
-                in_flight: false,
                 unsettled: false,
+                back: false,
             })
             .collect()
     }
@@ -259,9 +281,7 @@ mod tests {
     fn every_prefix_of_a_journal_is_read_as_far_as_it_goes() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let mut journal = Journal::begin(folder.path(), "boot", "set", &items())?;
-        journal.writing(0)?;
         journal.wrote(0, "zero")?;
-        journal.writing(1)?;
         journal.done()?;
         drop(journal);
         let whole = std::fs::read(folder.path().join("000001.jsonl"))?;
@@ -270,12 +290,12 @@ mod tests {
             std::fs::write(other.path().join("000001.jsonl"), &whole[..cut])?;
             let listing = list(other.path())?;
             assert!(listing.unreadable.is_empty(), "{cut}: {:?}", listing.unreadable);
-            let found = &listing.left[0];
+            let found = listing.left().next().expect("a journal");
             // Either nothing had been changed yet, or all originals are there.
             assert!(found.items.is_empty() || found.items.len() == 3, "{cut}");
             if cut == whole.len() {
                 assert_eq!(found.items[0].ours, ["zero"]);
-                assert!(found.items[1].in_flight && !found.items[2].in_flight && found.done);
+                assert!(found.done && !found.items[1].unsettled);
             }
         }
         Ok(())
@@ -286,13 +306,13 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let first = Journal::begin(folder.path(), "boot", "set", &items())?;
         let second = Journal::begin(folder.path(), "boot", "set", &items())?;
-        assert_eq!(list(folder.path())?.held.len(), 2);
+        assert_eq!(list(folder.path())?.left().count(), 0);
         drop(first);
         let listing = list(folder.path())?;
-        assert_eq!((listing.left.len(), listing.held.len()), (1, 1));
+        assert_eq!(listing.journals.iter().map(|f| f.held).collect::<Vec<_>>(), [true, false]);
         drop(listing);
-        second.remove()?;
-        assert_eq!(list(folder.path())?.left.len(), 1);
+        second.finish(&Restored::default())?;
+        assert_eq!(list(folder.path())?.left().count(), 1);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Setting`] is a wish in the one vocabulary of all machines. [`plan`] finds for each the files or
 //! registers of this machine, resolves words and percentages per CPU, puts the writes into the order in
-//! which the kernel takes them, and judges each by the table of the kernel's [rules](super::rules) as if
+//! which the kernel takes them, and judges each by the table of the kernel's [rules] as if
 //! those before it were already made. Nothing is written here: a plan can be shown, refused or applied.
 //!
 //! Order: a CPU comes online before anything else, the driver's mode before what it offers, governors

@@ -2,7 +2,7 @@
 
 use super::cpus::CpuSet;
 use super::emulator::{self, Emulator, Fault, Op};
-use super::journal;
+use super::journal::{self, Found};
 use super::plan::{Inventory, PlanError, Setting, plan};
 use super::root::Root;
 use super::transaction::{Change, Restored, Transaction, TransactionError, put_back_all};
@@ -43,11 +43,9 @@ fn set(m: &Emulator, journal: &Path, cpus: &CpuSet, settings: &[Setting]) -> Res
 fn restore(m: &Emulator, journal: &Path) -> Vec<Restored> {
     let listing = journal::list(journal).expect("a folder of journals");
     assert!(listing.unreadable.is_empty(), "{:?}", listing.unreadable);
-    let all = put_back_all(m, listing.left.iter().map(|f| f.items.as_slice()));
-    for (found, restored) in listing.left.into_iter().zip(&all) {
-        if restored.failed.is_empty() {
-            found.remove().expect("removable");
-        }
+    let all = put_back_all(m, listing.journals.iter().map(Found::layer));
+    for (found, restored) in listing.journals.into_iter().filter(|f| !f.held).zip(&all) {
+        found.finish(restored).expect("writable");
     }
     all
 }
@@ -81,7 +79,7 @@ fn one_failing_write_undoes_those_before_it() {
                 "write {nth} failed with {errno:?}"
             );
             assert!(
-                journal::list(journal.path()).expect("folder").left.is_empty(),
+                journal::list(journal.path()).expect("folder").journals.is_empty(),
                 "nothing is left to restore"
             );
         }
@@ -298,7 +296,7 @@ fn a_large_machine_is_set_and_comes_back() {
         &m,
         journal.path(),
         &cpus,
-        &[Setting::Epp("power".into()), Setting::Limits(None, Some(Speed::Percent(50.0)))],
+        &[Setting::Governor("powersave".into()), Setting::Limits(None, Some(Speed::Percent(50.0)))],
     )
     .expect("applies");
     assert!(m.writes().len() >= 64, "{}", m.writes().len());
@@ -373,7 +371,7 @@ fn random_sequences_always_come_back() {
         for _ in 0..3 {
             restore(&m, journal.path());
         }
-        let left = journal::list(journal.path()).expect("folder").left;
+        let left = journal::list(journal.path()).expect("folder").journals;
         // What hotplug by others has taken away cannot come back: only then may something be left.
         assert!(left.is_empty() || !m.offline().is_empty(), "{name} seed {seed}: {left:?}");
         assert_eq!(differing(&twin.snapshot(), &m.snapshot()), Vec::<String>::new(), "{name} seed {seed}");

@@ -6,7 +6,7 @@
 //!    ([`Transaction::undo`]); dropping it, in a panic too, puts them back.
 //! 4. A killed process leaves its journal; `wattwise restore` does the rest.
 //!
-//! **Putting back** ([`put_back`]) treats each value by itself: what is as it was needs nothing; what is
+//! **Putting back** ([`put_back_all`]) treats each value by itself: what is as it was needs nothing; what is
 //! ours is written; what somebody else changed since is theirs and stays. Values depend on each other
 //! (a minimum may not pass the maximum, a preference is refused under the performance governor), and
 //! the order that worked on the way in need not work on the way out. So we go round: write what
@@ -130,12 +130,9 @@ impl<'r> Transaction<'r> {
             self.items.iter().position(|i| i.target == change.target).ok_or("is not in its own journal")?;
         let journal = self.journal.as_mut().ok_or("has ended")?;
         let failed = |e: io::Error| why(&e, &change.target.path(), self.root);
-        journal.writing(at).map_err(|e| format!("the journal cannot be written ({e})"))?;
-        self.items[at].in_flight = true;
         change.target.write(self.root, &change.value).map_err(failed)?;
         let got = change.target.read(self.root).map_err(failed)?;
         journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
-        self.items[at].in_flight = false;
         self.items[at].ours.push(got.clone());
         self.outcomes.push(Outcome {
             what: change.what.clone(),
@@ -185,13 +182,10 @@ impl<'r> Transaction<'r> {
 
     /// Puts everything back that is still ours. The journal goes when nothing remains to be done.
     pub fn undo(&mut self) -> Restored {
-        let restored = put_back(self.root, &self.items);
-        if let Some(journal) = self.journal.take()
-            && restored.failed.is_empty()
-        {
-            // Left behind it would only be found to need nothing.
-            _ = journal.remove();
-        }
+        let Some(journal) = self.journal.take() else { return Restored::default() };
+        let restored = put_back(self.root, &self.items, &journal.later_targets());
+        // Left behind it would only be found to need nothing.
+        _ = journal.finish(&restored);
         restored
     }
 }
@@ -217,10 +211,9 @@ fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<V
                 target: change.target.clone(),
                 what: change.what.clone(),
                 original,
-                beside,
                 ours: Vec::new(),
-                in_flight: false,
                 unsettled: true,
+                back: false,
             }),
             Err(_) if beside => {}
             Err(e) => {
@@ -243,9 +236,9 @@ pub struct Restored {
     pub foreign: Vec<(String, String)>,
     /// Not put back: (what, why).
     pub failed: Vec<(String, String)>,
-    /// Where they are: an older transaction's value there must wait.
+    /// Which items of the transaction need no more putting back.
     #[serde(skip)]
-    pub waiting: BTreeSet<Target>,
+    pub settled: Vec<usize>,
 }
 
 impl std::fmt::Display for Restored {
@@ -266,96 +259,129 @@ impl std::fmt::Display for Restored {
 
 /// Whether a value found is one that we left.
 fn is_ours(item: &Item, now: &str) -> bool {
-    // Of a value beside others we may not have been able to note what became of it before we were killed.
-    item.in_flight || item.ours.iter().any(|v| v == now) || (item.beside && item.unsettled)
+    // Before the end of a transaction nobody has noted what its changes moved: limits not yet written follow a
+    // boost switch that was.
+    item.unsettled || item.ours.iter().any(|v| v == now)
+}
+
+/// A transaction among several that are to be put back.
+#[derive(Clone, Copy)]
+pub enum Layer<'j> {
+    /// Its owner is gone: these are its items.
+    Left(&'j [Item]),
+    /// Its owner lives and will put these back itself.
+    Held(&'j [Item]),
 }
 
 /// Puts back what several transactions left, newest first: what was changed twice goes back the way it
-/// came. A value that a newer one could not put back is not judged for an older one: it would look like
-/// somebody else's.
-pub fn put_back_all<'j>(root: &dyn Root, journals: impl IntoIterator<Item = &'j [Item]>) -> Vec<Restored> {
+/// came. A value that is still to be put back for a newer one, by us or by its living owner, is not judged for
+/// an older one: it would look like somebody else's.
+pub fn put_back_all<'j>(root: &dyn Root, layers: impl IntoIterator<Item = Layer<'j>>) -> Vec<Restored> {
     let mut waiting = BTreeSet::new();
     let mut all = Vec::new();
-    for items in journals {
-        let (later, now): (Vec<Item>, Vec<Item>) =
-            items.iter().cloned().partition(|i| waiting.contains(&i.target));
-        let mut restored = put_back(root, &now);
-        for item in later {
-            restored
-                .failed
-                .push((item.what, "waits for a later change of it to be put back first".to_owned()));
-            restored.waiting.insert(item.target);
+    for layer in layers {
+        match layer {
+            Layer::Held(items) => waiting.extend(items.iter().map(|i| i.target.clone())),
+            Layer::Left(items) => {
+                let restored = put_back(root, items, &waiting);
+                let settled: BTreeSet<usize> = restored.settled.iter().copied().collect();
+                let open = items.iter().enumerate().filter(|(at, _)| !settled.contains(at));
+                waiting.extend(open.map(|(_, i)| i.target.clone()));
+                all.push(restored);
+            }
         }
-        waiting.extend(restored.waiting.iter().cloned());
-        all.push(restored);
     }
     all
 }
 
-/// Puts items back as the module's head describes. Never stops at a failure.
-pub fn put_back(root: &dyn Root, items: &[Item]) -> Restored {
+/// Puts items back as the module's head describes, but for those that wait for a later change to be put back.
+/// Never stops at a failure.
+fn put_back(root: &dyn Root, items: &[Item], waiting: &BTreeSet<Target>) -> Restored {
     let mut restored = Restored::default();
-    // Whose value it is gets judged once, before our own writes move anything. What is as it was is watched
-    // all the same: putting a neighbour back may move it. An unreadable one is tried: a CPU that we took
-    // offline has no files until it is back.
+    // Whose value it is gets judged once, before our own writes move anything. What is as it was, what is
+    // theirs and what was settled earlier is watched all the same: putting a neighbour back may move it. An
+    // unreadable one is tried: a CPU that we took offline has no files until it is back.
     let mut watched: Vec<Watched> = Vec::new();
-    for item in items {
-        match item.target.read(root) {
-            Ok(now) if now != item.original && !is_ours(item, &now) => {
-                restored.foreign.push((item.what.clone(), now))
-            }
-            _ => watched.push(Watched { item, wrote: false, refusal: None }),
+    for (at, item) in items.iter().enumerate() {
+        if waiting.contains(&item.target) && !item.back {
+            let why = "waits for a later change of it to be put back first";
+            restored.failed.push((item.what.clone(), why.to_owned()));
+            continue;
         }
+        let stays = match item.target.read(root) {
+            Ok(now) if item.back => Some(now),
+            Ok(now) if now != item.original && !is_ours(item, &now) => {
+                restored.foreign.push((item.what.clone(), now.clone()));
+                Some(now)
+            }
+            Err(_) if item.back => {
+                restored.settled.push(at);
+                continue;
+            }
+            _ => None,
+        };
+        let (wanted, ours) = match stays {
+            Some(now) => (now, false),
+            None => (item.original.clone(), true),
+        };
+        watched.push(Watched { at, item, wanted, ours, wrote: false, refusal: None });
     }
     let mut differing = usize::MAX;
     loop {
-        watched.iter_mut().for_each(|w| w.write_original(root));
+        watched.iter_mut().for_each(|w| w.write(root));
         // Later writes may have moved earlier values: a round counts as the last only by what stands after it.
-        let now = watched.iter().filter(|w| !w.is_original(root)).count();
+        let now = watched.iter().filter(|w| !w.stands(root)).count();
         if now == 0 || now >= differing {
             break;
         }
         differing = now;
     }
     for w in watched {
-        match w.item.target.read(root) {
-            Ok(now) if now == w.item.original => match w.wrote {
-                true => restored.restored.push((w.item.what.clone(), now)),
-                false => restored.unchanged += 1,
-            },
-            now => {
-                let why = w.refusal.unwrap_or_else(|| match now {
-                    Ok(now) => format!("was asked for '{}', shows '{now}'", w.item.original),
-                    Err(e) => why(&e, &w.item.target.path(), root),
-                });
-                restored.failed.push((w.item.what.clone(), why));
-                restored.waiting.insert(w.item.target.clone());
+        let now = w.item.target.read(root);
+        if !w.ours || now.as_ref().is_ok_and(|now| *now == w.wanted) {
+            restored.settled.push(w.at);
+            match (w.ours, w.wrote) {
+                (true, true) => restored.restored.push((w.item.what.clone(), w.wanted)),
+                (true, false) => restored.unchanged += 1,
+                (false, _) => {}
             }
+            continue;
         }
+        let why = w.refusal.unwrap_or_else(|| match now {
+            Ok(now) => format!("was asked for '{}', shows '{now}'", w.wanted),
+            Err(e) => why(&e, &w.item.target.path(), root),
+        });
+        restored.failed.push((w.item.what.clone(), why));
     }
     restored
 }
 
 /// An item on its way back.
 struct Watched<'i> {
+    /// Which of its transaction.
+    at: usize,
     item: &'i Item,
+    /// What is to stand there in the end.
+    wanted: String,
+    /// Ours to put back; else only to be kept as it is.
+    ours: bool,
     wrote: bool,
     /// Why the last write was refused.
     refusal: Option<String>,
 }
 
 impl Watched<'_> {
-    fn is_original(&self, root: &dyn Root) -> bool {
-        self.item.target.read(root).is_ok_and(|now| now == self.item.original)
+    fn stands(&self, root: &dyn Root) -> bool {
+        self.item.target.read(root).is_ok_and(|now| now == self.wanted)
     }
 
-    /// Writes the original where something else stands.
-    fn write_original(&mut self, root: &dyn Root) {
+    /// Writes what is wanted where something else stands.
+    fn write(&mut self, root: &dyn Root) {
         self.refusal = None;
-        if self.is_original(root) {
+        if self.stands(root) {
             return;
         }
-        match self.item.target.write(root, &self.item.original) {
+        match self.item.target.write(root, &self.wanted) {
             Ok(()) => self.wrote = true,
             Err(e) => self.refusal = Some(why(&e, &self.item.target.path(), root)),
         }

@@ -11,7 +11,7 @@
 //! depend on the pilot's spread. Stopping when the interval looks narrow enough, or when it leaves 0,
 //! has no such warrant: 7 % and 28 % false alarms at a nominal 5 %.
 //!
-//! The chance to find a true effect e is at least P(T > t·(1 − e/h)): what [`half_width`] turns round.
+//! The chance to find a true effect e is at least P(T > t·(1 − e/h)): what [`Aim::half_width`] turns round.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
