@@ -38,46 +38,41 @@
 #define RATIO_KHZ		100000
 
 const struct pc_backend *pc_backend;
-struct pc_state pc_default = { .tstate = POWERCTL_TSTATE_FULL };
+union pc_state pc_default = { .tstate = POWERCTL_TSTATE_FULL };
 struct powerctl_caps pc_caps;
 
-static u64 modulation_of(const struct pc_state *s)
+static u64 modulation_of(union pc_state s)
 {
-	if (s->tstate >= POWERCTL_TSTATE_FULL)
+	if (s.tstate >= POWERCTL_TSTATE_FULL)
 		return 0;
 	/* Sixteenths with the extension; without it bit 0 is reserved, and steps are even. */
-	return CLOCK_MODULATION_ON | s->tstate;
+	return CLOCK_MODULATION_ON | s.tstate;
 }
 
-static u64 perf_of(const struct pc_state *s)
+static u64 perf_of(union pc_state s)
 {
-	return (u64)(s->khz / RATIO_KHZ) << 8;
-}
-
-static u64 hwp_of(const struct pc_state *s)
-{
-	return s->hwp_min | s->hwp_max << 8 | s->hwp_desired << 16 | (u64)s->epp << 24;
+	return (u64)(s.khz / RATIO_KHZ) << 8;
 }
 
 /* Writes what differs of the registers that the back end has. */
-static int write_all(int cpu, const struct pc_state *old, const struct pc_state *s,
-		     int (*write)(int cpu, u32 reg, u64 value))
+static __always_inline int write_all(int cpu, union pc_state changed, union pc_state s,
+				     int (*write)(int cpu, u32 reg, u64 value))
 {
 	u32 settable = pc_backend->settable;
 	int err = 0;
 
-	if ((settable & POWERCTL_TSTATE) && (!old || modulation_of(old) != modulation_of(s)))
+	if (changed.tstate && (settable & POWERCTL_TSTATE))
 		err = write(cpu, MSR_IA32_THERM_CONTROL, modulation_of(s));
-	if (!err && (settable & POWERCTL_PSTATE) && (!old || perf_of(old) != perf_of(s)))
-		err = write(cpu, MSR_IA32_PERF_CTL, perf_of(s));
-	if (!err && (settable & POWERCTL_HWP) && (!old || hwp_of(old) != hwp_of(s)))
-		err = write(cpu, MSR_HWP_REQUEST, hwp_of(s));
+	if (changed.khz && (settable & POWERCTL_PSTATE))
+		err = err ?: write(cpu, MSR_IA32_PERF_CTL, perf_of(s));
+	if (pc_hwp(changed) && (settable & POWERCTL_HWP))
+		err = err ?: write(cpu, MSR_HWP_REQUEST, pc_hwp(s));
 	return err;
 }
 
 static void default_of(u64 perf, u64 hwp)
 {
-	pc_default.khz = (perf >> 8 & 0xff) * RATIO_KHZ;
+	pc_default.khz = min_t(u32, (perf >> 8 & 0xff) * RATIO_KHZ, rounddown(PC_KHZ_MAX, RATIO_KHZ));
 	pc_default.hwp_min = hwp;
 	pc_default.hwp_max = hwp >> 8;
 	pc_default.hwp_desired = hwp >> 16;
@@ -93,7 +88,7 @@ static void range_of_speeds(void)
 	pc_caps.khz_min = RATIO_KHZ;
 	if (policy) {
 		pc_caps.khz_min = policy->cpuinfo.min_freq;
-		pc_caps.khz_max = policy->cpuinfo.max_freq;
+		pc_caps.khz_max = min_t(u32, policy->cpuinfo.max_freq, PC_KHZ_MAX);
 		cpufreq_cpu_put(policy);
 	}
 }
@@ -128,19 +123,15 @@ static void virtual_exit(void)
 	symbol_put(vpower_rdmsr);
 }
 
+/* Not its first sibling, which may be offline at one time and online at another. */
 static int core_of(int cpu)
 {
-	return cpumask_first(topology_sibling_cpumask(cpu));
+	return topology_physical_package_id(cpu) << 16 | topology_core_id(cpu);
 }
 
-static int virtual_write(int cpu, const struct pc_state *old, const struct pc_state *s)
+static int virtual_write(int cpu, union pc_state changed, union pc_state s)
 {
-	int sibling, err = 0;
-
-	/* One register for the core: vpower keeps one a CPU, so all of them say the same. */
-	for_each_cpu(sibling, topology_sibling_cpumask(cpu))
-		err = err ?: write_all(sibling, old, s, virtual_write_register);
-	return err;
+	return write_all(cpu, changed, s, virtual_write_register);
 }
 
 static int virtual_counters(struct powerctl_counters *c)
@@ -160,6 +151,7 @@ static const struct pc_backend backend_virtual = {
 	.name = "virtual",
 	.id = POWERCTL_BACKEND_VIRTUAL,
 	.settable = POWERCTL_TSTATE | POWERCTL_PSTATE | POWERCTL_HWP | POWERCTL_EPP | POWERCTL_INHERIT,
+	.step_khz = RATIO_KHZ,
 	.init = virtual_init,
 	.exit = virtual_exit,
 	.domain = core_of,
@@ -233,14 +225,15 @@ static int msr_write_register(int cpu, u32 reg, u64 value)
 	return write_msr(reg, value);
 }
 
-static int msr_write(int cpu, const struct pc_state *old, const struct pc_state *s)
+static int msr_write(int cpu, union pc_state changed, union pc_state s)
 {
-	return write_all(cpu, old, s, msr_write_register);
+	return write_all(cpu, changed, s, msr_write_register);
 }
 
 static struct pc_backend backend_msr = {
 	.name = "msr",
 	.id = POWERCTL_BACKEND_MSR,
+	.step_khz = RATIO_KHZ,
 	.init = msr_init,
 	.domain = own,
 	.write = msr_write,
@@ -307,19 +300,20 @@ static int policy_of(int cpu)
 	return policy ? cpumask_first(policy->related_cpus) : cpu;
 }
 
-static int cpufreq_write(int cpu, const struct pc_state *old, const struct pc_state *s)
+static int cpufreq_write(int cpu, union pc_state changed, union pc_state s)
 {
 	struct cpufreq_policy *policy = READ_ONCE(per_cpu(policies, cpu));
 
 	if (!policy)
 		return -ENODEV;
-	return cpufreq_driver_fast_switch(policy, s->khz) ? 0 : -EIO;
+	return cpufreq_driver_fast_switch(policy, s.khz) ? 0 : -EIO;
 }
 
 static const struct pc_backend backend_cpufreq = {
 	.name = "cpufreq",
 	.id = POWERCTL_BACKEND_CPUFREQ,
 	.settable = POWERCTL_PSTATE | POWERCTL_INHERIT,
+	.step_khz = 1,
 	.init = cpufreq_backend_init,
 	.exit = cpufreq_backend_exit,
 	.domain = policy_of,

@@ -115,7 +115,7 @@ static long ioctl_stats(unsigned int cmd, void __user *arg)
 static long ioctl_latency(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_latency l;
-	struct pc_state from = pc_default, to = pc_default;
+	union pc_state from = pc_default, to = pc_default;
 	u64 sum = 0;
 	u32 i;
 	long err = take(&l, sizeof(l), cmd, arg);
@@ -129,19 +129,19 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 	if (!l.rounds || l.rounds > 10000 || min(l.from_khz, l.to_khz) < pc_caps.khz_min ||
 	    max(l.from_khz, l.to_khz) > pc_caps.khz_max)
 		return -ERANGE;
-	from.khz = l.from_khz;
-	to.khz = l.to_khz;
+	from.khz = rounddown(l.from_khz, pc_backend->step_khz);
+	to.khz = rounddown(l.to_khz, pc_backend->step_khz);
 	l.min_ns = U64_MAX;
 	l.max_ns = 0;
 	for (i = 0; i < l.rounds && !signal_pending(current); i++) {
 		u64 start, took;
 
 		preempt_disable();
-		pc_apply(smp_processor_id(), &from, false);
+		pc_apply(smp_processor_id(), from, false);
 		start = ktime_get_ns();
-		pc_apply(smp_processor_id(), &to, false);
+		pc_apply(smp_processor_id(), to, false);
 		took = ktime_get_ns() - start;
-		pc_apply(smp_processor_id(), &pc_default, false);
+		pc_apply(smp_processor_id(), pc_default, false);
 		preempt_enable();
 		sum += took;
 		l.min_ns = min(l.min_ns, took);

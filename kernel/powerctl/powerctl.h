@@ -18,21 +18,34 @@
 
 #include "powerctl_uapi.h"
 
-/* What a CPU's registers are to hold. The fields that no flag names are the default's. */
-struct pc_state {
-	u32 khz;
-	u8 tstate;	/* sixteenths, 16: not modulated */
-	u8 hwp_min;
-	u8 hwp_max;
-	u8 hwp_desired;
-	u8 epp;
+/*
+ * What a CPU's registers are to hold, in one word, which is compared and handed over at every switch.
+ * The fields that no flag names are the default's.
+ */
+union pc_state {
+	struct {
+		u64 khz : 24;		/* in the back end's steps */
+		u64 tstate : 8;		/* sixteenths, 16: not modulated */
+		u64 hwp_min : 8;	/* this and the rest as in IA32_HWP_REQUEST */
+		u64 hwp_max : 8;
+		u64 hwp_desired : 8;
+		u64 epp : 8;
+	};
+	u64 all;
 };
+
+#define PC_KHZ_MAX ((1u << 24) - 1)
+
+static inline u64 pc_hwp(union pc_state s)
+{
+	return s.all >> 32;
+}
 
 /* One thread's. The thread itself is the only one that changes it, with preemption off. */
 struct pc_profile {
 	struct preempt_notifier notifier;
 	struct powerctl_profile asked;
-	struct pc_state state;
+	union pc_state state;
 	struct file *file;	/* keeps the module in use */
 };
 
@@ -40,14 +53,15 @@ struct pc_profile {
 struct pc_domain {
 	raw_spinlock_t lock;
 	cpumask_t cpus;			/* online and ready */
-	struct pc_state in_force;
+	bool shared;			/* by more than one, now or once: never cleared */
+	union pc_state in_force;
 	bool known;			/* in_force is what the registers hold */
 	int id;				/* of what they share */
 };
 
 struct pc_cpu {
 	struct pc_domain *domain;
-	struct pc_state want;
+	union pc_state want;
 	u64 switches, writes, skipped, failed;
 };
 
@@ -57,17 +71,18 @@ struct pc_backend {
 	const char *name;
 	u32 id;
 	u32 settable;
+	u32 step_khz;		/* a speed's granularity */
 	int (*init)(void);
 	void (*exit)(void);
 	/* CPUs with the same number share their registers. */
 	int (*domain)(int cpu);
-	/* Interrupts off, on the CPU itself; `old` is what the registers hold, NULL if that is not known. */
-	int (*write)(int cpu, const struct pc_state *old, const struct pc_state *state);
+	/* Interrupts off, on the CPU itself. `changed` is zero in the fields that the registers hold already. */
+	int (*write)(int cpu, union pc_state changed, union pc_state state);
 	int (*counters)(struct powerctl_counters *c);
 };
 
 extern const struct pc_backend *pc_backend;
-extern struct pc_state pc_default;
+extern union pc_state pc_default;
 extern struct powerctl_caps pc_caps;
 
 int pc_backend_init(const char *wanted);
@@ -82,7 +97,7 @@ int pc_profile_get(struct powerctl_profile *to);
 int pc_profile_clear(void);
 u32 pc_profiles_count(void);
 void pc_stats(struct powerctl_stats *s);
-void pc_apply(int cpu, const struct pc_state *want, bool force);
+void pc_apply(int cpu, union pc_state want, bool force);
 void pc_suspend(bool on);
 
 void pc_domains_free(void);

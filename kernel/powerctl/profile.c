@@ -22,8 +22,11 @@
  * Locking
  *   pc_profile		its thread only, preemption off where the notifier may see it
  *   pc_domain.lock	raw, innermost, taken with interrupts off and perhaps with the run-queue lock
- *			held (taken off) or not (put on); below it only the back end's register write
- *   pc_cpu		under its domain's lock; the counters too
+ *			held (taken off) or not (put on); below it only the back end's register write.
+ *			Not taken where one CPU has the registers for itself: only that CPU ever touches
+ *			the domain then, with interrupts off. When a second one joins, `shared` is set, and
+ *			a grace period passes before that CPU may touch anything; it is never cleared
+ *   pc_cpu		as its domain; the counters too
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -51,46 +54,39 @@ static atomic64_t profiles_set = ATOMIC64_INIT(0);
 static bool suspended;
 
 /* The faster of two wishes. */
-static void faster(struct pc_state *to, const struct pc_state *other)
+static union pc_state faster(union pc_state a, union pc_state b)
 {
-	to->khz = max(to->khz, other->khz);
-	to->tstate = max(to->tstate, other->tstate);
-	to->hwp_min = max(to->hwp_min, other->hwp_min);
-	to->hwp_max = max(to->hwp_max, other->hwp_max);
+	union pc_state f = { .all = 0 };
+
+	f.khz = max_t(u32, a.khz, b.khz);
+	f.tstate = max_t(u32, a.tstate, b.tstate);
+	f.hwp_min = max_t(u32, a.hwp_min, b.hwp_min);
+	f.hwp_max = max_t(u32, a.hwp_max, b.hwp_max);
 	/* 0 leaves the choice to the hardware, which may go as far as hwp_max. */
-	to->hwp_desired = to->hwp_desired && other->hwp_desired ? max(to->hwp_desired, other->hwp_desired) : 0;
-	to->epp = min(to->epp, other->epp);
+	f.hwp_desired = a.hwp_desired && b.hwp_desired ? max_t(u32, a.hwp_desired, b.hwp_desired) : 0;
+	f.epp = min_t(u32, a.epp, b.epp);
+	return f;
 }
 
-static bool same(const struct pc_state *a, const struct pc_state *b)
+static __always_inline void apply(int cpu, struct pc_cpu *pc, struct pc_domain *d, union pc_state want,
+				  bool force)
 {
-	return a->khz == b->khz && a->tstate == b->tstate && a->hwp_min == b->hwp_min &&
-	       a->hwp_max == b->hwp_max && a->hwp_desired == b->hwp_desired && a->epp == b->epp;
-}
-
-/* A CPU's wish has changed, or its registers are not known (force). */
-void pc_apply(int cpu, const struct pc_state *want, bool force)
-{
-	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
-	struct pc_domain *d = pc->domain;
-	struct pc_state state;
-	unsigned long flags;
+	union pc_state state, changed;
 	int other;
 
-	if (unlikely(!d))
-		return;
-	raw_spin_lock_irqsave(&d->lock, flags);
 	if (unlikely(READ_ONCE(suspended)))
-		want = &pc_default;
-	pc->want = *want;
-	state = *want;
-	for_each_cpu(other, &d->cpus)
-		if (other != cpu)
-			faster(&state, &per_cpu(pc_cpus, other).want);
+		want = pc_default;
+	pc->want = want;
+	state = want;
+	if (d->shared)
+		for_each_cpu(other, &d->cpus)
+			if (other != cpu)
+				state = faster(state, per_cpu(pc_cpus, other).want);
 	pc->switches++;
-	if (d->known && !force && same(&state, &d->in_force)) {
+	changed.all = likely(d->known && !force) ? state.all ^ d->in_force.all : ~0ULL;
+	if (!changed.all) {
 		pc->skipped++;
-	} else if (pc_backend->write(cpu, d->known && !force ? &d->in_force : NULL, &state)) {
+	} else if (pc_backend->write(cpu, changed, state)) {
 		/* Tried again at the next switch. */
 		pc->failed++;
 	} else {
@@ -98,8 +94,27 @@ void pc_apply(int cpu, const struct pc_state *want, bool force)
 		d->in_force = state;
 		d->known = true;
 	}
-	trace_powerctl_switch(cpu, current->pid, want, &d->in_force);
-	raw_spin_unlock_irqrestore(&d->lock, flags);
+	trace_powerctl_switch(cpu, current->pid, want, d->in_force);
+}
+
+/* On the CPU itself, preemption off: its wish has changed, or its registers are not known (force). */
+void pc_apply(int cpu, union pc_state want, bool force)
+{
+	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
+	struct pc_domain *d = pc->domain;
+	unsigned long flags;
+
+	if (unlikely(!d))
+		return;
+	local_irq_save(flags);
+	if (!READ_ONCE(d->shared)) {
+		apply(cpu, pc, d, want, force);
+	} else {
+		raw_spin_lock(&d->lock);
+		apply(cpu, pc, d, want, force);
+		raw_spin_unlock(&d->lock);
+	}
+	local_irq_restore(flags);
 }
 
 static struct pc_profile *to_profile(struct preempt_notifier *notifier)
@@ -109,7 +124,7 @@ static struct pc_profile *to_profile(struct preempt_notifier *notifier)
 
 static void put_on(struct preempt_notifier *notifier, int cpu)
 {
-	pc_apply(cpu, &to_profile(notifier)->state, false);
+	pc_apply(cpu, to_profile(notifier)->state, false);
 }
 
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next);
@@ -133,7 +148,7 @@ static struct pc_profile *profile_of(struct task_struct *task)
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next)
 {
 	if (!profile_of(next))
-		pc_apply(smp_processor_id(), &pc_default, false);
+		pc_apply(smp_processor_id(), pc_default, false);
 }
 
 static bool count_up(void)
@@ -144,14 +159,14 @@ static bool count_up(void)
 	return false;
 }
 
-static struct pc_state state_of(const struct powerctl_profile *p)
+static union pc_state state_of(const struct powerctl_profile *p)
 {
-	struct pc_state s = pc_default;
+	union pc_state s = pc_default;
 
 	if (p->flags & POWERCTL_TSTATE)
 		s.tstate = p->tstate;
 	if (p->flags & POWERCTL_PSTATE)
-		s.khz = p->pstate_khz;
+		s.khz = rounddown(p->pstate_khz, pc_backend->step_khz);
 	if (p->flags & POWERCTL_HWP) {
 		s.hwp_min = p->hwp_min;
 		s.hwp_max = p->hwp_max;
@@ -184,7 +199,7 @@ int pc_profile_set(struct file *file, const struct powerctl_profile *asked)
 	p->state = state_of(asked);
 	if (new)
 		preempt_notifier_register(&new->notifier);
-	pc_apply(smp_processor_id(), &p->state, false);
+	pc_apply(smp_processor_id(), p->state, false);
 	preempt_enable();
 	atomic64_inc(&profiles_set);
 	return 0;
@@ -205,7 +220,7 @@ static void drop(struct pc_profile *p)
 {
 	preempt_disable();
 	preempt_notifier_unregister(&p->notifier);
-	pc_apply(smp_processor_id(), &pc_default, false);
+	pc_apply(smp_processor_id(), pc_default, false);
 	preempt_enable();
 	atomic_dec(&profiles);
 	fput(p->file);
@@ -246,7 +261,7 @@ void pc_stats(struct powerctl_stats *s)
 /* Defaults everywhere, and the registers' content unknown afterwards. */
 static void default_here(void *unused)
 {
-	pc_apply(smp_processor_id(), &pc_default, true);
+	pc_apply(smp_processor_id(), pc_default, true);
 }
 
 void pc_suspend(bool on)
@@ -372,6 +387,11 @@ int pc_cpu_online(unsigned int cpu)
 			d = NULL;
 		}
 	}
+	if (d && d != pc->domain && !d->shared) {
+		WRITE_ONCE(d->shared, true);
+		/* Whoever saw it alone had interrupts off, and has them on again now. */
+		synchronize_rcu_expedited();
+	}
 	if (!d) {
 		d = kzalloc(sizeof(*d), GFP_KERNEL);
 		if (!d)
@@ -385,18 +405,21 @@ int pc_cpu_online(unsigned int cpu)
 	raw_spin_unlock_irq(&d->lock);
 	smp_store_release(&pc->domain, d);
 	/* Runs on the CPU itself. */
-	pc_apply(cpu, &pc_default, true);
+	pc_apply(cpu, pc_default, true);
 	return 0;
 }
 
-/* On the CPU that goes: user tasks have left it. */
+/*
+ * On the CPU that goes. A user task may still be put on it before it is pushed away; then it is taken
+ * off again, and the default is back.
+ */
 int pc_cpu_offline(unsigned int cpu)
 {
 	struct pc_domain *d = per_cpu(pc_cpus, cpu).domain;
 
 	if (!d)
 		return 0;
-	pc_apply(cpu, &pc_default, true);
+	pc_apply(cpu, pc_default, true);
 	raw_spin_lock_irq(&d->lock);
 	cpumask_clear_cpu(cpu, &d->cpus);
 	raw_spin_unlock_irq(&d->lock);

@@ -9,7 +9,7 @@
 
 /* After a thread was put on its CPU, or a CPU given back: what it wants and what is in force. */
 TRACE_EVENT(powerctl_switch,
-	TP_PROTO(int cpu, int tid, const struct pc_state *want, const struct pc_state *in_force),
+	TP_PROTO(int cpu, int tid, union pc_state want, union pc_state in_force),
 	TP_ARGS(cpu, tid, want, in_force),
 	TP_STRUCT__entry(
 		__field(int, cpu)
@@ -22,10 +22,10 @@ TRACE_EVENT(powerctl_switch,
 	TP_fast_assign(
 		__entry->cpu = cpu;
 		__entry->tid = tid;
-		__entry->want_khz = want->khz;
-		__entry->want_tstate = want->tstate;
-		__entry->khz = in_force->khz;
-		__entry->tstate = in_force->tstate;
+		__entry->want_khz = want.khz;
+		__entry->want_tstate = want.tstate;
+		__entry->khz = in_force.khz;
+		__entry->tstate = in_force.tstate;
 	),
 	TP_printk("cpu=%d tid=%d want_khz=%u want_tstate=%u khz=%u tstate=%u", __entry->cpu, __entry->tid,
 		  __entry->want_khz, __entry->want_tstate, __entry->khz, __entry->tstate)

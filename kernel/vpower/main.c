@@ -71,17 +71,6 @@ static unsigned int feel_period_us = 4000;
 module_param(feel_period_us, uint, 0444);
 MODULE_PARM_DESC(feel_period_us, "period of the theft");
 
-bool vpower_fault(u32 *left)
-{
-	u32 n = READ_ONCE(*left);
-
-	/* Two faults at once may count as one: they are for tests, and one at a time is plenty. */
-	if (!n)
-		return false;
-	WRITE_ONCE(*left, n - 1);
-	return true;
-}
-
 static int vpower_parameters(void)
 {
 	struct vpower_machine *m = &vpower_machine;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Registers that QEMU ignores, kept here a set a CPU, so that powerctl can be checked without hardware. */
+/* Registers that QEMU ignores, kept here a set a core, so that powerctl can be checked without hardware. */
 
 #include <asm/msr-index.h>
 #include <linux/debugfs.h>
 #include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/topology.h>
 
 #include "vpower.h"
 #include "vpower_msr.h"
@@ -13,6 +14,8 @@
 enum { PERF_CTL, CLOCK_MODULATION, ENERGY_PERF_BIAS, HWP_REQUEST, REGISTERS };
 
 static DEFINE_PER_CPU(u64[REGISTERS], registers);
+/* Of the core: its first CPU's. */
+static DEFINE_PER_CPU(u64 *, of_core);
 static u32 writes;
 
 static int slot(u32 reg)
@@ -45,7 +48,7 @@ int vpower_rdmsr(int cpu, u32 reg, u64 *value)
 	i = slot(reg);
 	if (i < 0)
 		return i;
-	*value = READ_ONCE(per_cpu(registers, cpu)[i]);
+	*value = READ_ONCE(per_cpu(of_core, cpu)[i]);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(vpower_rdmsr);
@@ -61,7 +64,7 @@ int vpower_wrmsr(int cpu, u32 reg, u64 value)
 		return -EIO;
 	if (delay)
 		ndelay(min(delay, 100000U));
-	WRITE_ONCE(per_cpu(registers, cpu)[i], value);
+	WRITE_ONCE(per_cpu(of_core, cpu)[i], value);
 	WRITE_ONCE(writes, writes + 1);
 	return 0;
 }
@@ -74,6 +77,10 @@ int vpower_msr_init(struct dentry *dir)
 	/* A write or two may go uncounted when CPUs race: the count is for orders of magnitude. */
 	debugfs_create_u32("msr_writes", 0644, dir, &writes);
 	for_each_possible_cpu(cpu) {
+		int first = cpumask_first(topology_sibling_cpumask(cpu));
+
+		/* Of a CPU that was never online no sibling is known. */
+		per_cpu(of_core, cpu) = per_cpu(registers, first < nr_cpu_ids ? first : cpu);
 		per_cpu(registers, cpu)[PERF_CTL] = (u64)(vpower_machine.khz[0] / 100000) << 8;
 		per_cpu(registers, cpu)[HWP_REQUEST] = 0x80002a01;
 		per_cpu(registers, cpu)[ENERGY_PERF_BIAS] = 6;

@@ -9,7 +9,8 @@
  *   pctest life            exec, fork, inheritance, exit
  *   pctest wait            waiting on a word
  *   pctest pingpong R P    R round trips through two pipes, P of the two ends with a profile; prints ns a trip
- *   pctest latency FILE    a change of speed by ioctl beside one by writing FILE
+ *   pctest latency FILE    a change of speed by ioctl, by writing FILE held open, by opening and writing it,
+ *                          and an ioctl that is refused; prints ns each
  *   pctest storm N         N threads that set and clear
  */
 #define _GNU_SOURCE
@@ -18,6 +19,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,26 +344,47 @@ static void pingpong(long rounds, long profiled)
 	waitpid(pid, NULL, 0);
 }
 
+/* A file written as a shell or cpupower does: opened each time. */
+static bool write_file(const char *file, const char *text)
+{
+	int out = open(file, O_WRONLY | O_CLOEXEC);
+	bool written = out >= 0 && write(out, text, strlen(text)) > 0;
+
+	close(out);
+	return written;
+}
+
 static void latency(const char *file)
 {
 	struct powerctl_caps c = caps();
-	int out = open(file, O_WRONLY);
-	char low[16], high[16];
-	int64_t from, by_ioctl, by_file;
+	int out = open(file, O_WRONLY | O_CLOEXEC);
+	char text[2][16];
+	unsigned khz[2] = { c.khz_min, c.khz_max };
+	int64_t from, by_ioctl, held, opened, refused;
 	int rounds = 2000;
 
 	CHECK("file", out >= 0);
-	snprintf(low, sizeof(low), "%u", c.khz_min);
-	snprintf(high, sizeof(high), "%u", c.khz_max);
+	for (int i = 0; i < 2; i++)
+		snprintf(text[i], sizeof(text[i]), "%u", khz[i]);
 	from = now();
 	for (int i = 0; i < rounds; i++)
-		CHECK("set", set(POWERCTL_PSTATE, 0, i % 2 ? c.khz_max : c.khz_min) == 0);
+		CHECK("set", set(POWERCTL_PSTATE, 0, khz[i % 2]) == 0);
 	by_ioctl = (now() - from) / rounds;
 	from = now();
 	for (int i = 0; i < rounds; i++)
-		CHECK("write", pwrite(out, i % 2 ? high : low, strlen(i % 2 ? high : low), 0) > 0);
-	by_file = (now() - from) / rounds;
-	printf("%lld %lld\n", (long long)by_ioctl, (long long)by_file);
+		CHECK("write", pwrite(out, text[i % 2], strlen(text[i % 2]), 0) > 0);
+	held = (now() - from) / rounds;
+	from = now();
+	for (int i = 0; i < rounds; i++)
+		CHECK("open and write", write_file(file, text[i % 2]));
+	opened = (now() - from) / rounds;
+	/* The way into the kernel and back alone. */
+	from = now();
+	for (int i = 0; i < rounds; i++)
+		CHECK("refused", ioctl(fd, _IO(POWERCTL_IOC_MAGIC, 99)) == -1);
+	refused = (now() - from) / rounds;
+	printf("%lld %lld %lld %lld\n", (long long)by_ioctl, (long long)held, (long long)opened,
+	       (long long)refused);
 }
 
 static void *stormer(void *unused)

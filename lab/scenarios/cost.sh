@@ -23,7 +23,7 @@ done
 insmod /mods/powerctl.ko backend=virtual
 for round in 1 2 3; do
     set -- $(pctest latency $CPU/cpufreq/policy0/scaling_setspeed)
-    say "{\"latency_ns\":$1,\"sysfs_ns\":$2}"
+    say "{\"latency_ns\":$1,\"held_ns\":$2,\"opened_ns\":$3,\"refused_ns\":$4}"
 done
 rmmod powerctl
 pass "costs measured"

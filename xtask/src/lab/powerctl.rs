@@ -132,31 +132,44 @@ pub(crate) fn judge_cost(_: &Path, returned: &Returned) -> Result<Told, String> 
         middle(lines.filter_map(|l| l.get("ns")?.as_f64()).collect())
     };
     let without = trips("without").ok_or("no round trips")?;
-    for (kind, what) in [
-        ("loaded", "with it and no profiles"),
-        ("one", "one end profiled"),
-        ("both", "both ends profiled"),
-        ("tracepoint", "a look-up at sched_switch instead"),
+    for (kind, what, most_percent) in [
+        ("loaded", "with it and no profiles", 1.0),
+        ("one", "one end profiled", 3.0),
+        ("both", "both ends profiled", 3.0),
+        ("tracepoint", "a look-up at sched_switch instead", f64::INFINITY),
     ] {
         let ns = trips(kind).ok_or_else(|| format!("no round trips `{kind}`"))?;
+        let more = (ns / without - 1.0) * 100.0;
+        // The clock counts instructions: a limit is no matter of luck.
+        if more > most_percent {
+            return Err(format!("{what}: a round trip takes {more:.2} % more, at most {most_percent} %"));
+        }
+        if most_percent.is_finite() {
+            told.checks.push(format!("{what}: at most {most_percent} % more"));
+        }
         told.figures.push(format!(
-            "pipe round trip: {:.2} us without the module, {:.2} us {what} ({:+.2} %)",
+            "pipe round trip: {:.2} us without the module, {:.2} us {what} ({more:+.2} %)",
             without / 1e3,
             ns / 1e3,
-            (ns / without - 1.0) * 100.0
         ));
     }
-    for line in &returned.lines {
-        if let (Some(ioctl), Some(sysfs)) =
-            (line.get("latency_ns").and_then(Value::as_f64), line.get("sysfs_ns").and_then(Value::as_f64))
-        {
-            told.figures.push(format!(
-                "a change of speed: {:.2} us by ioctl, {:.2} us by sysfs: {:.2} x",
-                ioctl / 1e3,
-                sysfs / 1e3,
-                ioctl / sysfs
-            ));
-        }
+    let change = |key: &str| {
+        middle(returned.lines.iter().filter_map(|l| l.get(key)?.as_f64()).collect())
+            .ok_or_else(|| format!("no `{key}`"))
+    };
+    let ioctl = change("latency_ns")?;
+    for (key, what) in [
+        ("held_ns", "by a sysfs file held open"),
+        ("opened_ns", "by opening and writing it"),
+        ("refused_ns", "for an ioctl that is refused"),
+    ] {
+        let ns = change(key)?;
+        told.figures.push(format!(
+            "a change of speed: {:.2} us by ioctl, {:.2} us {what}: {:.2} x",
+            ioctl / 1e3,
+            ns / 1e3,
+            ioctl / ns
+        ));
     }
     Ok(told)
 }
