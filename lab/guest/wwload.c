@@ -7,6 +7,8 @@
  *   wwload cyclic cpu=N period_us=1000 busy_us=50 ms=LENGTH
  *   wwload build  jobs=N ms=LENGTH                        short processes that read and write pipes
  *   wwload work   cpu=N loops=L                           a fixed piece of work; prints its wall time
+ *   wwload jobs   cpu=0 loops=L rest_ms=R trials=N        the same N times, each after a rest of R ms and up to a
+ *                                                         second more; prints wall time and the speed before
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -158,6 +160,19 @@ static void build(long jobs, int64_t length)
 		;
 }
 
+static long current_khz(void)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "r");
+	long khz = 0;
+
+	if (!f || fscanf(f, "%ld", &khz) != 1) {
+		perror("wwload: scaling_cur_freq");
+		exit(1);
+	}
+	fclose(f);
+	return khz;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -191,6 +206,16 @@ int main(int argc, char **argv)
 
 		work(option("loops", 10000000));
 		printf("%lld\n", (long long)(now(CLOCK_MONOTONIC) - from));
+	} else if (!strcmp(what, "jobs")) {
+		for (long trial = 0; trial < option("trials", 10); trial++) {
+			/* From another moment of every poll and tick. */
+			sleep_until(now(CLOCK_MONOTONIC) + (option("rest_ms", 1000) + trial * 797 % 1000) * ms);
+			long khz = current_khz();
+			int64_t from = now(CLOCK_MONOTONIC);
+
+			work(option("loops", 10000000));
+			printf("%lld %ld\n", (long long)(now(CLOCK_MONOTONIC) - from), khz);
+		}
 	} else if (!strcmp(what, "speed")) {
 		printf("%lld\n", (long long)loop_ps());
 	} else {

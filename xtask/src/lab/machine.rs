@@ -6,7 +6,12 @@ use wattwise_sim::machine::{Machine, file};
 
 /// `lab/machine.toml`.
 pub(crate) fn lab(root: &Path) -> Result<Machine, String> {
-    let path = root.join("lab/machine.toml");
+    described(root, "machine")
+}
+
+/// A machine of the lab's folder.
+pub(crate) fn described(root: &Path, name: &str) -> Result<Machine, String> {
+    let path = root.join(format!("lab/{name}.toml"));
     let mut machine = file::parse(&read(&path)?, &path.display().to_string()).map_err(|e| e.to_string())?;
     // QEMU has no APERF and MPERF: the guest's load counts time.
     machine.load_invariant = false;

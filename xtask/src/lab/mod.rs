@@ -21,6 +21,7 @@ mod modules;
 mod powerctl;
 mod run;
 mod scenarios;
+mod thomson;
 
 use guest::{Accel, Boot};
 use run::{read, write};

@@ -83,6 +83,14 @@ fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
     )
 }
 
+fn thomson(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let machine = super::machine::described(root, super::thomson::MACHINE)?;
+    Ok(vec![
+        ("VPOWER".into(), super::machine::vpower(&machine, 1)),
+        ("JOB_US".into(), super::thomson::JOB_US.to_string()),
+    ])
+}
+
 fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
     Ok(Told::default())
 }
@@ -136,6 +144,18 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         limit_s: 240,
         environment: nothing,
         judge: super::powerctl::judge_cost,
+    },
+    Scenario {
+        name: "thomson",
+        script: "thomson",
+        summary: "study 000's job under powerd's rule, burst and performance, beside its table and the model",
+        usual: true,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: 300,
+        environment: thomson,
+        judge: super::thomson::judge,
     },
     Scenario {
         name: "fidelity",
