@@ -13,6 +13,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <asm/cpufeature.h>
+#include <asm/processor.h>
 #include <asm/msr.h>
 #include <asm/msr-index.h>
 #include <asm/mwait.h>
@@ -21,6 +22,10 @@
 #include <linux/module.h>
 #include <linux/topology.h>
 #include <linux/version.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#include <asm/cpuid/api.h>
+#endif
 
 #include "powerctl.h"
 #include "vpower_msr.h"

@@ -4,6 +4,7 @@
 #include <linux/cpufreq.h>
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <linux/version.h>
 
 #include "vpower.h"
 
@@ -99,7 +100,10 @@ static struct cpufreq_driver driver = {
 	.target_index = vpower_target_index,
 	.fast_switch = vpower_fast_switch,
 	.get = vpower_get,
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+	/* Later kernels add the table's files themselves. */
 	.attr = cpufreq_generic_attr,
+#endif
 };
 
 int vpower_freq_init(void)

@@ -17,13 +17,15 @@ pub(crate) struct Series {
     pub(crate) name: &'static str,
     /// Suite that is not among the machine's own; `None`: it is.
     suite: Option<&'static str>,
+    /// Its compiler and build programs need a newer C library than the machine has.
+    foreign: bool,
 }
 
 /// All of them, the default first.
 pub(crate) static SERIES: &[Series] = &[
-    Series { name: "6.1", suite: None },
-    Series { name: "6.12", suite: Some("bookworm-backports") },
-    Series { name: "7.2", suite: Some("unstable") },
+    Series { name: "6.1", suite: None, foreign: false },
+    Series { name: "6.12", suite: Some("bookworm-backports"), foreign: false },
+    Series { name: "7.2", suite: Some("unstable"), foreign: true },
 ];
 
 /// An unpacked kernel.
@@ -34,6 +36,8 @@ pub(crate) struct Kernel {
     pub(crate) modules: PathBuf,
     /// What `make -C` wants.
     pub(crate) headers: PathBuf,
+    /// The compiler and its kind, where the machine's own will not do.
+    pub(crate) tools: Option<PathBuf>,
 }
 
 /// Apt with the right sources.
@@ -159,6 +163,9 @@ fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
     }
     let kernel = find(root, &release)?;
     relocate(root, &kernel.headers)?;
+    if series.foreign {
+        toolchain(&apt, root, &kernel.headers)?;
+    }
     // Last: whatever fails above is fetched afresh next time.
     write(&root.join("release"), &release)
 }
@@ -174,11 +181,71 @@ fn newest(folder: &Path, package: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{package}: apt-get download left no file in {}", folder.display()))
 }
 
+/// The kernel's own compiler with the libraries that it needs, in `host`; nothing of it is installed.
+fn toolchain(apt: &Apt, root: &Path, headers: &Path) -> Result<(), String> {
+    let variables = read(&headers.join(".kernelvariables"))?;
+    let compiler = variables
+        .split_whitespace()
+        .find_map(|w| w.strip_prefix("$(CROSS_COMPILE)gcc-"))
+        .ok_or("the headers name no compiler")?;
+    let package = format!("gcc-{compiler}-x86-64-linux-gnu");
+    let quiet = ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"]
+        .map(|k| format!("--no-{k}"));
+    let mut args = vec!["depends", "--recurse"];
+    args.extend(quiet.iter().map(String::as_str));
+    args.push(&package);
+    let text = apt.run("apt-cache", &args)?;
+    let mut wanted: Vec<&str> =
+        text.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut args = vec!["download", "-q=2"];
+    args.extend(&wanted);
+    apt.run("apt-get", &args)?;
+    let host = root.join("host");
+    for package in wanted {
+        let deb = newest(&apt.folder, package)?;
+        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&host)).output()?;
+    }
+    for folder in [host.join("usr/bin"), host.join("usr/libexec"), root.join("usr/lib")] {
+        wrap(&host, &folder)?;
+    }
+    Ok(())
+}
+
+/// Programs run with the C library beside them: each becomes a script that says so.
+fn wrap(host: &Path, folder: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    for path in super::modules::files(folder)? {
+        let told = |e: std::io::Error| format!("{}: {e}", path.display());
+        let meta = fs::symlink_metadata(&path).map_err(told)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !meta.is_file() || meta.permissions().mode() & 0o111 == 0 || name.contains(".so") {
+            continue;
+        }
+        let bytes = fs::read(&path).map_err(told)?;
+        if !bytes.starts_with(b"\x7fELF") || !bytes.windows(9).take(4096).any(|w| w == b"ld-linux-") {
+            continue;
+        }
+        let real = path.with_file_name(format!("{name}.real"));
+        fs::rename(&path, &real).map_err(told)?;
+        let (host, real) = (host.display(), real.display());
+        write(
+            &path,
+            &format!(
+                "#!/bin/sh\nexec {host}/usr/lib64/ld-linux-x86-64.so.2 --argv0 \"$0\" --library-path {host}/usr/lib/x86_64-linux-gnu {real} \"$@\"\n"
+            ),
+        )?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(told)?;
+    }
+    Ok(())
+}
+
 /// Debian's header makefiles name /usr/src; here they are elsewhere.
 fn relocate(root: &Path, headers: &Path) -> Result<(), String> {
     let makefile = headers.join("Makefile");
     let text = read(&makefile)?;
-    write(&makefile, &text.replace("include /usr/", &format!("include {}/usr/", root.display())))
+    write(&makefile, &text.replace("/usr/src/", &format!("{}/usr/src/", root.display())))
 }
 
 fn find(root: &Path, release: &str) -> Result<Kernel, String> {
@@ -197,6 +264,7 @@ fn find(root: &Path, release: &str) -> Result<Kernel, String> {
             "modules",
         )?,
         headers: first(&[format!("usr/src/linux-headers-{release}")], "headers")?,
+        tools: Some(root.join("host/usr/bin")).filter(|p| p.exists()),
         release: release.to_owned(),
     })
 }
