@@ -146,6 +146,15 @@ _Static_assert(sizeof(struct powerctl_wait) == 72, "powerctl_wait");
 _Static_assert(sizeof(struct powerctl_counters) == 48, "powerctl_counters");
 _Static_assert(sizeof(struct powerctl_latency) == 56, "powerctl_latency");
 _Static_assert(sizeof(struct powerctl_stats) == 64, "powerctl_stats");
+_Static_assert(__builtin_offsetof(struct powerctl_profile, hwp_min) == 16, "powerctl_profile");
+_Static_assert(__builtin_offsetof(struct powerctl_profile, reserved) == 20, "powerctl_profile");
+_Static_assert(__builtin_offsetof(struct powerctl_caps, khz_min) == 24, "powerctl_caps");
+_Static_assert(__builtin_offsetof(struct powerctl_caps, reserved) == 52, "powerctl_caps");
+_Static_assert(__builtin_offsetof(struct powerctl_wait, address) == 8, "powerctl_wait");
+_Static_assert(__builtin_offsetof(struct powerctl_wait, hint) == 32, "powerctl_wait");
+_Static_assert(__builtin_offsetof(struct powerctl_wait, waited_ns) == 40, "powerctl_wait");
+_Static_assert(__builtin_offsetof(struct powerctl_stats, set) == 8, "powerctl_stats");
+_Static_assert(__builtin_offsetof(struct powerctl_stats, reserved) == 48, "powerctl_stats");
 #endif
 
 #endif

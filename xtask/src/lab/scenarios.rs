@@ -71,12 +71,13 @@ fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
         root,
         1,
         &[
-            ("GOVERNORS", "ondemand conservative schedutil"),
+            ("GOVERNORS", "ondemand conservative schedutil userspace powersave performance"),
             (
                 "LOADS",
-                "steady,share=30 steady,share=60 burst,busy_ms=5,idle_ms=45 burst,busy_ms=50,idle_ms=150",
+                "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
+                 burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=50 build",
             ),
-            ("IDLE", "menu"),
+            ("IDLE", "menu ladder"),
             ("MS", "1500"),
             ("BUFFER_KB", "16384"),
         ],
