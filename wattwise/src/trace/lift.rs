@@ -353,7 +353,7 @@ impl<'o> Lifter<'o> {
             let t = &mut self.tasks[id as usize];
             let rhythm = t.rhythm.get_or_insert_default();
             rhythm.record(at, slept);
-            let absolute = t.timer.unwrap_or_else(|| rhythm.periodic());
+            let absolute = self.options.keep_moments || t.timer.unwrap_or_else(|| rhythm.periodic());
             self.push(id, if absolute { Op::SleepUntil(until) } else { Op::SleepFor(slept) });
         }
     }

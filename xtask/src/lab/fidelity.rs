@@ -222,8 +222,11 @@ impl IdlePolicy for Counted {
         self.policy.select(query)
     }
     fn reflect(&mut self, outcome: &IdleOutcome, states: &[IdleState]) {
+        // The recording did not have it: the policy does not learn of it either.
+        if outcome.measured_ns < SHORTEST_NS {
+            return;
+        }
         if self.counted
-            && outcome.measured_ns >= SHORTEST_NS
             && let Ok(mut counts) = self.counts.lock()
         {
             counts[usize::from(outcome.state)] += 1;
@@ -286,7 +289,12 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> R
     let mut lab = side(&khz, cpus, lowest, &shifted, from, to);
     lab.idle = events.idle;
 
-    let options = ImportOptions { memory_share: 1.0, khz: Some(khz[0]), ..ImportOptions::default() };
+    let options = ImportOptions {
+        memory_share: 1.0,
+        keep_moments: true,
+        khz: Some(khz[0]),
+        ..ImportOptions::default()
+    };
     let source = Source::Bytes { name: run.name.clone(), data: text.into_bytes().into() };
     let workload = import(source, &options).map_err(|e| e.to_string())?;
     let find = speed::find(&run.governor).ok_or_else(|| format!("no policy `{}`", run.governor))?;

@@ -75,7 +75,7 @@ fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
             (
                 "LOADS",
                 "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
-                 burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=50 build",
+                 burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=100 build",
             ),
             ("IDLE", "menu ladder"),
             ("MS", "1500"),
