@@ -235,6 +235,28 @@ impl IdlePolicy for Counted {
     }
 }
 
+/// The kernel's governor has seen the guest rest before the recording begins: four long sleeps a state, with
+/// room, lead `ladder` down to the deepest.
+fn rested(policy: &mut dyn IdlePolicy, states: &[IdleState]) {
+    const LONG_NS: u64 = 50_000_000;
+    for _ in 0..5 * states.len() {
+        let query = IdleQuery {
+            now_ns: 0,
+            next_timer_ns: LONG_NS,
+            next_tick_ns: LONG_NS,
+            tick_stopped: false,
+            latency_limit_ns: u64::MAX,
+            iowaiters: 0,
+            states,
+        };
+        let state = policy.select(&query).state;
+        policy.reflect(
+            &IdleOutcome { state, measured_ns: LONG_NS, by_timer: true, by_tick: false },
+            states,
+        );
+    }
+}
+
 /// The policy's settings, from the governor's own tunables.
 fn settings(governor: &str, tunables: &str) -> String {
     let known: HashMap<&str, &str> = tunables.lines().filter_map(|l| l.split_once('=')).collect();
@@ -308,7 +330,8 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> R
     let idler = idle::find(&run.idle).ok_or_else(|| format!("no policy `{}`", run.idle))?;
     let defaults = Settings::parse(idler.params, "").map_err(|e| e.to_string())?;
     let make = |table: &[IdleState], tick: u64| -> Box<dyn IdlePolicy> {
-        let policy = (idler.build)(table, tick, &defaults);
+        let mut policy = (idler.build)(table, tick, &defaults);
+        rested(&mut *policy, table);
         Box::new(Counted { policy, counts: counts.clone(), from, to, counted: false })
     };
     let mut setup = Setup::new(&machine, &workload, Box::new(policy), &make);
