@@ -151,6 +151,9 @@ pub struct CpuSample {
     /// What the scheduler expects of the tasks that are running or ready here (`util_est`): the sum of
     /// their utilisation when they last slept, of 1024. 0 where the platform does not follow tasks.
     pub task_util: u32,
+    /// Utilisation that tasks brought to this CPU since the last sample, less what went with those that left or
+    /// ended, of 1024: a new task's credit, a migrated one's past. 0 where tasks are not followed.
+    pub moved_util: i32,
 }
 
 impl CpuSample {

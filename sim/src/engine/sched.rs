@@ -14,6 +14,7 @@ use super::tasks::State;
 use super::{NEVER, NONE, Phase, Simulation, Source, idle};
 use crate::machine::Machine;
 use std::collections::VecDeque;
+use wattwise_policy::pelt::FULL;
 
 /// How long a task runs while others wait: the usual 3 ms of Linux's fair class.
 const SLICE_NS: u64 = 3_000_000;
@@ -163,17 +164,20 @@ impl Queue {
 }
 
 impl Simulation<'_> {
-    /// What is expected of the tasks on a CPU, of 1024: what each brings along (a new task its credit, a
-    /// migrated one its past) or, if that is more, what it needed before it last slept.
+    /// What is expected of the tasks on a CPU, of 1024.
     pub(super) fn expected_of(&self, c: usize) -> u32 {
         let s = &self.cpus[c];
         let waiting = s.queue.realtime.iter().chain(&s.queue.fair);
-        let waiting: u32 = waiting.map(|&t| self.tasks[t as usize].load(0, 0)).sum();
-        if s.current == NONE {
-            return waiting;
-        }
-        let running = &self.tasks[s.current as usize];
-        waiting + running.load(self.now - s.queue.charged_at, self.load_pace(c))
+        let running = (s.current != NONE).then_some(&s.current);
+        waiting.chain(running).map(|&t| self.tasks[t as usize].expected).sum()
+    }
+
+    /// A new task's credit: half of what its CPU has free.
+    fn credit(&mut self, t: u32, c: usize) {
+        let load = self.governor.followed_util(c) as i64 + i64::from(self.cpus[c].moved_util);
+        let credit = (FULL as i64 - load).clamp(0, FULL as i64) / 2;
+        self.tasks[t as usize].credit(credit as u64);
+        self.cpus[c].moved_util += credit as i32;
     }
 
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
@@ -183,6 +187,9 @@ impl Simulation<'_> {
         let last = self.tasks[t as usize].cpu as usize;
         if std::mem::take(&mut self.tasks[t as usize].fresh) {
             self.tasks[t as usize].cpu = target as u32;
+            if self.governor.follows_tasks() && self.tasks[t as usize].born {
+                self.credit(t, target);
+            }
         } else if target != last {
             self.migrate(t, target);
         }
@@ -190,6 +197,11 @@ impl Simulation<'_> {
     }
 
     fn migrate(&mut self, t: u32, target: usize) {
+        if self.governor.follows_tasks() {
+            let (last, util) = (self.tasks[t as usize].cpu as usize, self.tasks[t as usize].util());
+            self.cpus[last].moved_util -= util as i32;
+            self.cpus[target].moved_util += util as i32;
+        }
         self.tasks[t as usize].cpu = target as u32;
         if self.placement != Placement::Recorded && t != self.governor.daemon {
             self.tasks[t as usize].charge(self.machine.migration_ns);
@@ -457,6 +469,9 @@ impl Simulation<'_> {
         if self.governor.follows_tasks() && self.tasks[t as usize].state != State::Runnable {
             let pace = self.load_pace(c);
             self.tasks[t as usize].stop(self.now, pace);
+            if self.tasks[t as usize].state == State::Ended {
+                self.cpus[c].moved_util -= self.tasks[t as usize].util() as i32;
+            }
         }
         self.cpus[c].current = NONE;
         self.cpus[c].slice_end = NEVER;

@@ -226,6 +226,11 @@ impl Governor {
         self.cadence == Cadence::Tick
     }
 
+    /// What it knows of a CPU's load, of 1024.
+    pub(super) fn followed_util(&self, c: usize) -> u64 {
+        self.policy.followed_util(c).unwrap_or(0)
+    }
+
     /// Whether it reads what the scheduler expects of tasks.
     #[inline]
     pub(super) fn follows_tasks(&self) -> bool {
@@ -364,10 +369,11 @@ impl Simulation<'_> {
         let busy_ns = self.now - seen.at - d_idle - d_io;
         *seen = Seen { at: self.now, idle, io };
         let io_wake = std::mem::take(&mut s.idle.io_wake);
+        let moved_util = std::mem::take(&mut s.moved_util);
         let runnable = self.runnable(c);
         let task_util = if self.governor.follows_tasks() { self.expected_of(c) } else { 0 };
         self.governor.samples[c] =
-            CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake, task_util };
+            CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake, task_util, moved_util };
     }
 
     fn refresh_domains(&mut self) {

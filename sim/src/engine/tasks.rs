@@ -46,6 +46,8 @@ pub(super) struct TaskState<'a> {
     /// Its utilisation as the scheduler measures it, and what it expects of it when it wakes (of 1024).
     signal: Pelt,
     pub(super) expected: u32,
+    /// Started within the run: it gets a credit.
+    pub(super) born: bool,
     /// Time run since it woke, in ns, and when it stopped.
     pub(super) ran_ns: u64,
     stopped_at: u64,
@@ -65,9 +67,6 @@ pub(super) enum State {
     Blocked,
     Ended,
 }
-
-/// Utilisation that a new task is credited with, of 1024: Linux gives it half of what is free.
-const NEW_TASK: u64 = 512;
 
 /// A lock.
 #[derive(Default)]
@@ -94,7 +93,8 @@ impl<'a> TaskState<'a> {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
-            signal: if born { Pelt::at(NEW_TASK) } else { Pelt::default() },
+            signal: Pelt::default(),
+            born,
             // Nothing until it has slept once, as in Linux (util_est begins at 0).
             expected: 0,
             ran_ns: 0,
@@ -153,14 +153,14 @@ impl TaskState<'_> {
         self.expected = util.max((3 * self.expected + util) / 4);
     }
 
-    /// Its part of its CPU's load, when it has run for `more_ns` since it was last charged.
-    pub(super) fn load(&self, more_ns: u64, pace: u64) -> u32 {
-        let ran_ns = self.ran_ns + more_ns;
-        let mut signal = self.signal;
-        if ran_ns > 0 && pace > 0 {
-            signal.run(ran_ns, pace);
-        }
-        (signal.util().min(FULL) as u32).max(self.expected)
+    /// A new task's first signal.
+    pub(super) fn credit(&mut self, util: u64) {
+        self.signal = Pelt::at(util);
+    }
+
+    /// Its signal as of when it last stopped.
+    pub(super) fn util(&self) -> u32 {
+        self.signal.util().min(FULL) as u32
     }
 
     /// It wakes at `now`.

