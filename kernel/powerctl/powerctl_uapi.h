@@ -2,5 +2,5 @@
 /* The header that user space sees, as the module sees it. */
 #ifndef POWERCTL_UAPI_WRAPPER_H
 #define POWERCTL_UAPI_WRAPPER_H
-#include "../include/uapi/powerctl.h"
+#include "uapi/powerctl.h"
 #endif
