@@ -104,6 +104,10 @@ fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
     Ok(Told::default())
 }
 
+/// Seconds after which a boot is given up. Each takes 15 to 60 on an idle host; one with many other things to do
+/// takes several times as long, and is no reason to fail.
+const LIMIT_S: u64 = 900;
+
 /// Every scenario.
 pub(crate) static SCENARIOS: &[Scenario] = &[
     Scenario {
@@ -114,7 +118,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "4,cores=2,threads=2",
         accel: Accel::Tcg,
         append: "",
-        limit_s: 90,
+        limit_s: LIMIT_S,
         environment: nothing,
         judge: guest_only,
     },
@@ -126,7 +130,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "4",
         accel: Accel::Tcg,
         append: "",
-        limit_s: 150,
+        limit_s: LIMIT_S,
         environment: burst_machine,
         judge: super::burst::judge,
     },
@@ -138,7 +142,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "4,cores=2,threads=2",
         accel: Accel::Tcg,
         append: "",
-        limit_s: 240,
+        limit_s: LIMIT_S,
         environment: nothing,
         judge: super::powerctl::judge,
     },
@@ -150,7 +154,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "1",
         accel: Accel::Icount,
         append: "",
-        limit_s: 240,
+        limit_s: LIMIT_S,
         environment: nothing,
         judge: super::powerctl::judge_cost,
     },
@@ -162,7 +166,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "1",
         accel: Accel::Icount,
         append: "",
-        limit_s: 300,
+        limit_s: LIMIT_S,
         environment: thomson,
         judge: super::thomson::judge,
     },
@@ -174,7 +178,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "4",
         accel: Accel::Tcg,
         append: "",
-        limit_s: 420,
+        limit_s: LIMIT_S,
         environment: fidelity_full,
         judge: super::fidelity::judge,
     },
@@ -186,7 +190,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "1",
         accel: Accel::Icount,
         append: "",
-        limit_s: 300,
+        limit_s: LIMIT_S,
         environment: fidelity_menu,
         judge: super::fidelity::judge_icount,
     },
@@ -198,7 +202,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         cpus: "1",
         accel: Accel::Icount,
         append: "",
-        limit_s: 300,
+        limit_s: LIMIT_S,
         environment: fidelity_ladder,
         judge: super::fidelity::judge_icount,
     },
