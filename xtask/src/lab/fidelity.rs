@@ -426,6 +426,14 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
+/// The table as a page of the docs.
+pub(crate) fn page(scenario: &str, release: &str, table: &str) -> String {
+    format!(
+        "# Kernel and model: `{scenario}`\n\nMade by `cargo xtask lab {scenario} --bless` on {release}; \
+         what the columns mean and why some differ: [the lab](lab.md).\n\n{table}"
+    )
+}
+
 fn details(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {

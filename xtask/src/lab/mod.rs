@@ -176,6 +176,11 @@ impl Lab<'_> {
         let found = serde_json::to_string_pretty(&count(lines, checks)).map_err(|e| e.to_string())? + "\n";
         let path = self.root.join(format!("lab/golden/{}.json", scenario.name));
         if self.options.bless {
+            let table = guest::folder(self.lab, scenario.name, &self.kernel.release).join("table.md");
+            if table.exists() {
+                let page = self.root.join(format!("docs/fidelity-{}.md", scenario.name));
+                write(&page, &fidelity::page(scenario.name, &self.kernel.release, &read(&table)?))?;
+            }
             return write(&path, &found);
         }
         if read(&path)? == found {
