@@ -37,6 +37,7 @@ fuzz:
 # Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/lab.md).
 lab:
 	$(CARGO) run --quiet -p xtask -- lab
+	sh scripts/dkms.sh --check "$$(ls -d $${CARGO_TARGET_DIR:-target}/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
 
 bench:
 	$(CARGO) run --release --quiet -- bench sim
