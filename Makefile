@@ -6,7 +6,7 @@ NIGHTLY ?= nightly
 # Seconds for each fuzz target in `make test`.
 FUZZ_SECONDS ?= 15
 
-.PHONY: check test unit lint tools fuzz miri bench docs clean
+.PHONY: check test unit lint tools fuzz miri bench docs lab clean
 
 check: lint unit
 
@@ -29,9 +29,15 @@ test: tools lint
 	sh scripts/first-command.sh
 	sh scripts/deny.sh
 	$(MAKE) fuzz
+	$(MAKE) lab
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
+
+# Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/lab.md).
+lab:
+	$(CARGO) run --quiet -p xtask -- lab
+	sh scripts/dkms.sh --check "$$(ls -d $${CARGO_TARGET_DIR:-target}/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
 
 bench:
 	$(CARGO) run --release --quiet -- bench sim

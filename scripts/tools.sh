@@ -15,6 +15,12 @@ need fusermount3 fuse3
 need zstd zstd
 need cc gcc
 need make make
+# The lab: QEMU, a static shell for its guests, and what unpacks and reads kernel packages and their modules.
+need qemu-system-x86_64 qemu-system-x86
+need xz xz-utils
+need dpkg-deb dpkg
+[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
+[ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 need strace strace
 # The studies' own workloads, for the presets.
 need nuttcp nuttcp

@@ -101,6 +101,9 @@ pub struct Platform {
     pub cpus: u16,
     /// Period of the scheduler's statistics tick in ns.
     pub tick_ns: u64,
+    /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
+    /// the real speed), or just time: then it means a share of the speed in force.
+    pub load_invariant: bool,
     /// Power of one core in its deepest idle state, in microwatts, where known.
     pub deepest_idle_uw: Option<u32>,
     /// Power that is spent only while some core is awake (uncore), in microwatts, where known.
@@ -148,6 +151,9 @@ pub struct CpuSample {
     /// What the scheduler expects of the tasks that are running or ready here (`util_est`): the sum of
     /// their utilisation when they last slept, of 1024. 0 where the platform does not follow tasks.
     pub task_util: u32,
+    /// Utilisation that tasks brought to this CPU since the last sample, less what went with those that left or
+    /// ended, of 1024: a new task's credit, a migrated one's past. 0 where tasks are not followed.
+    pub moved_util: i32,
 }
 
 impl CpuSample {

@@ -76,6 +76,7 @@ impl Random {
             runnable: [0, 0, 1, 2, u32::MAX][self.below(5) as usize],
             io_wake: self.below(4) == 0,
             task_util: [0, 5, 512, 1024, u32::MAX][self.below(5) as usize],
+            moved_util: [0, 300, -300, i32::MIN, i32::MAX][self.below(5) as usize],
         }
     }
     fn khz(&mut self, domain: &DomainInfo) -> Khz {
@@ -109,6 +110,7 @@ fn platforms() -> Vec<Platform> {
         cpus: domains.iter().map(|d| d.cpus.len() as u16).sum(),
         domains,
         tick_ns,
+        load_invariant: true,
         deepest_idle_uw: Some(u32::MAX),
         awake_uw: Some(u32::MAX),
     };

@@ -5,9 +5,11 @@
 use std::process::ExitCode;
 
 mod charts;
+mod lab;
 
 const USAGE: &str = "usage: cargo run -p xtask -- CHORE
-  charts [--check]   bundle the reports' chart library from xtask/charts/package-lock.json (needs npm)";
+  charts [--check]   bundle the reports' chart library from xtask/charts/package-lock.json (needs npm)
+  lab [SCENARIO...]  stock kernels in QEMU with our modules and virtual power hardware (lab --list)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +17,7 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["charts"] => charts::run(false),
         ["charts", "--check"] => charts::run(true),
+        ["lab", rest @ ..] => lab::run(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

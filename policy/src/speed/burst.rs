@@ -201,10 +201,24 @@ mod tests {
     use crate::{CpuSample, MS};
 
     const LEVELS: &[u32] = &[1600, 1200, 800, 400];
-    const BUSY: CpuSample =
-        CpuSample { busy_ns: 10 * MS, idle_ns: 0, iowait_ns: 0, runnable: 1, io_wake: false, task_util: 0 };
-    const IDLE: CpuSample =
-        CpuSample { busy_ns: 0, idle_ns: 10 * MS, iowait_ns: 0, runnable: 0, io_wake: false, task_util: 0 };
+    const BUSY: CpuSample = CpuSample {
+        busy_ns: 10 * MS,
+        idle_ns: 0,
+        iowait_ns: 0,
+        runnable: 1,
+        io_wake: false,
+        task_util: 0,
+        moved_util: 0,
+    };
+    const IDLE: CpuSample = CpuSample {
+        busy_ns: 0,
+        idle_ns: 10 * MS,
+        iowait_ns: 0,
+        runnable: 0,
+        io_wake: false,
+        task_util: 0,
+        moved_util: 0,
+    };
 
     fn rig(cpus: u16, spec: &str) -> Rig {
         let mut r = Rig::new(platform(cpus, LEVELS), &BURST, spec, true);

@@ -65,6 +65,11 @@ pub trait SpeedPolicy: Send {
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent);
     /// One decision.
     fn observe(&mut self, obs: &Observation<'_>, out: &mut Intent);
+    /// The load of a CPU's tasks as it was told, of 1024: half of what that leaves free is a new task's
+    /// credit. None where tasks are not followed.
+    fn followed_util(&self, _cpu: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// A speed policy's name, parameters, help and constructor: the line that the table holds.

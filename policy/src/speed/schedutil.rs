@@ -26,8 +26,16 @@
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
 //!    call costs the same however many CPUs share the clock.
 //!
-//! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth. The CPU's signal does not
-//! move with a migrated task; its expectation does. Interrupt time is part of busy time.
+//! Where the load counts time and not work (no APERF and MPERF: most virtual machines), the signal is a
+//! share of the speed in force: it runs at full pace, and the wish is 1.25 x util of *that* speed. A busy CPU
+//! then climbs level by level, a quarter at a time, where it would else go to the top at once.
+//!
+//! The signal is the sum of its tasks' in Linux, so it jumps when one comes or goes: a new task brings half of
+//! what is free as its credit, a migrated one its past, and one that ends takes its part along. Two more
+//! signals, which only fade, keep what came in all, or what went. Without them a parent whose children do
+//! the work would be taken for the worker long after they are gone.
+//!
+//! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth. Interrupt time is part of busy time.
 
 use super::poll::{cost, share};
 use super::{Cadence, Speed, SpeedPolicy};
@@ -78,6 +86,9 @@ impl Boost {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     pelt: Pelt,
+    /// What tasks brought along, and what they took away.
+    came: Pelt,
+    went: Pelt,
     /// What its tasks are expected to need, of 1024.
     tasks: u64,
     boost: Boost,
@@ -101,6 +112,8 @@ struct Domain {
     level_for: Vec<u16>,
     /// The speed for which `pace` was computed.
     paced: Khz,
+    /// Whether the signal counts work.
+    invariant: bool,
     /// Pace of work at the speed in force, of 1024 of the strongest CPU's highest.
     pace: u64,
     /// The level chosen; none at first.
@@ -130,7 +143,7 @@ fn pace(fastest: Khz, khz: Khz, capacity: u64) -> u64 {
 }
 
 impl Domain {
-    fn new(info: &DomainInfo, limit_ns: u64) -> Domain {
+    fn new(info: &DomainInfo, limit_ns: u64, invariant: bool) -> Domain {
         let capacity = u64::from(info.capacity).clamp(1, FULL);
         let level_for = (0..=FULL).map(|util| {
             let khz = wish(info.fastest(), util, capacity);
@@ -144,6 +157,7 @@ impl Domain {
             speeds: info.levels.iter().map(|l| l.khz).collect(),
             level_for: level_for.collect(),
             paced: Khz(0),
+            invariant,
             pace: capacity,
             level: None,
             util: 0,
@@ -152,9 +166,17 @@ impl Domain {
         }
     }
 
+    /// Step 4's level.
+    fn level_at(&self, util: u64) -> u16 {
+        let Some(now) = self.level.filter(|_| !self.invariant) else { return self.level_for[util as usize] };
+        // Not clamped to the speed in force: the quarter on top is what lets it rise.
+        let khz = share(u64::from(self.speeds[usize::from(now)].0), util + util / 4, self.capacity);
+        self.speeds.iter().rposition(|s| u64::from(s.0) >= khz).unwrap_or(0) as u16
+    }
+
     /// The pace at `khz`; the division is done only when the speed has changed.
     fn pace_at(&mut self, khz: Khz) -> u64 {
-        if khz != self.paced {
+        if self.invariant && khz != self.paced {
             self.paced = khz;
             self.pace = pace(self.fastest, khz, self.capacity);
         }
@@ -186,24 +208,44 @@ impl Cpu {
         if !works && idle_ns > 0 {
             self.pelt.idle(idle_ns);
         }
+        self.fade(busy_ns.saturating_add(idle_ns));
+        if sample.moved_util != 0 {
+            // One of the two is nothing: both together would outgrow what a signal holds.
+            let net = self.came.util() as i64 - self.went.util() as i64 + i64::from(sample.moved_util);
+            let at = |util: i64| if util > 0 { Pelt::at(util as u64) } else { Pelt::default() };
+            (self.came, self.went) = (at(net), at(-net));
+        }
         self.running = works;
         self.tasks = u64::from(sample.task_util).min(FULL);
         self.idled |= idle_ns > 0;
+    }
+
+    fn fade(&mut self, ns: u64) {
+        if self.came != Pelt::default() || self.went != Pelt::default() {
+            self.came.idle(ns);
+            self.went.idle(ns);
+        }
+    }
+
+    /// The sum of the tasks' signals.
+    fn util(&self) -> u64 {
+        (self.pelt.util() + self.came.util()).saturating_sub(self.went.util()).min(FULL)
     }
 
     /// Util at `now_ns` of a CPU that has gone on as it was at its last call.
     fn util_at(&self, now_ns: u64, pace: u64, tick_ns: u64) -> u64 {
         let gap_ns = now_ns.saturating_sub(self.last_ns);
         // A copy: the CPU will report this very time itself, and must not count it twice.
-        let mut pelt = self.pelt;
+        let mut then = *self;
         if self.running {
-            pelt.run(gap_ns, pace);
+            then.pelt.run(gap_ns, pace);
         } else {
-            pelt.idle(gap_ns);
+            then.pelt.idle(gap_ns);
         }
+        then.fade(gap_ns);
         // A boost is spent once its CPU has idled for a tick (step 2), which that CPU has not noticed yet.
         let boost = if gap_ns > tick_ns { 0 } else { self.boost.size };
-        pelt.util().max(self.tasks).max(boost)
+        then.util().max(self.tasks).max(boost)
     }
 }
 
@@ -229,7 +271,7 @@ impl Schedutil {
         }
         let state = &mut self.cpus[cpu];
         // The boost is of 1024 and the signal of the capacity: scale before comparing.
-        let own = state.pelt.util().max(state.tasks).max((state.boost.apply() * domain.capacity) >> 10);
+        let own = state.util().max(state.tasks).max((state.boost.apply() * domain.capacity) >> 10);
         let alone = domain.cpus.len() == 1;
         let idled = core::mem::take(&mut state.idled);
 
@@ -248,7 +290,7 @@ impl Schedutil {
             }
         }
         domain.util = util;
-        let level = domain.level_for[util.min(FULL) as usize];
+        let level = domain.level_at(util.min(FULL));
         // Levels count from the highest: a greater index is slower.
         let falls = domain.level.is_some_and(|now| level > now);
         if domain.level == Some(level) || (falls && alone && !idled) {
@@ -267,6 +309,10 @@ impl SpeedPolicy for Schedutil {
 
     fn cost_ns(&self) -> u64 {
         self.cost_ns
+    }
+
+    fn followed_util(&self, cpu: usize) -> Option<u64> {
+        self.cpus.get(cpu).map(Cpu::util)
     }
 
     /// Signals start at nothing; the speed found stays until the first call.
@@ -327,7 +373,7 @@ pub(super) static SCHEDUTIL: Speed = Speed {
             cost_ns: s.us("cost"),
             tick_ns: p.tick_ns,
             domain_of: p.domain_of_cpu(),
-            domains: p.domains.iter().map(|d| Domain::new(d, limit(d))).collect(),
+            domains: p.domains.iter().map(|d| Domain::new(d, limit(d), p.load_invariant)).collect(),
             cpus: vec![Cpu::default(); usize::from(p.cpus)],
         })
     },
@@ -376,6 +422,20 @@ mod tests {
         assert!((0..33).all(|_| r.cpu(0, busy(MS)) == 2000));
         let after_a_pause = r.cpu(0, idle(MS));
         assert!((1200..=1300).contains(&after_a_pause), "{after_a_pause}");
+    }
+
+    /// Where the load counts time, a busy CPU's signal says little at first, and each rise is a quarter.
+    #[test]
+    fn without_invariance_it_climbs_by_quarters() {
+        let mut p = platform(1, LEVELS);
+        p.load_invariant = false;
+        let mut r = Rig::new(p, &SCHEDUTIL, "rate_limit=10000", true);
+        let speeds: Vec<u32> = (0..400).map(|_| r.cpu(0, busy(MS))).collect();
+        let mut steps = speeds.clone();
+        steps.dedup();
+        assert!(steps.len() > 6 && steps.last() == Some(&2000), "{steps:?}");
+        assert!(steps.windows(2).all(|s| s[0] < s[1] && s[1] <= s[0] * 5 / 4 + 100), "{steps:?}");
+        assert!(speeds[..60].iter().all(|&s| s == 300), "1.25 x util has to pass the speed in force first");
     }
 
     /// From 300 of 2000 MHz, where the signal's clock crawls, up to the top.
@@ -455,5 +515,19 @@ mod tests {
         r.observe(Scope::Cpu(0), 0);
         r.cpus[1] = idle(300 * MS);
         assert_eq!(r.observe(Scope::Cpu(1), 300 * MS), 300);
+    }
+
+    /// A task of 20 ms that takes its part along when it ends leaves next to nothing behind, and one that does
+    /// not would keep a third.
+    #[test]
+    fn what_ends_takes_its_load_along() {
+        let mut cpu = Cpu::default();
+        cpu.accrue(&CpuSample { moved_util: 512, ..idle(MS) }, FULL);
+        assert_eq!(cpu.util(), 511, "the credit counts at once, less what rounding takes");
+        cpu.accrue(&busy(20 * MS), FULL);
+        let worked = cpu.util();
+        assert!((640..700).contains(&worked), "{worked}");
+        cpu.accrue(&CpuSample { moved_util: -(worked as i32), ..idle(MS) }, FULL);
+        assert!(cpu.util() <= 20, "{}", cpu.util());
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn platform(cpus: u16, mhz: &[u32]) -> Platform {
         domains: vec![domain(0, cpus, mhz)],
         cpus,
         tick_ns: 10 * MS,
+        load_invariant: true,
         deepest_idle_uw: None,
         awake_uw: None,
     }

@@ -152,6 +152,8 @@ struct CpuState {
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     /// Interrupt work not yet done, in ns at the highest speed.
     kernel_ns: u64,
+    /// Load that tasks brought here less what went with them, since the governor last looked, of 1024.
+    moved_util: i32,
     queue: Queue,
     idle: IdleSide,
 }
@@ -261,6 +263,7 @@ impl<'a> Simulation<'a> {
                 timer_at: NEVER,
                 timers: BinaryHeap::new(),
                 kernel_ns: 0,
+                moved_util: 0,
                 queue: Queue::default(),
                 idle: IdleSide::default(),
             })

@@ -10,9 +10,11 @@
 //! that shares its core with another, or runs on a weaker kind of core, moves to an idle better one, as
 //! Linux's active balance does.
 
+use super::tasks::State;
 use super::{NEVER, NONE, Phase, Simulation, Source, idle};
 use crate::machine::Machine;
 use std::collections::VecDeque;
+use wattwise_policy::pelt::FULL;
 
 /// How long a task runs while others wait: the usual 3 ms of Linux's fair class.
 const SLICE_NS: u64 = 3_000_000;
@@ -170,6 +172,14 @@ impl Simulation<'_> {
         waiting.chain(running).map(|&t| self.tasks[t as usize].expected).sum()
     }
 
+    /// A new task's credit: half of what its CPU has free.
+    fn credit(&mut self, t: u32, c: usize) {
+        let load = self.governor.followed_util(c) as i64 + i64::from(self.cpus[c].moved_util);
+        let credit = (FULL as i64 - load).clamp(0, FULL as i64) / 2;
+        self.tasks[t as usize].credit(credit as u64);
+        self.cpus[c].moved_util += credit as i32;
+    }
+
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
     pub(super) fn place(&mut self, t: u32, from: usize) {
         self.take_hint(t);
@@ -177,6 +187,9 @@ impl Simulation<'_> {
         let last = self.tasks[t as usize].cpu as usize;
         if std::mem::take(&mut self.tasks[t as usize].fresh) {
             self.tasks[t as usize].cpu = target as u32;
+            if self.governor.follows_tasks() && self.tasks[t as usize].born {
+                self.credit(t, target);
+            }
         } else if target != last {
             self.migrate(t, target);
         }
@@ -184,6 +197,11 @@ impl Simulation<'_> {
     }
 
     fn migrate(&mut self, t: u32, target: usize) {
+        if self.governor.follows_tasks() {
+            let (last, util) = (self.tasks[t as usize].cpu as usize, self.tasks[t as usize].util());
+            self.cpus[last].moved_util -= util as i32;
+            self.cpus[target].moved_util += util as i32;
+        }
         self.tasks[t as usize].cpu = target as u32;
         if self.placement != Placement::Recorded && t != self.governor.daemon {
             self.tasks[t as usize].charge(self.machine.migration_ns);
@@ -447,9 +465,13 @@ impl Simulation<'_> {
             self.share(c);
             return self.time_run(c);
         }
-        if self.governor.follows_tasks() {
-            let pace = self.domains[usize::from(self.cpus[c].domain)].pace();
+        // Whoever only lets another go first has not slept: nothing new is expected of it.
+        if self.governor.follows_tasks() && self.tasks[t as usize].state != State::Runnable {
+            let pace = self.load_pace(c);
             self.tasks[t as usize].stop(self.now, pace);
+            if self.tasks[t as usize].state == State::Ended {
+                self.cpus[c].moved_util -= self.tasks[t as usize].util() as i32;
+            }
         }
         self.cpus[c].current = NONE;
         self.cpus[c].slice_end = NEVER;

@@ -64,6 +64,7 @@ pub(super) fn platform(m: &Machine) -> Platform {
         domains: m.domains.iter().map(domain).collect(),
         cpus: m.cpus.len() as u16,
         tick_ns: m.tick.period_ns,
+        load_invariant: m.load_invariant,
         deepest_idle_uw: deepest.map(uw),
         awake_uw: Some(uw(awake)),
     }
@@ -225,6 +226,11 @@ impl Governor {
         self.cadence == Cadence::Tick
     }
 
+    /// What it knows of a CPU's load, of 1024.
+    pub(super) fn followed_util(&self, c: usize) -> u64 {
+        self.policy.followed_util(c).unwrap_or(0)
+    }
+
     /// Whether it reads what the scheduler expects of tasks.
     #[inline]
     pub(super) fn follows_tasks(&self) -> bool {
@@ -269,6 +275,12 @@ impl Simulation<'_> {
         for p in 0..self.packages.len() {
             self.boost_changed(p);
         }
+    }
+
+    /// The pace at which the scheduler's load of a CPU's task grows, of 1024.
+    #[inline]
+    pub(super) fn load_pace(&self, c: usize) -> u64 {
+        if self.machine.load_invariant { self.domains[usize::from(self.cpus[c].domain)].pace() } else { 1024 }
     }
 
     /// The cost factor of a CPU's domain against its highest speed.
@@ -357,10 +369,11 @@ impl Simulation<'_> {
         let busy_ns = self.now - seen.at - d_idle - d_io;
         *seen = Seen { at: self.now, idle, io };
         let io_wake = std::mem::take(&mut s.idle.io_wake);
+        let moved_util = std::mem::take(&mut s.moved_util);
         let runnable = self.runnable(c);
         let task_util = if self.governor.follows_tasks() { self.expected_of(c) } else { 0 };
         self.governor.samples[c] =
-            CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake, task_util };
+            CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake, task_util, moved_util };
     }
 
     fn refresh_domains(&mut self) {

@@ -46,16 +46,18 @@ pub(super) struct TaskState<'a> {
     /// Its utilisation as the scheduler measures it, and what it expects of it when it wakes (of 1024).
     signal: Pelt,
     pub(super) expected: u32,
+    /// Started within the run: it gets a credit.
+    pub(super) born: bool,
     /// Time run since it woke, in ns, and when it stopped.
     pub(super) ran_ns: u64,
     stopped_at: u64,
-    state: State,
+    pub(super) state: State,
     /// A lock to win before going on.
     wants: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Running or queued.
     Runnable,
     Sleeping,
@@ -66,9 +68,6 @@ enum State {
     Ended,
 }
 
-/// Utilisation that a new task is credited with, of 1024: Linux gives it half of what is free.
-const NEW_TASK: u64 = 512;
-
 /// A lock.
 #[derive(Default)]
 pub(super) struct LockState {
@@ -77,7 +76,7 @@ pub(super) struct LockState {
 }
 
 impl<'a> TaskState<'a> {
-    fn new(cursor: Cursor<'a>, cpu: u32, nice: i8, realtime: bool) -> TaskState<'a> {
+    fn new(cursor: Cursor<'a>, cpu: u32, nice: i8, realtime: bool, born: bool) -> TaskState<'a> {
         TaskState {
             cursor,
             left_cycles: 0.0,
@@ -94,8 +93,10 @@ impl<'a> TaskState<'a> {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
-            signal: Pelt::at(NEW_TASK),
-            expected: NEW_TASK as u32,
+            signal: Pelt::default(),
+            born,
+            // Nothing until it has slept once, as in Linux (util_est begins at 0).
+            expected: 0,
             ran_ns: 0,
             stopped_at: 0,
             state: State::Runnable,
@@ -152,9 +153,22 @@ impl TaskState<'_> {
         self.expected = util.max((3 * self.expected + util) / 4);
     }
 
+    /// A new task's first signal.
+    pub(super) fn credit(&mut self, util: u64) {
+        self.signal = Pelt::at(util);
+    }
+
+    /// Its signal as of when it last stopped.
+    pub(super) fn util(&self) -> u32 {
+        self.signal.util().min(FULL) as u32
+    }
+
     /// It wakes at `now`.
     fn wake(&mut self, now: u64) {
-        self.signal.idle(now - self.stopped_at);
+        // A new task has not slept: the time before it was born takes nothing off its credit.
+        if self.stopped_at > 0 {
+            self.signal.idle(now - self.stopped_at);
+        }
     }
 }
 
@@ -168,11 +182,11 @@ impl Simulation<'_> {
                 Program::Recorded(s) => Cursor::Recorded(s, ScriptPosition::default()),
                 Program::Pattern(p) => Cursor::Pattern(p, PatternCursor::new(p)),
             };
-            self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime));
+            self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime, task.born));
         }
         self.active = workload.tasks.len();
         if let Some(first) = self.governor.daemon_first_ns() {
-            let mut daemon = TaskState::new(Cursor::Daemon, 0, 0, false);
+            let mut daemon = TaskState::new(Cursor::Daemon, 0, 0, false, false);
             daemon.state = State::Sleeping;
             self.tasks.push(daemon);
             self.sleep_on(0, self.governor.daemon, first);
@@ -285,6 +299,10 @@ impl Simulation<'_> {
                     task.hint = u32::from(cpu);
                     task.order = at_ns;
                     if self.yields(t, c) {
+                        // It waits its turn: who looks at the queue now must not find it twice.
+                        if self.cpus[c].current == t {
+                            self.cpus[c].current = NONE;
+                        }
                         self.place(t, c);
                         return false;
                     }

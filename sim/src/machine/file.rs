@@ -556,6 +556,7 @@ fn build(file: &File) -> Result<Machine, String> {
         tick,
         migration_ns: us("platform.migration_us", migration_us)?,
         default_idle: file.platform.idle_policy.clone(),
+        load_invariant: true,
         provenance: Vec::new(),
     };
     lay_out(file, &mut machine, &transitions, &boosts, thermal)?;

@@ -35,6 +35,9 @@ pub struct Machine {
     pub migration_ns: u64,
     /// Idle policy of the machine's usual operating system (`"menu"`, `"fixed:depth=1"`).
     pub default_idle: String,
+    /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
+    /// the real speed), or just time. Models have it; virtual machines do not.
+    pub load_invariant: bool,
     /// Where each figure comes from, in the order of the file.
     pub provenance: Vec<Figure>,
 }

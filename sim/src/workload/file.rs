@@ -201,6 +201,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
                 name,
                 nice: table.nice,
                 realtime: table.realtime,
+                born: true,
                 program: Program::Pattern(pattern),
             });
         }

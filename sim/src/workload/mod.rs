@@ -94,6 +94,9 @@ pub struct Task {
     pub nice: i8,
     /// Runs before every other task.
     pub realtime: bool,
+    /// Started within the run: the scheduler credits it with a new task's load. Otherwise it is older and
+    /// has slept.
+    pub born: bool,
     /// What it does.
     pub program: Program,
 }

@@ -69,6 +69,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
         tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },
         migration_ns: 5_000,
         default_idle: "fixed".into(),
+        load_invariant: true,
         provenance: vec![],
     }
 }
@@ -91,7 +92,7 @@ pub fn bursts_machine() -> Machine {
 }
 
 pub fn task(name: &str, program: Program) -> Task {
-    Task { name: name.into(), nice: 0, realtime: false, program }
+    Task { name: name.into(), nice: 0, realtime: false, born: true, program }
 }
 
 pub fn pattern(seed: u64, steps: Vec<Step>) -> Pattern {

@@ -13,6 +13,7 @@ pub mod journal;
 pub mod msr;
 pub mod plan;
 pub mod power;
+pub mod powerctl;
 pub mod root;
 pub mod rules;
 pub mod select;

@@ -140,6 +140,7 @@ fn workload(name: &str, khz: u32, tasks: Vec<(u64, u64, Vec<Step>)>) -> Workload
         name: format!("{name}-{i}"),
         nice: 0,
         realtime: false,
+        born: true,
         program: Program::Pattern(Pattern {
             steps,
             start: Dist::Fixed(start_ns),

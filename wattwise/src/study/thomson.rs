@@ -6,10 +6,11 @@
 //! polls and ticks: the paper's ten trials began at moments of its own, and the spread of their
 //! times is the spread over that phase.
 
-use super::{Basis, Bench, Figure, Study, StudyError, mean_sd, number, rows, workload};
+use super::{Basis, Bench, Figure, Study, StudyError, machine_idle, mean_sd, number, rows, workload};
 use crate::report::{Axis, Heatmap, Plot, Point, Section, Series, Shape};
 use rayon::prelude::*;
 use wattwise_policy::MS;
+use wattwise_sim::machine::Machine;
 use wattwise_sim::outcome::Timeline;
 use wattwise_sim::workload::{Dist, Step};
 
@@ -17,7 +18,7 @@ const RUNTIME: &str = include_str!("../../../studies/thomson_runtime.csv");
 const TRANSITION: &str = include_str!("../../../studies/thomson_transition_us.csv");
 
 /// The job's length at the highest speed, in ms: the paper's mean, by which the job is defined.
-const JOB_MS: f64 = 229.2;
+pub const JOB_MS: f64 = 229.2;
 /// The highest speed.
 const KHZ: u32 = 1_700_000;
 /// Start phases; a prime, so that they fall on different phases of every poll and tick.
@@ -43,6 +44,20 @@ fn runtimes(bench: &Bench, policy: &str) -> Result<Vec<f64>, StudyError> {
             Ok((outcome.elapsed_ns - start) as f64 / MS as f64)
         })
         .collect()
+}
+
+/// Run times of the job in ms under a policy, over all start phases, on another machine with its speeds.
+///
+/// # Errors
+/// When the machine's idle policy or the policy is unknown, or the job does not end.
+pub fn run_times(machine: Machine, policy: &str) -> Result<Vec<f64>, StudyError> {
+    let idle = machine_idle(&machine)?;
+    runtimes(&Bench { machine, idle }, policy)
+}
+
+/// A policy's published mean and standard deviation in ms.
+pub fn published(policy: &str) -> Option<(f64, f64)> {
+    rows(RUNTIME).find(|r| r[0] == policy).map(|r| (number(r[1]), number(r[2])))
 }
 
 /// A CPU's speed over time, as steps in MHz and seconds.
@@ -101,8 +116,6 @@ fn bursts(bench: &Bench, policy: &str) -> Result<(f64, Series), StudyError> {
 pub fn run() -> Result<Study, StudyError> {
     let bench = Bench::new("thinkpad-r51")?;
     let throttled = Bench::new("thinkpad-r51-tstates")?;
-    let published =
-        |policy: &str| rows(RUNTIME).find(|r| r[0] == policy).map(|r| (number(r[1]), number(r[2])));
     let mut figures = Vec::new();
     let cases: [(&str, &str, Option<&str>, Basis); 5] = [
         ("maximum speed forced", "performance", Some("performance"), Basis::Construction),

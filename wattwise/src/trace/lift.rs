@@ -145,6 +145,8 @@ struct Tracked {
     timer: Option<bool>,
     rhythm: Option<Box<Rhythm>>,
     /// Not part of the workload (for now: a task's name may change).
+    /// Its first wake-up is in the recording.
+    born: bool,
     excluded: bool,
 }
 
@@ -274,6 +276,7 @@ impl<'o> Lifter<'o> {
             early: None,
             timer: None,
             rhythm: None,
+            born: false,
             excluded: self.options.exclude_tids.contains(&tid),
         });
         if let Some((comm, comms)) = comms {
@@ -350,7 +353,7 @@ impl<'o> Lifter<'o> {
             let t = &mut self.tasks[id as usize];
             let rhythm = t.rhythm.get_or_insert_default();
             rhythm.record(at, slept);
-            let absolute = t.timer.unwrap_or_else(|| rhythm.periodic());
+            let absolute = self.options.keep_moments || t.timer.unwrap_or_else(|| rhythm.periodic());
             self.push(id, if absolute { Op::SleepUntil(until) } else { Op::SleepFor(slept) });
         }
     }
@@ -511,6 +514,7 @@ impl<'o> Lifter<'o> {
         let waker = self.waker(event, tid);
         self.begin(id, event.time_ns, waker);
         self.tasks[id as usize].state = State::Runnable { since: event.time_ns };
+        self.tasks[id as usize].born = true;
     }
 
     fn switch(&mut self, event: &Event, s: Switch, comms: &Comms) {
@@ -583,6 +587,7 @@ impl<'o> Lifter<'o> {
                 name: comms.name(t.comm).to_owned(),
                 nice: (prio - 120).clamp(-20, 19) as i8,
                 realtime: prio < 100,
+                born: t.born,
                 program: Program::Recorded(t.script.finish()),
             }
         });

@@ -63,6 +63,9 @@ pub struct ImportOptions {
     pub khz: Option<u32>,
     /// Share of run time that no clock shortens (memory), 0 to 1. A recording does not tell it.
     pub memory_share: f64,
+    /// Every timer rings at its recorded moment: for a replay whose work takes as long as recorded, so
+    /// that what follows what stays as it was. By default a sleep *for* a time begins when its task gets to it.
+    pub keep_moments: bool,
     /// Threads to leave out, such as the recorder's own.
     pub exclude_tids: Vec<u32>,
     /// Names of tasks to leave out; a task counts from when it takes another name.
@@ -77,6 +80,7 @@ impl Default for ImportOptions {
             name: None,
             khz: None,
             memory_share: 0.0,
+            keep_moments: false,
             exclude_tids: Vec::new(),
             exclude_comms: Vec::new(),
             max_unpacked_bytes: 16 << 30,

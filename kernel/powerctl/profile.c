@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Profiles of threads, and their enforcement at context switches.
+ *
+ * The hook is a preempt notifier: a list in the task itself, looked at by the scheduler when that task
+ * is put on or taken off a CPU. Nothing is looked up, and a task without a profile pays one test of
+ * an empty list, as under any hypervisor that uses these notifiers; the
+ * sched_switch tracepoint would call us, and search, at every switch of every task.
+ *
+ *   taken off   the CPU goes back to the default, unless the next task has a profile too: then
+ *               that one's turn, a moment later, sets what it wants, and one write is spared
+ *   put on      the CPU's registers get what the thread asked for, if they do not hold it already
+ *
+ * Where siblings share their registers, the faster of their wishes is in force: a CPU without a
+ * profiled thread, idle or not, wishes the default. So nobody without a profile is ever slowed down.
+ *
+ * Life of a profile: SET makes it, for the calling thread alone. It ends with CLEAR, with the thread
+ * (sched_process_exit, still in the thread's context), and at exec, unless it is inheritable; a fork copies an
+ * inheritable one before the child runs. It hangs on the task and not on a thread number, so a
+ * number used again means nothing. It holds the device open, and so the module in place.
+ *
+ * Locking
+ *   pc_profile		its thread only, preemption off where the notifier may see it
+ *   pc_domain.lock	raw, innermost, taken with interrupts off and perhaps with the run-queue lock
+ *			held (taken off) or not (put on); below it only the back end's register write.
+ *			Not taken where one CPU has the registers for itself: only that CPU ever touches
+ *			the domain then, with interrupts off. When a second one joins, `shared` is set, and
+ *			a grace period passes before that CPU may touch anything; it is never cleared
+ *   pc_cpu		as its domain; the counters too
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/tracepoint.h>
+#include <linux/version.h>
+
+#include "powerctl.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static unsigned int max_profiles = 65536;
+module_param(max_profiles, uint, 0444);
+MODULE_PARM_DESC(max_profiles, "most profiles in force at a time");
+
+DEFINE_PER_CPU(struct pc_cpu, pc_cpus);
+
+static atomic_t profiles = ATOMIC_INIT(0);
+static atomic64_t profiles_set = ATOMIC64_INIT(0);
+static bool suspended;
+
+/* The faster of two wishes. */
+static union pc_state faster(union pc_state a, union pc_state b)
+{
+	union pc_state f = { .all = 0 };
+
+	f.khz = max_t(u32, a.khz, b.khz);
+	f.tstate = max_t(u32, a.tstate, b.tstate);
+	f.hwp_min = max_t(u32, a.hwp_min, b.hwp_min);
+	f.hwp_max = max_t(u32, a.hwp_max, b.hwp_max);
+	/* 0 leaves the choice to the hardware, which may go as far as hwp_max. */
+	f.hwp_desired = a.hwp_desired && b.hwp_desired ? max_t(u32, a.hwp_desired, b.hwp_desired) : 0;
+	f.epp = min_t(u32, a.epp, b.epp);
+	return f;
+}
+
+static __always_inline void apply(int cpu, struct pc_cpu *pc, struct pc_domain *d, union pc_state want,
+				  bool force)
+{
+	union pc_state state, changed;
+	int other;
+
+	if (unlikely(READ_ONCE(suspended)))
+		want = pc_default;
+	pc->want = want;
+	state = want;
+	if (d->shared)
+		for_each_cpu(other, &d->cpus)
+			if (other != cpu)
+				state = faster(state, per_cpu(pc_cpus, other).want);
+	pc->switches++;
+	changed.all = likely(d->known && !force) ? state.all ^ d->in_force.all : ~0ULL;
+	if (!changed.all) {
+		pc->skipped++;
+	} else if (pc_backend->write(cpu, changed, state)) {
+		/* Tried again at the next switch. */
+		pc->failed++;
+	} else {
+		pc->writes++;
+		d->in_force = state;
+		d->known = true;
+	}
+	trace_powerctl_switch(cpu, current->pid, want, d->in_force);
+}
+
+/* On the CPU itself, preemption off: its wish has changed, or its registers are not known (force). */
+void pc_apply(int cpu, union pc_state want, bool force)
+{
+	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
+	struct pc_domain *d = pc->domain;
+	unsigned long flags;
+
+	if (unlikely(!d))
+		return;
+	local_irq_save(flags);
+	if (!READ_ONCE(d->shared)) {
+		apply(cpu, pc, d, want, force);
+	} else {
+		raw_spin_lock(&d->lock);
+		apply(cpu, pc, d, want, force);
+		raw_spin_unlock(&d->lock);
+	}
+	local_irq_restore(flags);
+}
+
+static struct pc_profile *to_profile(struct preempt_notifier *notifier)
+{
+	return container_of(notifier, struct pc_profile, notifier);
+}
+
+static void put_on(struct preempt_notifier *notifier, int cpu)
+{
+	pc_apply(cpu, to_profile(notifier)->state, false);
+}
+
+static void taken_off(struct preempt_notifier *notifier, struct task_struct *next);
+
+static struct preempt_ops notifier_ops = {
+	.sched_in = put_on,
+	.sched_out = taken_off,
+};
+
+/* A task's profile. Its list is changed only by itself, and before it first runs. */
+static struct pc_profile *profile_of(struct task_struct *task)
+{
+	struct preempt_notifier *notifier;
+
+	hlist_for_each_entry(notifier, &task->preempt_notifiers, link)
+		if (notifier->ops == &notifier_ops)
+			return to_profile(notifier);
+	return NULL;
+}
+
+static void taken_off(struct preempt_notifier *notifier, struct task_struct *next)
+{
+	if (!profile_of(next))
+		pc_apply(smp_processor_id(), pc_default, false);
+}
+
+static bool count_up(void)
+{
+	if (atomic_inc_return(&profiles) <= max_profiles)
+		return true;
+	atomic_dec(&profiles);
+	return false;
+}
+
+static union pc_state state_of(const struct powerctl_profile *p)
+{
+	union pc_state s = pc_default;
+
+	if (p->flags & POWERCTL_TSTATE)
+		s.tstate = p->tstate;
+	if (p->flags & POWERCTL_PSTATE)
+		s.khz = rounddown(p->pstate_khz, pc_backend->step_khz);
+	if (p->flags & POWERCTL_HWP) {
+		s.hwp_min = p->hwp_min;
+		s.hwp_max = p->hwp_max;
+		s.hwp_desired = p->hwp_desired;
+	}
+	if (p->flags & POWERCTL_EPP)
+		s.epp = p->epp;
+	return s;
+}
+
+int pc_profile_set(struct file *file, const struct powerctl_profile *asked)
+{
+	struct pc_profile *p = profile_of(current);
+	struct pc_profile *new = NULL;
+
+	if (!p) {
+		if (!count_up())
+			return -ENOSPC;
+		new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+		if (!new) {
+			atomic_dec(&profiles);
+			return -ENOMEM;
+		}
+		new->file = get_file(file);
+		preempt_notifier_init(&new->notifier, &notifier_ops);
+		p = new;
+	}
+	preempt_disable();
+	p->asked = *asked;
+	p->state = state_of(asked);
+	if (new)
+		preempt_notifier_register(&new->notifier);
+	pc_apply(smp_processor_id(), p->state, false);
+	preempt_enable();
+	atomic64_inc(&profiles_set);
+	return 0;
+}
+
+int pc_profile_get(struct powerctl_profile *to)
+{
+	struct pc_profile *p = profile_of(current);
+
+	if (!p)
+		return -ENOENT;
+	*to = p->asked;
+	return 0;
+}
+
+/* In its own thread's context. Does not sleep: fput() puts off what would. */
+static void drop(struct pc_profile *p)
+{
+	preempt_disable();
+	preempt_notifier_unregister(&p->notifier);
+	pc_apply(smp_processor_id(), pc_default, false);
+	preempt_enable();
+	atomic_dec(&profiles);
+	fput(p->file);
+	kfree(p);
+}
+
+int pc_profile_clear(void)
+{
+	struct pc_profile *p = profile_of(current);
+
+	if (!p)
+		return -ENOENT;
+	drop(p);
+	return 0;
+}
+
+u32 pc_profiles_count(void)
+{
+	return atomic_read(&profiles);
+}
+
+void pc_stats(struct powerctl_stats *s)
+{
+	int cpu;
+
+	s->profiles = pc_profiles_count();
+	s->set = atomic64_read(&profiles_set);
+	for_each_possible_cpu(cpu) {
+		struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
+
+		s->switches += READ_ONCE(pc->switches);
+		s->writes += READ_ONCE(pc->writes);
+		s->skipped += READ_ONCE(pc->skipped);
+		s->failed += READ_ONCE(pc->failed);
+	}
+}
+
+/* Defaults everywhere, and the registers' content unknown afterwards. */
+static void default_here(void *unused)
+{
+	pc_apply(smp_processor_id(), pc_default, true);
+}
+
+void pc_suspend(bool on)
+{
+	WRITE_ONCE(suspended, on);
+	on_each_cpu(default_here, NULL, 1);
+}
+
+/* The ends and beginnings of tasks. */
+
+static void at_exit(void *data, struct task_struct *task)
+{
+	struct pc_profile *p = profile_of(task);
+
+	if (p && task == current)
+		drop(p);
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+static void at_exit_group(void *data, struct task_struct *task, bool group_dead)
+{
+	at_exit(data, task);
+}
+#define AT_EXIT at_exit_group
+#else
+#define AT_EXIT at_exit
+#endif
+
+static void at_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
+{
+	struct pc_profile *p = profile_of(task);
+
+	if (p && task == current && !(p->asked.flags & POWERCTL_INHERIT))
+		drop(p);
+}
+
+/* In the parent's context; the child has not run yet, so nobody else looks at its list. */
+static void at_fork(void *data, struct task_struct *parent, struct task_struct *child)
+{
+	struct pc_profile *p = profile_of(parent);
+	struct pc_profile *copy;
+
+	if (!p || !(p->asked.flags & POWERCTL_INHERIT) || !count_up())
+		return;
+	copy = kzalloc(sizeof(*copy), GFP_ATOMIC);
+	if (!copy) {
+		atomic_dec(&profiles);
+		return;
+	}
+	copy->asked = p->asked;
+	copy->state = p->state;
+	copy->file = get_file(p->file);
+	preempt_notifier_init(&copy->notifier, &notifier_ops);
+	hlist_add_head(&copy->notifier.link, &child->preempt_notifiers);
+	atomic64_inc(&profiles_set);
+}
+
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tp;
+} probes[] = {
+	{ "sched_process_exit", AT_EXIT },
+	{ "sched_process_exec", at_exec },
+	{ "sched_process_fork", at_fork },
+};
+
+static void find_probe(struct tracepoint *tp, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++)
+		if (!strcmp(tp->name, probes[i].name))
+			probes[i].tp = tp;
+}
+
+static void remove_probes(unsigned int n)
+{
+	while (n--)
+		tracepoint_probe_unregister(probes[n].tp, probes[n].probe, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+int pc_profiles_init(void)
+{
+	unsigned int i;
+	int err;
+
+	for_each_kernel_tracepoint(find_probe, NULL);
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		err = probes[i].tp ? tracepoint_probe_register(probes[i].tp, probes[i].probe, NULL) : -ENOENT;
+		if (err) {
+			pr_err("tracepoint %s: error %d\n", probes[i].name, err);
+			remove_probes(i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* No profile is left: each would hold the module. */
+void pc_profiles_exit(void)
+{
+	remove_probes(ARRAY_SIZE(probes));
+}
+
+/* Hotplug. */
+
+int pc_cpu_online(unsigned int cpu)
+{
+	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
+	int id = pc_backend->domain(cpu);
+	struct pc_domain *d = pc->domain;
+	int other;
+
+	if (id < 0)
+		return 0;
+	if (!d) {
+		for_each_possible_cpu(other) {
+			d = per_cpu(pc_cpus, other).domain;
+			if (d && d->id == id)
+				break;
+			d = NULL;
+		}
+	}
+	if (d && d != pc->domain && !d->shared) {
+		WRITE_ONCE(d->shared, true);
+		/* Whoever saw it alone had interrupts off, and has them on again now. */
+		synchronize_rcu_expedited();
+	}
+	if (!d) {
+		d = kzalloc(sizeof(*d), GFP_KERNEL);
+		if (!d)
+			return -ENOMEM;
+		raw_spin_lock_init(&d->lock);
+		d->id = id;
+	}
+	pc->want = pc_default;
+	raw_spin_lock_irq(&d->lock);
+	cpumask_set_cpu(cpu, &d->cpus);
+	raw_spin_unlock_irq(&d->lock);
+	smp_store_release(&pc->domain, d);
+	/* Runs on the CPU itself. */
+	pc_apply(cpu, pc_default, true);
+	return 0;
+}
+
+/*
+ * On the CPU that goes. A user task may still be put on it before it is pushed away; then it is taken
+ * off again, and the default is back.
+ */
+int pc_cpu_offline(unsigned int cpu)
+{
+	struct pc_domain *d = per_cpu(pc_cpus, cpu).domain;
+
+	if (!d)
+		return 0;
+	pc_apply(cpu, pc_default, true);
+	raw_spin_lock_irq(&d->lock);
+	cpumask_clear_cpu(cpu, &d->cpus);
+	raw_spin_unlock_irq(&d->lock);
+	return 0;
+}
+
+/* When no CPU comes or goes any more. */
+void pc_domains_free(void)
+{
+	int cpu, other;
+
+	for_each_possible_cpu(cpu) {
+		struct pc_domain *d = per_cpu(pc_cpus, cpu).domain;
+
+		if (!d)
+			continue;
+		for_each_possible_cpu(other)
+			if (per_cpu(pc_cpus, other).domain == d)
+				per_cpu(pc_cpus, other).domain = NULL;
+		kfree(d);
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Registers that QEMU ignores, kept here a set a core, so that powerctl can be checked without hardware. */
+
+#include <asm/msr-index.h>
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/topology.h>
+
+#include "vpower.h"
+#include "vpower_msr.h"
+
+enum { PERF_CTL, CLOCK_MODULATION, ENERGY_PERF_BIAS, HWP_REQUEST, REGISTERS };
+
+static DEFINE_PER_CPU(u64[REGISTERS], registers);
+/* Of the core: its first CPU's. */
+static DEFINE_PER_CPU(u64 *, of_core);
+static u32 writes;
+
+static int slot(u32 reg)
+{
+	switch (reg) {
+	case MSR_IA32_PERF_CTL:
+	case MSR_IA32_PERF_STATUS:	/* what was asked for is in force at once */
+		return PERF_CTL;
+	case MSR_IA32_THERM_CONTROL:
+		return CLOCK_MODULATION;
+	case MSR_IA32_ENERGY_PERF_BIAS:
+		return ENERGY_PERF_BIAS;
+	case MSR_HWP_REQUEST:
+		return HWP_REQUEST;
+	default:
+		return -EINVAL;
+	}
+}
+
+int vpower_rdmsr(int cpu, u32 reg, u64 *value)
+{
+	u64 aperf, mperf;
+	int i;
+
+	if (reg == MSR_IA32_APERF || reg == MSR_IA32_MPERF) {
+		vpower_cycles(cpu, &aperf, &mperf);
+		*value = reg == MSR_IA32_APERF ? aperf : mperf;
+		return 0;
+	}
+	i = slot(reg);
+	if (i < 0)
+		return i;
+	*value = READ_ONCE(per_cpu(of_core, cpu)[i]);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(vpower_rdmsr);
+
+int vpower_wrmsr(int cpu, u32 reg, u64 value)
+{
+	u32 delay = READ_ONCE(vpower_knobs.msr_delay_ns);
+	int i = slot(reg);
+
+	if (i < 0 || reg == MSR_IA32_PERF_STATUS)
+		return -EINVAL;
+	if (vpower_fault(&vpower_knobs.fail_msr))
+		return -EIO;
+	if (delay)
+		ndelay(min(delay, 100000U));
+	WRITE_ONCE(per_cpu(of_core, cpu)[i], value);
+	WRITE_ONCE(writes, writes + 1);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(vpower_wrmsr);
+
+int vpower_msr_init(struct dentry *dir)
+{
+	int cpu;
+
+	/* A write or two may go uncounted when CPUs race: the count is for orders of magnitude. */
+	debugfs_create_u32("msr_writes", 0644, dir, &writes);
+	for_each_possible_cpu(cpu) {
+		int first = cpumask_first(topology_sibling_cpumask(cpu));
+
+		/* Of a CPU that was never online no sibling is known. */
+		per_cpu(of_core, cpu) = per_cpu(registers, first < nr_cpu_ids ? first : cpu);
+		per_cpu(registers, cpu)[PERF_CTL] = (u64)(vpower_machine.khz[0] / 100000) << 8;
+		per_cpu(registers, cpu)[HWP_REQUEST] = 0x80002a01;
+		per_cpu(registers, cpu)[ENERGY_PERF_BIAS] = 6;
+	}
+	return 0;
+}

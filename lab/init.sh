@@ -1,0 +1,22 @@
+#!/bin/busybox sh
+# The guest's first process: mounts, runs the scenario, sends /out home, powers off.
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t debugfs debugfs /sys/kernel/debug
+mount -t tracefs tracefs /sys/kernel/tracing
+mount -t tmpfs tmpfs /tmp
+exec </dev/null >/dev/ttyS0 2>&1
+stty -F /dev/ttyS1 raw 2>/dev/null
+. /lab/lib.sh
+sh -eu -c '. /lab/lib.sh; . /lab/environment; . /lab/scenario.sh'
+code=$?
+if [ -n "$(ls -A /out)" ]; then
+    load virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk
+    tar -C /out -cf /dev/vda .
+    sync
+fi
+say "{\"done\":$code}"
+poweroff -f

@@ -1,0 +1,209 @@
+//! The table of scenarios.
+
+use super::guest::{Accel, Returned};
+use std::path::Path;
+
+/// What a judge says of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Checks that held, beside those of the guest.
+    pub(crate) checks: Vec<String>,
+    /// Lines for people.
+    pub(crate) figures: Vec<String>,
+}
+
+/// Values for the script's environment.
+type Environment = fn(&Path) -> Result<Vec<(String, String)>, String>;
+type Judge = fn(&Path, &Returned) -> Result<Told, String>;
+
+/// One boot and its judge.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// In `lab/scenarios`, without its `.sh`.
+    pub(crate) script: &'static str,
+    pub(crate) summary: &'static str,
+    /// Part of a plain `lab`.
+    pub(crate) usual: bool,
+    /// QEMU's -smp.
+    pub(crate) cpus: &'static str,
+    pub(crate) accel: Accel,
+    /// More for the kernel's command line.
+    pub(crate) append: &'static str,
+    pub(crate) limit_s: u64,
+    pub(crate) environment: Environment,
+    pub(crate) judge: Judge,
+}
+
+fn nothing(_: &Path) -> Result<Vec<(String, String)>, String> {
+    Ok(Vec::new())
+}
+
+/// vpower's own levels: the judge knows them.
+fn burst_machine(_: &Path) -> Result<Vec<(String, String)>, String> {
+    Ok(vec![("VPOWER".into(), "latency_ns=10000".into())])
+}
+
+/// What a comparison of governors wants to know.
+fn fidelity(root: &Path, cpus: usize, settings: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
+    let machine = super::machine::lab(root)?;
+    let mut environment = vec![("VPOWER".to_owned(), super::machine::vpower(&machine, cpus))];
+    environment.push(("USERSPACE_KHZ".to_owned(), super::fidelity::USERSPACE_KHZ.to_string()));
+    environment.extend(settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+    Ok(environment)
+}
+
+fn fidelity_full(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity(
+        root,
+        4,
+        &[
+            ("GOVERNORS", "ondemand conservative schedutil userspace powersave performance"),
+            ("LOADS", "steady bursts cyclic build"),
+            ("IDLE", "menu"),
+            ("MS", "3000"),
+            ("BUFFER_KB", "16384"),
+        ],
+    )
+}
+
+fn fidelity_menu(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_icount(root, "menu")
+}
+
+fn fidelity_ladder(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_icount(root, "ladder")
+}
+
+fn fidelity_icount(root: &Path, idle: &str) -> Result<Vec<(String, String)>, String> {
+    fidelity(
+        root,
+        1,
+        &[
+            ("GOVERNORS", "ondemand conservative schedutil userspace powersave performance"),
+            (
+                "LOADS",
+                "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
+                 burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=100 build",
+            ),
+            ("IDLE", idle),
+            ("MS", "1500"),
+            ("BUFFER_KB", "16384"),
+        ],
+    )
+}
+
+fn thomson(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let machine = super::machine::described(root, super::thomson::MACHINE)?;
+    Ok(vec![
+        ("VPOWER".into(), super::machine::vpower(&machine, 1)),
+        ("JOB_US".into(), super::thomson::JOB_US.to_string()),
+    ])
+}
+
+fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
+    Ok(Told::default())
+}
+
+/// Seconds after which a boot is given up. Each takes 15 to 60 on an idle host; one with many other things to do
+/// takes several times as long, and is no reason to fail.
+const LIMIT_S: u64 = 900;
+
+/// Every scenario.
+pub(crate) static SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "vpower",
+        script: "vpower",
+        summary: "the virtual hardware: every governor and sysfs file, faults, unloading",
+        usual: true,
+        cpus: "4,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: guest_only,
+    },
+    Scenario {
+        name: "burst",
+        script: "burst",
+        summary: "the burst governor's decisions against policy::burst's, idle CPUs, tunables, limits",
+        usual: true,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: burst_machine,
+        judge: super::burst::judge,
+    },
+    Scenario {
+        name: "powerctl",
+        script: "powerctl",
+        summary: "profiles of threads: 200 threads, faults, SIGKILL, hotplug, waiting, costs",
+        usual: true,
+        cpus: "4,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: super::powerctl::judge,
+    },
+    Scenario {
+        name: "cost",
+        script: "cost",
+        summary: "what powerctl's hook and a request cost, on the instruction clock",
+        usual: true,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: super::powerctl::judge_cost,
+    },
+    Scenario {
+        name: "thomson",
+        script: "thomson",
+        summary: "study 000's job under powerd's rule, burst and performance, beside its table and the model",
+        usual: true,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: thomson,
+        judge: super::thomson::judge,
+    },
+    Scenario {
+        name: "fidelity",
+        script: "fidelity",
+        summary: "the kernel's governors against the model's policies, 4 CPUs, every load",
+        usual: false,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: fidelity_full,
+        judge: super::fidelity::judge,
+    },
+    Scenario {
+        name: "icount",
+        script: "fidelity",
+        summary: "the same on one CPU whose clock follows its instructions: runs repeat",
+        usual: true,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: fidelity_menu,
+        judge: super::fidelity::judge_icount,
+    },
+    Scenario {
+        name: "ladder",
+        script: "fidelity",
+        summary: "as icount, under the idle governor ladder",
+        usual: false,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: fidelity_ladder,
+        judge: super::fidelity::judge_icount,
+    },
+];
