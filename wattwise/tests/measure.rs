@@ -99,6 +99,10 @@ fn what_cannot_be_run_or_set_is_refused_in_a_line() {
     refused(&["run", "--", "/no/such/command"], 2, "No such file");
     refused(&["run", "-p", "governr=x", "--", "true"], 2, "--governr");
     refused(&["run", "-p", "/no/such/profile.toml", "--", "true"], 2, "expected a profile");
+    refused(&["run", "--thread-profile", "tstate=99x", "--", "true"], 2, "--thread-profile");
+    if !Path::new("/dev/powerctl").exists() {
+        refused(&["run", "--thread-profile", "tstate=8", "--", "true"], 3, "powerctl");
+    }
     refused(&["run", "--watts-of", "nothing", "--", "true"], 2, "nothing");
     refused(&["ab", "--", "true"], 2, "expected two ARMs");
     refused(&["ab", "--confidence", "0%", "a", "b", "--", "true"], 2, "confidence");

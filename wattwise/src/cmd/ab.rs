@@ -322,7 +322,7 @@ fn ready(root: &dyn Root, header: &Header) -> Result<Vec<Arm>, Failure> {
         .map(|arm| {
             Ok(Arm {
                 wishes: words.wishes(arm.policy.as_deref().unwrap_or("current"))?,
-                job: Job { command: arm.command.clone(), capture: true },
+                job: Job { command: arm.command.clone(), capture: true, ..Job::default() },
             })
         })
         .collect()

@@ -2,9 +2,10 @@
 
 use super::settings::{self, ArmArgs};
 use super::{Failure, Outcome, hardware, print_json};
-use crate::experiment::live::child::{Job, Signals};
+use crate::experiment::live::child::{Job, RunError, Signals};
 use crate::experiment::live::observe::Observer;
 use crate::experiment::live::{Measured, hold, measure};
+use crate::hw::powerctl::Profile;
 use crate::library;
 use crate::meter::Provenance;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,10 @@ pub(super) struct Args {
     /// Hold meanwhile: a governor, settings (governor=powersave,max=60%) or a profile's file
     #[arg(long, short, value_name = "POLICY")]
     policy: Option<String>,
+    /// Run its threads at a T-state, speed or preference of their own, by the powerctl module (kernel/powerctl):
+    /// tstate=8,khz=1200000,epp=192
+    #[arg(long, value_name = "PROFILE")]
+    thread_profile: Option<String>,
     /// Where nothing meters energy, the machine model whose watts stand in
     #[arg(long, value_name = "MACHINE", default_value = settings::DEFAULT_WATTS)]
     watts_of: String,
@@ -57,6 +62,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
     let prices = library::machine(&args.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
     let wishes = ArmArgs { root: &*root }.wishes(args.policy.as_deref().unwrap_or("current"))?;
+    let profile = args.thread_profile.as_deref().map(str::parse::<Profile>).transpose();
+    let profile = profile.map_err(|e| Failure::input(format!("--thread-profile {e}")))?;
     let mut file = match &args.output {
         None => None,
         Some(path) => Some(std::fs::File::create(path).map_err(|e| {
@@ -67,8 +74,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut observer = Observer::open(&*root, Some(&prices));
     let mut held = hold(&*root, &args.root.journal(), &super::set::command_line(), &wishes, &signals)
         .map_err(settings::not_held)?;
-    let job = Job { command: args.command.clone(), capture: false };
-    let (measured, _) = measure(&mut observer, &job, &signals).map_err(Failure::input)?;
+    let job = Job { command: args.command.clone(), capture: false, profile };
+    let (measured, _) = measure(&mut observer, &job, &signals).map_err(|e| match e {
+        RunError::Profile(_) => Failure::impossible(e),
+        e => Failure::input(e),
+    })?;
     if let Some(held) = &mut held {
         let restored = held.undo();
         if !restored.failed.is_empty() || !restored.foreign.is_empty() {

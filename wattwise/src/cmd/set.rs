@@ -213,7 +213,7 @@ pub(super) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
             return Ok(u8::from(ignored));
         }
         Hold::Command(command) => {
-            let job = Job { command: command.to_vec(), capture: false };
+            let job = Job { command: command.to_vec(), ..Job::default() };
             let ended = child::run(&job, &signals, None, &mut || {})
                 .map_err(|e| Failure::input(format!("--for {e}; the settings are put back")))?;
             ended.code()

@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut order: Vec<usize> = (0..levels.len()).flat_map(|l| std::iter::repeat_n(l, args.runs)).collect();
     Random::new(args.seed).shuffle(&mut order);
     let mut trials: Vec<Vec<Trial>> = vec![Vec::new(); levels.len()];
-    let job = Job { command: command.clone(), capture: true };
+    let job = Job { command: command.clone(), capture: true, ..Job::default() };
     for at in order {
         let wishes = Wishes {
             settings: levels[at].map(|khz| Setting::Freq(Speed::Khz(khz))).into_iter().collect(),

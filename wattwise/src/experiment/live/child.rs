@@ -3,6 +3,7 @@
 //! Nothing wakes up on the way but what must: the end of the command (a pidfd), a signal for us (a pipe),
 //! its output where it is wanted, and the meter's own pace where a counter could wrap.
 
+use crate::hw::powerctl::{Powerctl, PowerctlError, Profile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -70,12 +71,14 @@ fn timespec(time: Duration) -> Timespec {
 }
 
 /// What to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Job {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Whether its output is taken instead of shown.
     pub capture: bool,
+    /// What each of its threads runs at, by the powerctl module.
+    pub profile: Option<Profile>,
 }
 
 /// A command that has ended.
@@ -123,6 +126,9 @@ pub enum RunError {
     /// Nothing was asked for.
     #[error("no command; expected one after --")]
     Nothing,
+    /// Its threads cannot have the profile asked for.
+    #[error("--thread-profile: {0}")]
+    Profile(#[from] PowerctlError),
     /// It does not start.
     #[error("{program}: {error}; expected a command that can be run")]
     Start {
@@ -161,8 +167,15 @@ pub fn run(
         rustix::io::ioctl_fionbio(&read, true).map_err(|e| start_error(e.into()))?;
         output = Some(read);
     }
+    // A child begins with its parent's profile: ours, while it is started.
+    let device = job.profile.is_some().then(Powerctl::open).transpose()?;
+    let inherited = match (&device, &job.profile) {
+        (Some(device), Some(profile)) => Some(device.set(&Profile { inherit: true, ..*profile })?),
+        _ => None,
+    };
     let start = Instant::now();
     let child = command.spawn().map_err(start_error)?;
+    drop(inherited);
     // The command holds the other ends of the pipe, and must not be outlived by ours.
     drop(command);
     let pid = Pid::from_raw(child.id() as i32).ok_or_else(|| wait_error(io::ErrorKind::NotFound.into()))?;
@@ -255,7 +268,7 @@ mod tests {
     use super::*;
 
     fn job(script: &str, capture: bool) -> Job {
-        Job { command: ["sh", "-c", script].map(str::to_owned).to_vec(), capture }
+        Job { command: ["sh", "-c", script].map(str::to_owned).to_vec(), capture, profile: None }
     }
 
     fn ran(script: &str, capture: bool) -> Ended {
@@ -296,7 +309,7 @@ mod tests {
     #[test]
     fn what_cannot_start_says_so() {
         let signals = Signals::catch().expect("signals");
-        let job = Job { command: vec!["/no/such/program".to_owned()], capture: false };
+        let job = Job { command: vec!["/no/such/program".to_owned()], ..Job::default() };
         let error = run(&job, &signals, None, &mut || {}).expect_err("cannot start");
         assert!(error.to_string().starts_with("/no/such/program: No such file"), "{error}");
     }
