@@ -193,14 +193,13 @@ impl<W: Wait> Adaptive<W> {
             let seen = self.state.load(Ordering::Relaxed);
             if seen & SPINNER == 0 && seen & SLEEPERS != 0 {
                 let hand = if seen & STARVING != 0 { HANDED } else { 0 };
-                let after = (seen | SPINNER) - ONE_SLEEPER;
-                if self.state.compare_exchange(seen, after, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                let after = (seen | SPINNER | hand) - ONE_SLEEPER;
+                if self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
                     continue;
                 }
                 self.permits.fetch_add(1, Ordering::Relaxed);
                 woke = true;
                 if hand != 0 {
-                    self.state.fetch_or(HANDED, Ordering::Release);
                     break;
                 }
                 continue;

@@ -62,8 +62,9 @@ pub(crate) fn acquire<W: Wait>(
 /// Releases.
 #[inline]
 pub(crate) fn release<W: Wait>(word: &AtomicU32) {
-    if !W::SLEEPS {
-        // Nobody marks: nothing to lose by a plain store.
+    if !W::SLEEPS && !cfg!(loom) {
+        // Nobody marks: nothing to lose by a plain store. (loom does not see that a failing fetch_or comes before
+        // this store or after it, and would show its old value for ever; it gets the swap.)
         word.store(0, Ordering::Release);
     } else if word.swap(0, Ordering::Release) & SLEEPERS != 0 {
         wake(word, 1, ANY);

@@ -80,9 +80,7 @@ impl<W: Wait, const N: usize> GraunkeThakkar<W, N> {
     /// Claims a slot if one is free within one round; gives it with its word.
     #[inline]
     fn claim(&self) -> Option<(usize, u32)> {
-        let here = 0_u8;
-        // Stacks are pages apart; the odd factor spreads them over the slots.
-        let start = (core::ptr::from_ref(&here).addr() >> 12).wrapping_mul(0x9E37_79B1) >> 8;
+        let start = crate::primitive::thread_hint();
         (0..N).map(|i| start.wrapping_add(i) % N).find_map(|at| {
             let slot = &self.slots[at].0;
             let word = slot.load(Ordering::Relaxed);

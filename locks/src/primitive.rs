@@ -42,6 +42,18 @@ pub(crate) enum Woken {
     TimedOut,
 }
 
+/// A number that is likely to differ between threads and to stay the same within one: where its stack is.
+#[inline]
+pub(crate) fn thread_hint() -> usize {
+    if cfg!(loom) {
+        // Executions of a model must repeat.
+        return 0;
+    }
+    let here = 0_u8;
+    // Stacks are pages apart; the odd factor spreads them.
+    (core::ptr::from_ref(&here).addr() >> 12).wrapping_mul(0x9E37_79B1) >> 8
+}
+
 /// One PAUSE: tells an SMT sibling and the power management that this thread only looks.
 #[inline]
 pub(crate) fn relax() {

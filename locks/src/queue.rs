@@ -131,8 +131,7 @@ pub(crate) mod pool {
         [const { Stripe { taken: AtomicBool::new(false), first: Cell::new(null_mut()) } }; STRIPES];
 
     fn with<R>(mut use_it: impl FnMut(&Cell<*mut Node>) -> Option<R>) -> Option<R> {
-        let here = 0_u8;
-        let start = (core::ptr::from_ref(&here).addr() >> 12).wrapping_mul(0x9E37_79B1) >> 8;
+        let start = crate::primitive::thread_hint();
         (0..STRIPES).find_map(|i| {
             let stripe = &FREE[start.wrapping_add(i) % STRIPES];
             if stripe.taken.swap(true, Ordering::Acquire) {

@@ -37,11 +37,17 @@ pub(crate) fn now() -> u64 {
     #[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     {
         // No counter: time is the number of looks. Bounded waits stay bounded.
-        use core::sync::atomic::{AtomicU64, Ordering};
-        static LOOKS: AtomicU64 = AtomicU64::new(0);
-        LOOKS.fetch_add(1000, Ordering::Relaxed)
+        LOOKS.fetch_add(1000, core::sync::atomic::Ordering::Relaxed)
     }
 }
+
+// Made anew for each execution of a model, so that executions repeat.
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref LOOKS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+}
+#[cfg(all(not(loom), any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64")))))]
+static LOOKS: AtomicU64 = AtomicU64::new(0);
 
 /// Ticks in a microsecond, at least 1.
 #[cfg(not(loom))]

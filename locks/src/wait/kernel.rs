@@ -18,6 +18,7 @@ use crate::tsc;
 /// System call and leaving C1: 1 to 2 us.
 const SPIN_US: u64 = 2;
 
+#[cfg_attr(loom, allow(dead_code))]
 /// Longest wait in the device. A thread that stays in the kernel cannot be seen by its debugger or by signals.
 const BOUND_US: u32 = 1000;
 

@@ -24,6 +24,9 @@
 //! been run by this project:** its machines hide both. They are compiled, gated, and the sequence around them
 //! is tested through a stand-in.
 
+// Models have no instructions.
+#![cfg_attr(any(loom, miri, not(target_arch = "x86_64")), allow(dead_code))]
+
 use super::{Step, Wait};
 use crate::primitive::{AtomicU32, Ordering, relax};
 
