@@ -7,6 +7,7 @@
 //!   ms=300               of each measurement
 //!   repeats=3            of the whole, each in an order of its own
 //!   seed=1
+//!   pin=0                1: thread i on CPU i modulo CPUs, for machines that others use too
 //! ```
 //!
 //! CSV on standard output, one line a measurement; a summary on standard error. Sections last as long as the
@@ -136,6 +137,16 @@ fn work(length: u64) {
     }
 }
 
+fn pin_to(thread: usize) {
+    // SAFETY: zeros are an empty set; the calls fill and read it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let cpus = libc::sysconf(libc::_SC_NPROCESSORS_ONLN).max(1) as usize;
+        libc::CPU_SET(thread % cpus, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
 fn cpu_seconds() -> f64 {
     // SAFETY: zeros are a valid value, and the call fills it.
     let usage = unsafe {
@@ -161,7 +172,7 @@ struct Result {
 #[repr(align(128))]
 struct Line<T>(T);
 
-fn measure<S: Subject>(threads: usize, cs: f64, ncs: f64, rate: f64, time: Duration) -> Result {
+fn measure<S: Subject>(threads: usize, cs: f64, ncs: f64, rate: f64, time: Duration, pin: bool) -> Result {
     let lock = Line(S::default());
     let (stop, gate) = (Line(AtomicBool::new(false)), Barrier::new(threads + 1));
     let (cs, ncs) = ((cs * rate) as u64, (ncs * rate) as u64);
@@ -174,9 +185,12 @@ fn measure<S: Subject>(threads: usize, cs: f64, ncs: f64, rate: f64, time: Durat
     let shared_ref = &Shared(&shared.0);
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let (lock, stop, shared) = (&lock.0, &stop.0, shared_ref);
+            .map(|i| {
+                let (lock, stop, shared, gate) = (&lock.0, &stop.0, shared_ref, &gate);
+                scope.spawn(move || {
+                    if pin {
+                        pin_to(i);
+                    }
                     let mut waits = vec![0_u32; 64 * 16];
                     let (mut done, mut longest) = (0_u64, 0);
                     gate.wait();
@@ -240,15 +254,15 @@ fn measure<S: Subject>(threads: usize, cs: f64, ncs: f64, rate: f64, time: Durat
     })
 }
 
-fn run(name: &str, threads: usize, cs: f64, ncs: f64, rate: f64, time: Duration) -> Result {
+fn run(name: &str, threads: usize, cs: f64, ncs: f64, rate: f64, time: Duration, pin: bool) -> Result {
     match name {
-        "glibc" => measure::<Glibc>(threads, cs, ncs, rate, time),
-        "std" => measure::<Std>(threads, cs, ncs, rate, time),
-        "parking_lot" => measure::<ParkingLot>(threads, cs, ncs, rate, time),
-        "adaptive" => measure::<Ours<Adaptive>>(threads, cs, ncs, rate, time),
+        "glibc" => measure::<Glibc>(threads, cs, ncs, rate, time, pin),
+        "std" => measure::<Std>(threads, cs, ncs, rate, time, pin),
+        "parking_lot" => measure::<ParkingLot>(threads, cs, ncs, rate, time, pin),
+        "adaptive" => measure::<Ours<Adaptive>>(threads, cs, ncs, rate, time, pin),
         name => {
             KIND.set(Some(Kind::parse(name).unwrap_or_else(|why| panic!("locks={why}"))));
-            measure::<Named>(threads, cs, ncs, rate, time)
+            measure::<Named>(threads, cs, ncs, rate, time, pin)
         }
     }
 }
@@ -268,6 +282,7 @@ fn main() {
         ("ms", "300"),
         ("repeats", "3"),
         ("seed", "1"),
+        ("pin", "0"),
     ] {
         args.insert(key.into(), value.into());
     }
@@ -310,7 +325,7 @@ fn main() {
             order.swap(i, (random % (i as u64 + 1)) as usize);
         }
         for (threads, cs, ncs, lock) in order {
-            let r = run(&locks[lock], threads, cs, ncs, rate, time);
+            let r = run(&locks[lock], threads, cs, ncs, rate, time, floats("pin")[0] != 0.0);
             println!(
                 "{repeat},{},{threads},{cs},{ncs},{:.0},{:.3},{:.4},{:.2},{:.2},{:.1}",
                 locks[lock], r.per_s, r.cpus, r.jain, r.p50_us, r.p99_us, r.longest_us

@@ -21,7 +21,7 @@ const SLEEPERS: u32 = !(ONE_SLEEPER - 1);
 pub struct Adaptive<W = Spin> {
     state: AtomicU32,
     permits: AtomicU32,
-    learned: AtomicU32,
+    conflict: AtomicU32,
     rotated: AtomicU32,
     policy: PhantomData<fn() -> W>,
 }
@@ -31,7 +31,7 @@ impl<W> Default for Adaptive<W> {
         Adaptive {
             state: Default::default(),
             permits: Default::default(),
-            learned: Default::default(),
+            conflict: Default::default(),
             rotated: Default::default(),
             policy: PhantomData,
         }
@@ -40,6 +40,21 @@ impl<W> Default for Adaptive<W> {
 
 const SPIN_US: u64 = 8;
 const AGE_US: u64 = 2000;
+const HOT_US: u64 = 150;
+const REST_US: u64 = 20;
+const LONG_REST_US: u64 = 50;
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 4 };
+
+/// Fine time for `conflict`: units of 64 ticks, about 25 ns; wraps in 7 s, which at worst misleads one wait.
+fn fine(ticks: u64) -> u32 {
+    (ticks >> 6) as u32 & TIME
+}
+
+/// `conflict`: when the last thread that had waited acquired, whether its wait was brief, and the heat.
+const TIME: u32 = u32::MAX >> 4;
+const HEAT: u32 = 7;
+const HOT: u32 = 4;
+const QUICK_NS: u64 = 400;
 
 /// Coarse time for `rotated`: units of 1024 ticks, about 0.4 us; wraps in half an hour.
 fn coarse(ticks: u64) -> u32 {
@@ -47,12 +62,10 @@ fn coarse(ticks: u64) -> u32 {
 }
 
 impl<W: Wait> Adaptive<W> {
+    /// Step 1. Sets the bit whatever the others are: a compare-and-swap would fail on every change of theirs.
     #[inline]
     fn attempt(&self) -> bool {
-        match self.state.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => true,
-            Err(seen) => seen & LOCKED == 0 && self.take(seen, seen | LOCKED),
-        }
+        self.state.fetch_or(LOCKED, Ordering::Acquire) & LOCKED == 0
     }
 
     #[inline]
@@ -60,63 +73,101 @@ impl<W: Wait> Adaptive<W> {
         self.state.compare_exchange(seen, after, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
+    /// Steps 2 to 6. False: the deadline is over.
     #[cold]
     #[inline(never)]
     fn contend(&self, until: Option<Deadline>) -> bool {
         let rate = tsc::per_us();
         let began = tsc::now();
-        let mut spinner = false;
-        let mut spin_from = began;
-        let mut aged = false;
+        let word = self.conflict.load(Ordering::Relaxed);
+        let (last, brief, heat) = (word >> 4, word & 8 != 0, word & HEAT);
+        let quick = fine(QUICK_NS * rate / 1000);
+        let heat = if brief && fine(began).wrapping_sub(last) & TIME <= quick {
+            (heat + 2).min(HEAT)
+        } else {
+            heat.saturating_sub(1)
+        };
+        let note = |from: u64| {
+            let now = tsc::now();
+            let brief = fine(now).wrapping_sub(fine(from)) & TIME <= quick;
+            self.conflict.store(fine(now) << 4 | u32::from(brief) << 3 | heat, Ordering::Relaxed);
+        };
         let age = AGE_US * rate;
+        let due = |now: u64| coarse(now).wrapping_sub(self.rotated.load(Ordering::Relaxed)) >= coarse(age);
         let mut policy = W::begin();
-        let due =
-            |now: u64| u64::from(coarse(now).wrapping_sub(self.rotated.load(Ordering::Relaxed))) << 10 >= age;
+        let mut spinner = false;
+        let mut asked = false;
+        let mut rested = heat < HOT;
+        let mut looks = 0;
+        let mut wait_from = began;
+        let mut spin_from = began;
         let acquired = loop {
             let seen = self.state.load(Ordering::Relaxed);
-            let role = if spinner { SPINNER } else { 0 };
+            let role = if spinner { SPINNER | STARVING } else { 0 };
+            if !rested {
+                rested = true;
+                let room = seen & SLEEPERS == 0 || !due(began);
+                // The role keeps releasers from waking anyone meanwhile. Not by compare-and-swap, which would
+                // hardly ever succeed on a word that changes every few ns.
+                if room && (spinner || self.state.fetch_or(SPINNER, Ordering::Relaxed) & SPINNER == 0) {
+                    spinner = true;
+                    tsc::pause_for(if seen & SLEEPERS == 0 { REST_US } else { LONG_REST_US } * rate);
+                    spin_from = tsc::now();
+                    wait_from = spin_from;
+                    continue;
+                }
+            }
             if seen & LOCKED == 0 {
-                if self.take(seen, (seen & !(role | if spinner { STARVING } else { 0 })) | LOCKED) {
+                if self.attempt() {
+                    if spinner {
+                        self.state.fetch_and(!role, Ordering::Relaxed);
+                    }
+                    note(wait_from);
                     break true;
                 }
                 continue;
             }
             if spinner && seen & HANDED != 0 {
-                if self.take(seen, seen & !(SPINNER | HANDED | STARVING)) {
+                if self.take(seen, seen & !(role | HANDED)) {
                     self.rotated.store(coarse(tsc::now()), Ordering::Relaxed);
                     break true;
                 }
                 continue;
             }
+            if looks < LOOKS {
+                looks += 1;
+                relax();
+                continue;
+            }
             let now = tsc::now();
             if spinner {
-                if !aged && now.wrapping_sub(began) >= age && due(now) {
-                    aged = true;
-                    if seen & STARVING == 0 {
-                        self.state.fetch_or(STARVING, Ordering::Relaxed);
-                        continue;
-                    }
+                if !asked && now.wrapping_sub(began) >= age && due(now) {
+                    asked = true;
+                    self.state.fetch_or(STARVING, Ordering::Relaxed);
+                    continue;
                 }
                 if now.wrapping_sub(spin_from) < SPIN_US * rate {
                     policy.step(&self.state, seen);
                     continue;
                 }
             } else if seen & SPINNER == 0 && (seen & SLEEPERS == 0 || !due(now)) {
-                if self.take(seen, seen | SPINNER) {
+                if self.state.fetch_or(SPINNER, Ordering::Relaxed) & SPINNER == 0 {
                     spinner = true;
                     spin_from = now;
                 }
                 continue;
             }
-            // Sleep.
-            let after = (seen & !role) + ONE_SLEEPER;
-            if !self.take(seen, after) {
+            // STARVING stays for who is woken next.
+            if !self.take(seen, (seen & !(role & SPINNER)) + ONE_SLEEPER) {
                 continue;
             }
             if seen & SLEEPERS != 0 && !spinner {
                 self.rotated.store(coarse(now), Ordering::Relaxed);
             }
             let woken = self.sleep(until);
+            rested = heat < HOT;
+            looks = 0;
+            wait_from = tsc::now();
             spinner = true;
             spin_from = tsc::now();
             if !woken {
@@ -224,7 +275,7 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
     const INIT: Self = Adaptive {
         state: AtomicU32::new(0),
         permits: AtomicU32::new(0),
-        learned: AtomicU32::new(0),
+        conflict: AtomicU32::new(0),
         rotated: AtomicU32::new(0),
         policy: PhantomData,
     };
@@ -244,7 +295,11 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
 
     #[inline]
     unsafe fn unlock(&self, _: Token) {
-        if self.state.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+        let seen = self.state.load(Ordering::Relaxed);
+        // Nobody waits, or someone who is awake does and does not ask for more.
+        let plain = seen == LOCKED || seen & (SPINNER | STARVING) == SPINNER;
+        let after = seen & !LOCKED;
+        if !plain || self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
             self.release();
         }
     }
