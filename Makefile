@@ -6,7 +6,7 @@ NIGHTLY ?= nightly
 # Seconds for each fuzz target in `make test`.
 FUZZ_SECONDS ?= 15
 
-.PHONY: check test unit lint tools fuzz miri bench docs clean
+.PHONY: check test unit lint tools fuzz miri loom tsan interposer bench docs clean
 
 check: lint unit
 
@@ -29,9 +29,24 @@ test: tools lint
 	sh scripts/first-command.sh
 	sh scripts/deny.sh
 	$(MAKE) fuzz
+	$(MAKE) loom miri tsan
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
+
+# The locks: every order of memory accesses (1 min), undefined behaviour, data races.
+loom:
+	sh scripts/locks.sh loom
+
+miri:
+	sh scripts/locks.sh miri $(NIGHTLY)
+
+tsan:
+	sh scripts/locks.sh tsan $(NIGHTLY)
+
+# Eleven real programs under the pthread interposer with every lock; half an hour, rewrites the table in docs/locks.md.
+interposer:
+	bash scripts/interposer-matrix.sh
 
 bench:
 	$(CARGO) run --release --quiet -- bench sim

@@ -10,8 +10,10 @@ cd "$(dirname "$0")/.."
 root=$PWD
 limit=${LIMIT:-90} # seconds a run; under glibc the longest takes 6
 if [ $# -gt 0 ]; then kinds=("$@"); else
-    kinds=(adaptive:spin adaptive:yield adaptive:user-wait)
-    for lock in tas ttas ticket mcs clh; do kinds+=("$lock:park" "$lock:spin-then-park" "$lock:yield"); done
+    kinds=(adaptive:spin adaptive:user-wait adaptive:yield)
+    for wait in spin-then-park park yield; do
+        for lock in mcs ticket clh ttas tas; do kinds+=("$lock:$wait"); done
+    done
 fi
 cargo build --quiet --release -p wattwise-locks-preload || exit 1
 library=${CARGO_TARGET_DIR:-$root/target}/release/libwattwise_pthread.so
@@ -34,7 +36,7 @@ def work():
             mine.commit()
 threads = [threading.Thread(target=work) for _ in range(16)]
 for t in threads: t.start()
-for k in range(4000): jobs.put(k)
+for k in range(1500): jobs.put(k)
 for _ in threads: jobs.put(None)
 for t in threads: t.join()
 h = hashlib.sha256()
@@ -90,7 +92,7 @@ port, ok = int(sys.argv[1]), []
 def client(i):
     s = socket.create_connection(("127.0.0.1", port)); f = s.makefile("rwb")
     good = 0
-    for k in range(400):
+    for k in range(150):
         v = hashlib.md5(b"%d %d" % (i, k)).hexdigest().encode()
         f.write(b"set k%d-%d 0 0 32\r\n%s\r\n" % (i, k, v)); f.flush(); f.readline()
         f.write(b"get k%d-%d\r\n" % (i, k)); f.flush()
@@ -109,10 +111,10 @@ echo '<p id=x></p><script>let n=0;for(let i=0;i<1e6;i++)n+=i;x.textContent="sum 
 port=$((20000 + RANDOM % 20000))
 redis() {
     port=$((port + 1))
-    $under redis-server --port $port --io-threads 4 --save "" --appendonly no --daemonize no >redis.log 2>&1 &
+    $under redis-server --port $port --io-threads 2 --save "" --appendonly no --daemonize no >redis.log 2>&1 &
     server=$!
     for _ in $(seq 100); do redis-cli -p $port ping >/dev/null 2>&1 && break; sleep 0.1; done
-    redis-benchmark -p $port -n 20000 -c 20 -q -t set,get,incr,lpush >/dev/null 2>&1
+    redis-benchmark -p $port -n 4000 -c 20 -q -t set,get,incr,lpush >/dev/null 2>&1
     redis-cli -p $port get counter:__rand_int__
     redis-cli -p $port llen mylist
     redis-cli -p $port shutdown nosave >/dev/null 2>&1
@@ -142,7 +144,7 @@ java_() { if [ -e Sums.class ]; then $under java -XX:+UseParallelGC Sums; else $
 pigz_() { $under pigz -p 8 -c input >p.gz && $under pigz -d -p 8 -c p.gz | sha256sum && sha256sum <p.gz; }
 xz_() { $under xz -0 -T 4 --block-size=1MiB -c input >x.xz && $under xz -d -T 4 -c x.xz | sha256sum && sha256sum <x.xz; }
 zstd_() { $under zstd -q -T4 -3 -f input -o z.zst && $under zstd -q -d -c z.zst | sha256sum && sha256sum <z.zst; }
-stress() { $under stress-ng --quiet --mutex 2 --pthread 2 --mutex-procs 8 --mutex-ops 20000 --pthread-ops 500 --timeout 60; echo "exit $?"; }
+stress() { $under stress-ng --quiet --pthread 2 --pthread-max 64 --pthread-ops 100 --mutex 1 --mutex-procs 2 --mutex-ops 500 --timeout 60; echo "exit $?"; }
 browser() { $under chromium --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --dump-dom "file://$work/page.html" 2>/dev/null | grep -o 'sum [0-9]*'; }
 command -v javac >/dev/null && javac Sums.java 2>/dev/null
 db_bench=$(command -v db_bench || command -v rocksdb_db_bench || ls /usr/lib/rocksdb/db_bench 2>/dev/null | head -1)
@@ -181,18 +183,18 @@ runs=0
         [ -n "${wanted[$p]}" ] || { echo "interposer-matrix: $p gives nothing under glibc" >&2; failed=$((failed + 1)); }
     done
     for kind in "${kinds[@]}"; do
-        printf '| %s |' "$kind"
+        row="| $kind |"
         for p in "${programs[@]}"; do
             got=$(one "$p" "$kind")
             runs=$((runs + 1))
-            if [ "$got" = "${wanted[$p]}" ]; then printf ' pass |'; else
+            if [ "$got" = "${wanted[$p]}" ]; then row+=' pass |'; else
                 failed=$((failed + 1))
-                if [ "$got" = hang ]; then printf ' hang |'; else printf ' differs |'; fi
+                if [ "$got" = hang ]; then row+=' hang |'; else row+=' differs |'; fi
                 echo "interposer-matrix: $p under $kind: expected '${wanted[$p]}', got '$got'" >&2
             fi
         done
-        echo
-        echo "interposer-matrix: $kind done, $failed failed so far" >&2
+        echo "$row"
+        echo "$row" >&2
     done
 } >"$work/table"
 cat "$work/table"

@@ -3,6 +3,7 @@
 //
 //     posix [THREADS [glibc]]
 //
+// With fewer than 4 threads everything is done with few: for locks that spin and never sleep.
 // `glibc` leaves out what glibc itself fails: after a fork the child cannot release a recursive mutex that it
 // brought along, and destroying a condition variable that others waited for never returns there.
 #define _GNU_SOURCE
@@ -20,6 +21,7 @@
 
 static atomic_int failures, checks;
 static int plain;
+static int few;
 #define IS(what, wanted)                                                                       \
     do {                                                                                       \
         long got_ = (long)(what), wanted_ = (long)(wanted);                                    \
@@ -243,7 +245,7 @@ static struct {
 static void *mixed(void *p) {
     unsigned seed = (unsigned)(long)p * 2654435761u;
     long done = 0;
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < (few ? 50 : 300); i++) {
         seed = seed * 1664525 + 1013904223;
         int r;
         struct timespec t;
@@ -328,19 +330,20 @@ static void *waits_a_while(void *unused) {
 }
 static void conditions(void) {
     pthread_t t[10];
-    for (int i = 0; i < 10; i++) pthread_create(&t[i], NULL, takes_ticket, NULL);
-    wait_until(&waiting, 10);
+    int n = few ? 2 : 10;
+    for (int i = 0; i < n; i++) pthread_create(&t[i], NULL, takes_ticket, NULL);
+    wait_until(&waiting, n);
     pthread_mutex_lock(&qm);
     tickets = 1;
     pthread_cond_signal(&qc);
     pthread_mutex_unlock(&qm);
     wait_until(&served, 1);
     pthread_mutex_lock(&qm);
-    tickets = 9;
+    tickets = n - 1;
     pthread_cond_broadcast(&qc);
     pthread_mutex_unlock(&qm);
-    for (int i = 0; i < 10; i++) pthread_join(t[i], NULL);
-    IS(served, 10);
+    for (int i = 0; i < n; i++) pthread_join(t[i], NULL);
+    IS(served, n);
     IS(pthread_cond_signal(&qc), 0);
     // Deadlines, by every clock.
     pthread_mutex_lock(&qm);
@@ -435,18 +438,19 @@ static void *consumer(void *unused) {
 }
 static void queue(void) {
     pthread_t p[3], c[3];
-    for (int i = 0; i < 3; i++) {
+    int n = few ? 1 : 3;
+    for (int i = 0; i < n; i++) {
         pthread_create(&p[i], NULL, producer, NULL);
         pthread_create(&c[i], NULL, consumer, NULL);
     }
-    for (int i = 0; i < 3; i++) pthread_join(p[i], NULL);
+    for (int i = 0; i < n; i++) pthread_join(p[i], NULL);
     pthread_mutex_lock(&qm);
     stop = 1;
     pthread_cond_broadcast(&full);
     pthread_mutex_unlock(&qm);
-    for (int i = 0; i < 3; i++) pthread_join(c[i], NULL);
-    IS(produced, 1500);
-    IS(consumed, 1500);
+    for (int i = 0; i < n; i++) pthread_join(c[i], NULL);
+    IS(produced, 500 * n);
+    IS(consumed, 500 * n);
 }
 
 // Fork with the mutex held and a crowd waiting for it: the child goes on alone.
@@ -472,13 +476,13 @@ static int child_of(int depth) {
     IS(pthread_mutex_trylock(&fm), EBUSY);
     IS(pthread_mutex_unlock(&fm), 0);
     if (!plain) IS(pthread_mutex_unlock(&fr), 0);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < (few ? 3 : 20); i++) {
         pthread_t t[4];
         pthread_mutex_lock(&fm);
-        for (int k = 0; k < 4; k++) pthread_create(&t[k], NULL, waits_fm, NULL);
+        for (int k = 0; k < (few ? 1 : 4); k++) pthread_create(&t[k], NULL, waits_fm, NULL);
         if (i == 0) nap(5);
         pthread_mutex_unlock(&fm);
-        for (int k = 0; k < 4; k++) pthread_join(t[k], NULL);
+        for (int k = 0; k < (few ? 1 : 4); k++) pthread_join(t[k], NULL);
     }
     pthread_t t;
     pthread_create(&t, NULL, waits_fc, NULL);
@@ -501,11 +505,11 @@ static int child_of(int depth) {
     return failures != 0;
 }
 static void forks(void) {
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < (few ? 2 : 5); i++) {
         pthread_t t[6], w;
         pthread_mutex_lock(&fm);
         pthread_mutex_lock(&fr);
-        for (int k = 0; k < 6; k++) pthread_create(&t[k], NULL, waits_fm, NULL);
+        for (int k = 0; k < (few ? 1 : 6); k++) pthread_create(&t[k], NULL, waits_fm, NULL);
         pthread_create(&w, NULL, waits_fc, NULL);
         nap(i * 3);
         fflush(stdout);
@@ -520,7 +524,7 @@ static void forks(void) {
         IS(status, 0);
         pthread_mutex_unlock(&fr);
         pthread_mutex_unlock(&fm);
-        for (int k = 0; k < 6; k++) pthread_join(t[k], NULL);
+        for (int k = 0; k < (few ? 1 : 6); k++) pthread_join(t[k], NULL);
         pthread_join(w, NULL);
     }
 }
@@ -542,10 +546,11 @@ static void thread_ends(void) {
     pthread_key_create(&key, at_end);
     for (int round = 0; round < 10; round++) {
         pthread_t t[20];
-        for (int i = 0; i < 20; i++) pthread_create(&t[i], NULL, ends, &key);
-        for (int i = 0; i < 20; i++) pthread_join(t[i], NULL);
+        int n = few ? 2 : 20;
+        for (int i = 0; i < n; i++) pthread_create(&t[i], NULL, ends, &key);
+        for (int i = 0; i < n; i++) pthread_join(t[i], NULL);
     }
-    IS(ended, 200);
+    IS(ended, few ? 20 : 200);
 }
 
 // Before any library's constructor of ours has run, and in the program's own.
@@ -559,6 +564,7 @@ __attribute__((constructor(101))) static void constructor(void) {
 int main(int argc, char **argv) {
     if (argc > 1) crowd_size = atoi(argv[1]);
     plain = argc > 2 && strcmp(argv[2], "glibc") == 0;
+    few = crowd_size < 4;
     alarm(100);
     setvbuf(stdout, NULL, _IOLBF, 0);
     types();

@@ -49,8 +49,12 @@ pub mod ticket;
 pub mod ttas;
 pub mod wait;
 
+#[cfg(all(feature = "capi", not(loom)))]
+pub mod capi;
 #[cfg(all(feature = "std", not(loom)))]
 pub mod dynamic;
+#[cfg(not(loom))]
+pub mod interop;
 mod mutex;
 
 pub use adaptive::Adaptive;
