@@ -25,7 +25,9 @@
 //!    back at once, and every look takes the line from it: two threads that alternate get a tenth of what one gets
 //!    alone. So one waiter stays away for [`REST_US`], with the others asleep, and then takes its turn of as long.
 //! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for [`SPIN_US`]: most short sections are over by then. One
-//!    spinner is enough to take the lock when it is freed, and more only get in its way.
+//!    spinner is enough to take the lock when it is freed, and more only get in its way. Not after a conflict within
+//!    [`QUICK_NS`] of an acquisition that had waited longer than that: the section is long, the thread that has just left
+//!    asks again, and the two would pass the lock to and fro while both burn a core.
 //! 5. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
 //! 6. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
 //!    the spinner, and while it wakes up the lock stays free for whoever runs.
@@ -117,10 +119,14 @@ impl Learned {
         u64::from(Self::coarse(now).wrapping_sub(self.rotated) & 0xffff) << Self::COARSE >= age
     }
 
+    /// The last who had to wait has only just acquired: whoever asks now had nothing else to do.
+    fn greedy(self, now: u64, quick: u64) -> bool {
+        u64::from(Self::fine(now).wrapping_sub(self.acquired) & Self::TIME) << 6 <= quick
+    }
+
     /// Step 3: the heat as a conflict at `now` shows it.
     fn after_conflict(self, now: u64, quick: u64) -> u32 {
-        let gap = Self::fine(now).wrapping_sub(self.acquired) & Self::TIME;
-        if self.brief && u64::from(gap) << 6 <= quick {
+        if self.brief && self.greedy(now, quick) {
             (self.heat + 2).min(HEAT)
         } else {
             self.heat.saturating_sub(1)
@@ -186,7 +192,10 @@ impl<W: Wait> Adaptive<W> {
         let rate = tsc::per_us();
         let (age, quick) = (AGE_US * rate, QUICK_NS * rate / 1000);
         let began = tsc::now();
-        let heat = self.learned().after_conflict(began, quick);
+        let learned = self.learned();
+        let heat = learned.after_conflict(began, quick);
+        // Step 4: a long section that is asked for again at once is not worth a spin.
+        let mut budget = if !learned.brief && learned.greedy(began, quick) { 0 } else { SPIN_US * rate };
         let mut policy = W::begin();
         let mut spinner = false;
         let mut asked = false;
@@ -242,7 +251,7 @@ impl<W: Wait> Adaptive<W> {
                     self.state.fetch_or(STARVING, Ordering::Relaxed);
                     continue;
                 }
-                if now.wrapping_sub(from) < SPIN_US * rate {
+                if now.wrapping_sub(from) < budget {
                     policy.step(&self.state, seen);
                     continue;
                 }
@@ -275,6 +284,7 @@ impl<W: Wait> Adaptive<W> {
             // The releaser has given the role to who was woken, unless another has taken it meanwhile.
             spinner = self.state.fetch_and(!WOKEN, Ordering::Relaxed) & WOKEN != 0;
             asked = false;
+            budget = SPIN_US * rate;
             rested = heat < HOT;
             looks = 0;
             from = tsc::now();
