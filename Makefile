@@ -24,7 +24,7 @@ tools:
 	sh scripts/tools.sh
 
 test: tools lint
-	$(CARGO) test --workspace
+	WATTWISE_SEQUENCES=10000 $(CARGO) test --workspace
 	$(CARGO) run --quiet -p xtask -- charts --check
 	sh scripts/first-command.sh
 	sh scripts/deny.sh

@@ -9,6 +9,8 @@ for target in $(cargo "+$1" fuzz list); do
     case $target in
         machine_toml) cp ../machines/*.toml "corpus/$target/" ;;
         workload_toml) cp ../workloads/*.toml "corpus/$target/" ;;
+        register_toml) cp ../machines/registers/*.toml "corpus/$target/" ;;
+        acpi_tables) cp ../wattwise/tests/acpi/*.aml "corpus/$target/" ;;
         perf_data) for f in ../wattwise/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
         trace_dat) for f in ../wattwise/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
         ftrace_text) for f in ../wattwise/tests/traces/*.txt.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;

@@ -144,7 +144,11 @@ java_() { if [ -e Sums.class ]; then $under java -XX:+UseParallelGC Sums; else $
 pigz_() { $under pigz -p 8 -c input >p.gz && $under pigz -d -p 8 -c p.gz | sha256sum && sha256sum <p.gz; }
 xz_() { $under xz -0 -T 4 --block-size=1MiB -c input >x.xz && $under xz -d -T 4 -c x.xz | sha256sum && sha256sum <x.xz; }
 zstd_() { $under zstd -q -T4 -3 -f input -o z.zst && $under zstd -q -d -c z.zst | sha256sum && sha256sum <z.zst; }
-stress() { $under stress-ng --quiet --pthread 2 --pthread-max 64 --pthread-ops 100 --mutex 1 --mutex-procs 2 --mutex-ops 500 --timeout 60; echo "exit $?"; }
+# One after the other: beside each other, the end of one now and then keeps the other from beginning (exit 3, glibc too).
+stress() {
+    $under stress-ng --quiet --pthread 2 --pthread-max 64 --pthread-ops 200 --timeout 60; echo "exit $?"
+    $under stress-ng --quiet --mutex 1 --mutex-procs 4 --mutex-ops 2000 --timeout 60; echo "exit $?"
+}
 browser() { $under chromium --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --dump-dom "file://$work/page.html" 2>/dev/null | grep -o 'sum [0-9]*'; }
 command -v javac >/dev/null && javac Sums.java 2>/dev/null
 db_bench=$(command -v db_bench || command -v rocksdb_db_bench || ls /usr/lib/rocksdb/db_bench 2>/dev/null | head -1)

@@ -10,9 +10,12 @@ need() { # need COMMAND PACKAGE
 need perf linux-perf
 need chromium chromium
 need npm npm
+need cpupower linux-cpupower
+need fusermount3 fuse3
 need zstd zstd
 need cc gcc
 need make make
+need strace strace
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"

@@ -1,70 +1,97 @@
 //! The calendar: when each source of events will have its next one.
 //!
 //! Every source (a CPU, a frequency domain, the policy's timer) has at most one event pending, so
-//! the calendar is a tournament tree over the sources rather than a heap of events: moving or
-//! cancelling an event costs the same log2(n) comparisons as setting one, nothing is ever allocated
-//! or left behind to be skipped, and equal times are won by the lower source, which makes the order
-//! of events, and with it every result, independent of history.
+//! the calendar is a table of times rather than a heap of events: nothing is ever allocated or left
+//! behind to be skipped, and equal times are won by the lower source, which makes the order of
+//! events, and with it every result, independent of history.
+//!
+//! ```text
+//!   times   [ row of 8 ][ row of 8 ] ...       set: one store
+//!                |            |
+//!   firsts  (time, source)(time, source) ...   kept for every row but the stale one
+//! ```
+//!
+//! One event moves its own source several times over (a run ends, the next is timed, a tick comes
+//! closer), and hardly ever one far away. So nothing is compared when a time is set; its row is merely
+//! *stale*, and looked through once, when the next event is asked for or another row is touched. A row
+//! is a cache line and its least time a tournament of seven selects without a branch: which source
+//! is next is the one thing that no branch predictor can know.
 
 /// No event.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// A tournament tree of times.
+/// Sources a row.
+const ROW: usize = 8;
+
+/// A source and its time.
+type Entry = (u64, usize);
+
+/// Times of events, by source.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// Time of each source's event; padded with [`NEVER`] to a power of two.
-    times: Vec<u64>,
-    /// Winner below each inner node; node 1 is the root, node `i` has children `2i` and `2i + 1`.
-    winners: Vec<u32>,
+    /// Padded with [`NEVER`].
+    times: Vec<[u64; ROW]>,
+    /// Of each row.
+    firsts: Vec<Entry>,
+    /// The row whose entry in `firsts` may be out of date.
+    stale: usize,
 }
 
 impl Calendar {
     /// A calendar of `sources` sources, none of which has an event.
     pub(crate) fn new(sources: usize) -> Calendar {
-        let leaves = sources.next_power_of_two().max(2);
-        let mut winners = vec![0; leaves];
-        for node in (1..leaves).rev() {
-            let child = 2 * node;
-            winners[node] = if child >= leaves { (child - leaves) as u32 } else { winners[child] };
-        }
-        Calendar { times: vec![NEVER; leaves], winners }
+        let rows = sources.div_ceil(ROW).max(1);
+        let firsts = (0..rows).map(|r| (NEVER, r * ROW)).collect();
+        Calendar { times: vec![[NEVER; ROW]; rows], firsts, stale: 0 }
     }
 
     /// The time of a source's event.
     #[inline]
     pub(crate) fn at(&self, source: usize) -> u64 {
-        self.times[source]
+        self.times[source / ROW][source % ROW]
     }
 
     /// Sets, moves or (with [`NEVER`]) cancels a source's event.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: u64) {
-        if self.times[source] == time {
-            return;
+        let row = source / ROW;
+        self.times[row][source % ROW] = time;
+        if row != self.stale {
+            self.turn_to(row);
         }
-        self.times[source] = time;
-        let leaves = self.times.len();
-        // The lowest inner node compares two leaves; from there up, two winners.
-        let mut node = (source + leaves) / 2;
-        let (left, right) = (source & !1, source | 1);
-        let mut winner = if self.times[left] <= self.times[right] { left } else { right } as u32;
-        self.winners[node] = winner;
-        while node > 1 {
-            let other = self.winners[node ^ 1];
-            // Sources of an even node are lower than those of its odd sibling: they win a tie.
-            let (l, r) = if node & 1 == 0 { (winner, other) } else { (other, winner) };
-            winner = if self.times[l as usize] <= self.times[r as usize] { l } else { r };
-            node /= 2;
-            self.winners[node] = winner;
-        }
+    }
+
+    /// Another row becomes the stale one.
+    #[cold]
+    #[inline(never)]
+    fn turn_to(&mut self, row: usize) {
+        self.look_through();
+        self.stale = row;
     }
 
     /// The next event: its time and its source.
     #[inline]
-    pub(crate) fn first(&self) -> (u64, usize) {
-        let source = self.winners[1] as usize;
-        (self.times[source], source)
+    pub(crate) fn first(&mut self) -> Entry {
+        self.look_through();
+        let (first, others) = self.firsts.split_first().expect("at least one row");
+        others.iter().fold(*first, |a, &b| earlier(a, b))
     }
+
+    /// Brings the stale row's entry up to date.
+    #[inline]
+    fn look_through(&mut self) {
+        let row = &self.times[self.stale];
+        let four: [Entry; ROW / 2] =
+            std::array::from_fn(|i| earlier((row[2 * i], 2 * i), (row[2 * i + 1], 2 * i + 1)));
+        let (time, at) = earlier(earlier(four[0], four[1]), earlier(four[2], four[3]));
+        self.firsts[self.stale] = (time, self.stale * ROW + at);
+    }
+}
+
+/// Of two entries the earlier, the first of equals: sources must come in order.
+#[inline]
+fn earlier(a: Entry, b: Entry) -> Entry {
+    if b.0 < a.0 { b } else { a }
 }
 
 #[cfg(test)]
@@ -73,7 +100,7 @@ mod tests {
 
     #[test]
     fn first_is_the_least_time_then_the_least_source() {
-        for n in [1, 2, 3, 7, 8, 100] {
+        for n in [1, 2, 3, 15, 16, 17, 100] {
             let mut cal = Calendar::new(n);
             let mut plain = vec![NEVER; n];
             let mut x = 88172645463325252u64;

@@ -6,7 +6,9 @@
 
 pub mod cmd;
 pub mod experiment;
+pub mod hw;
 pub mod library;
+pub mod meter;
 pub mod report;
 pub mod study;
 pub mod trace;

@@ -9,11 +9,18 @@
 //! `userspace` takes `khz`, rounded up to the next level as cpufreq's `CPUFREQ_RELATION_L` does.
 
 use super::{Cadence, Speed, SpeedPolicy};
-use crate::{Intent, Khz, Observation, Param, ParamKind, Platform, Settings};
+use crate::{DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, Settings};
 use alloc::{boxed::Box, vec::Vec};
 
-/// A held speed for each domain.
-struct Fixed(Vec<Khz>);
+/// A held speed for each domain: for every policy that decides once.
+pub(super) struct Fixed(Vec<Khz>);
+
+impl Fixed {
+    /// Holds what `speed` says for each domain.
+    pub(super) fn boxed(p: &Platform, speed: impl Fn(&DomainInfo) -> Khz) -> Box<dyn SpeedPolicy> {
+        Box::new(Fixed(p.domains.iter().map(speed).collect()))
+    }
+}
 
 impl SpeedPolicy for Fixed {
     fn cadence(&self) -> Cadence {
@@ -36,7 +43,7 @@ pub(super) static PERFORMANCE: Speed = Speed {
     summary: "always the highest speed",
     source: include_str!("fixed.rs"),
     params: &[],
-    build: |p, _| Box::new(Fixed(p.domains.iter().map(|d| d.fastest()).collect())),
+    build: |p, _| Fixed::boxed(p, DomainInfo::fastest),
 };
 
 /// The lowest speed.
@@ -45,7 +52,7 @@ pub(super) static POWERSAVE: Speed = Speed {
     summary: "always the lowest speed",
     source: include_str!("fixed.rs"),
     params: &[],
-    build: |p, _| Box::new(Fixed(p.domains.iter().map(|d| d.slowest()).collect())),
+    build: |p, _| Fixed::boxed(p, DomainInfo::slowest),
 };
 
 /// The user's speed.
@@ -63,6 +70,6 @@ pub(super) static USERSPACE: Speed = Speed {
             0 => u32::MAX,
             k => k,
         };
-        Box::new(Fixed(p.domains.iter().map(|d| d.at_least(Khz(khz))).collect()))
+        Fixed::boxed(p, |d| d.at_least(Khz(khz)))
     },
 };

@@ -19,9 +19,9 @@
 //! for every level there is nothing to compute, and it holds the highest speed, which is the old meaning of
 //! the words; unknown idle and uncore powers count as zero.
 
-use super::{Cadence, Speed, SpeedPolicy};
-use crate::{DomainInfo, Intent, Khz, Observation};
-use alloc::{boxed::Box, vec::Vec};
+use super::Speed;
+use super::fixed::Fixed;
+use crate::{DomainInfo, Khz};
 
 /// Steps 1 to 3, powers in microwatts.
 fn critical_speed(domain: &DomainInfo, awake_uw: u32, deepest_uw: u32) -> Khz {
@@ -40,27 +40,6 @@ fn critical_speed(domain: &DomainInfo, awake_uw: u32, deepest_uw: u32) -> Khz {
     best.map_or(domain.fastest(), |(_, khz)| khz)
 }
 
-/// The critical speed of each domain.
-struct RaceToIdle(Vec<Khz>);
-
-impl SpeedPolicy for RaceToIdle {
-    fn cadence(&self) -> Cadence {
-        Cadence::Once
-    }
-
-    fn cost_ns(&self) -> u64 {
-        0
-    }
-
-    fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
-        for (d, &khz) in self.0.iter().enumerate() {
-            out.set_speed(d, khz);
-        }
-    }
-
-    fn observe(&mut self, _: &Observation<'_>, _: &mut Intent) {}
-}
-
 /// The critical speed.
 pub(super) static RACE_TO_IDLE: Speed = Speed {
     name: "race-to-idle",
@@ -69,7 +48,7 @@ pub(super) static RACE_TO_IDLE: Speed = Speed {
     params: &[],
     build: |p, _| {
         let (awake, deepest) = (p.awake_uw.unwrap_or(0), p.deepest_idle_uw.unwrap_or(0));
-        Box::new(RaceToIdle(p.domains.iter().map(|d| critical_speed(d, awake, deepest)).collect()))
+        Fixed::boxed(p, |d| critical_speed(d, awake, deepest))
     },
 };
 

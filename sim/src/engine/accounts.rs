@@ -1,15 +1,26 @@
 //! Time in states, and what it adds up to.
 //!
-//! Energy is never integrated along the way. A CPU, a core and a package each have a row of integer
+//! Energy is never integrated along the way. A thread, a core and a package each have a row of integer
 //! nanoseconds, one slot a state, and at any time one slot is running; changing state closes one
 //! slot and opens another. Joules are `slot time x slot watts`, summed in a fixed order when asked
 //! for: exact to the nanosecond, the same bits everywhere, and the sum of its parts by construction.
+//!
+//! What a thread or a core does is a *code*, the same for both:
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 to n - 1 | in the C-state of that index, of n |
+//! | n | awake, not executing |
+//! | n + 1, n + 2, ... | executing; a core: with 1, 2, ... threads |
+//!
+//! A row has a slot for each code at each level. A core with one thread does what its thread does: they
+//! share the core's row.
 //!
 //! A C-state's entry time is spent awake, not asleep: the first `entry_ns` of a stay are booked as
 //! stall when the stay is closed.
 
 use super::{NONE, Phase, Simulation};
-use crate::machine::{Core, CoreKind, MAX_SMT, Machine, Package};
+use crate::machine::{CState, Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, Machine, Package};
 use crate::outcome::{CpuTimes, Energy, Outcome};
 
 /// What a hardware thread does.
@@ -35,8 +46,8 @@ struct Row {
 }
 
 impl Row {
-    fn new(slots: usize) -> Row {
-        Row { times: vec![0; slots], slot: 0, since: 0, entry_left: 0, entry_slot: 0 }
+    fn new(slots: usize, slot: usize) -> Row {
+        Row { times: vec![0; slots], slot, since: 0, entry_left: 0, entry_slot: 0 }
     }
 
     /// Books the time since the last booking.
@@ -59,79 +70,83 @@ impl Row {
         self.slot = slot;
         self.entry_left = 0;
     }
-}
 
-/// A CPU's row: C-states, then for each level busy and stalled.
-#[derive(Clone, Debug)]
-pub(super) struct CpuAccount {
-    row: Row,
-    idle_states: usize,
-    pub(super) state: ThreadState,
-}
-
-impl CpuAccount {
-    pub(super) fn new(kind: &CoreKind) -> CpuAccount {
-        let idle_states = kind.idle.len();
-        CpuAccount {
-            row: Row::new(idle_states + 2 * kind.levels.len()),
-            idle_states,
-            state: ThreadState::Idle(0),
-        }
-    }
-
+    /// Opens the slot of a code, of those from `first` on; `entry_ns` has the C-states' entry times.
     #[inline]
-    fn slot(&self, level: usize, state: ThreadState) -> usize {
-        match state {
-            ThreadState::Idle(s) => usize::from(s),
-            ThreadState::Busy => self.idle_states + 2 * level,
-            ThreadState::Stall => self.idle_states + 2 * level + 1,
+    fn open_code(&mut self, now: u64, first: usize, code: u8, entry_ns: &[u64]) {
+        self.open(now, first + usize::from(code));
+        if let Some(&ns) = entry_ns.get(usize::from(code)) {
+            self.entry_slot = first + entry_ns.len();
+            self.entry_left = ns;
         }
-    }
-
-    /// Time awake so far.
-    pub(super) fn awake_ns(&self) -> u64 {
-        self.row.times[self.idle_states..].iter().sum()
-    }
-
-    /// Time in each C-state so far.
-    pub(super) fn idle_ns(&self) -> &[u64] {
-        &self.row.times[..self.idle_states]
     }
 }
 
-/// A core's row: for each level its C-states, awake without executing, and 1, 2, ... busy threads.
+/// A core's rows.
 #[derive(Clone, Debug)]
 pub(super) struct CoreAccount {
     row: Row,
-    threads: [ThreadState; MAX_SMT],
-    first_cpu: u16,
-    count: u8,
+    /// A row for each thread where there are several.
+    threads: Vec<Row>,
+    /// What each thread does, and the core.
+    thread_codes: [u8; MAX_SMT],
+    code: u8,
+    /// The code for being awake without executing: the number of C-states.
+    awake: u8,
     busy: u8,
+    first_cpu: u16,
+    count: u16,
     level: usize,
+    /// Codes at each level of `row`.
     codes: usize,
-    idle_states: usize,
-    code: usize,
+    /// Time of a cycle for each of its busy threads, or for one that is about to be.
+    pub(super) ns_per_cycle: f64,
+    /// None of its C-states, nor of its package's, takes time to enter or to leave.
+    pub(super) wakes_at_once: bool,
+    /// Entry time of each C-state.
+    entry_ns: [u64; MAX_IDLE_STATES],
     pub(super) package: u16,
     pub(super) kind: u8,
 }
 
 impl CoreAccount {
-    pub(super) fn new(core: &Core, machine: &Machine) -> CoreAccount {
+    /// Awake at its domain's level.
+    pub(super) fn new(core: &Core, machine: &Machine, level: usize, inverse_speed: &[f64]) -> CoreAccount {
         let kind = &machine.kinds[usize::from(core.kind)];
-        let codes = kind.idle.len() + 1 + core.cpus.len();
-        CoreAccount {
-            row: Row::new(codes * kind.levels.len()),
-            threads: [ThreadState::Idle(0); MAX_SMT],
-            first_cpu: core.cpus[0],
-            count: core.cpus.len() as u8,
+        let (awake, threads) = (kind.idle.len(), core.cpus.len());
+        let row = |threads: usize| {
+            let codes = awake + 1 + threads;
+            Row::new(codes * kind.levels.len(), level * codes + awake)
+        };
+        let mut entry_ns = [0; MAX_IDLE_STATES];
+        entry_ns.iter_mut().zip(&kind.idle).for_each(|(ns, s)| *ns = s.entry_ns);
+        let package = &machine.packages[usize::from(core.package)];
+        let no_exit = |s: &CState| s.entry_ns == 0 && s.exit_ns.iter().all(|&ns| ns == 0);
+        let mut account = CoreAccount {
+            row: row(threads),
+            threads: if threads > 1 { vec![row(1); threads] } else { Vec::new() },
+            thread_codes: [awake as u8; MAX_SMT],
+            code: awake as u8,
+            awake: awake as u8,
             busy: 0,
-            level: 0,
-            codes,
-            idle_states: kind.idle.len(),
-            code: 0,
+            first_cpu: core.cpus[0],
+            count: threads as u16,
+            level,
+            codes: awake + 1 + threads,
+            ns_per_cycle: 0.0,
+            wakes_at_once: package.idle.is_empty() && kind.idle.iter().all(no_exit),
+            entry_ns,
             package: core.package,
             kind: core.kind,
-        }
+        };
+        account.look_up_speed(inverse_speed);
+        account
+    }
+
+    /// Looks its speed up in the table of [`super::speed::inverse_speeds`].
+    #[inline]
+    fn look_up_speed(&mut self, inverse_speed: &[f64]) {
+        self.ns_per_cycle = inverse_speed[self.level * MAX_SMT + self.busy_threads().max(1) - 1];
     }
 
     #[inline]
@@ -142,26 +157,66 @@ impl CoreAccount {
     /// The C-state that the core as a whole is in: the shallowest of its threads'.
     #[inline]
     pub(super) fn depth(&self) -> Option<usize> {
-        (self.code < self.idle_states).then_some(self.code)
+        (self.code < self.awake).then_some(usize::from(self.code))
     }
 
-    fn compute_code(&self) -> usize {
-        if self.busy > 0 {
-            return self.idle_states + usize::from(self.busy);
+    /// Its own code from its threads'.
+    #[inline]
+    fn compute_code(&self) -> u8 {
+        let codes = &self.thread_codes[..usize::from(self.count)];
+        match self.busy {
+            0 if codes.contains(&self.awake) => self.awake,
+            0 => codes.iter().copied().min().unwrap_or(self.awake),
+            busy => self.awake + busy,
         }
-        let mut depth = self.idle_states;
-        for t in &self.threads[..usize::from(self.count)] {
-            match t {
-                ThreadState::Idle(s) => depth = depth.min(usize::from(*s)),
-                ThreadState::Stall | ThreadState::Busy => return self.idle_states,
-            }
+    }
+
+    /// Opens the slot of a code.
+    #[inline]
+    fn open(&mut self, now: u64, code: u8) {
+        self.code = code;
+        self.row.open_code(now, self.level * self.codes, code, &self.entry_ns[..usize::from(self.awake)]);
+    }
+
+    /// Opens the slot of a code in the row of one of several threads.
+    #[inline]
+    fn open_thread(&mut self, now: u64, thread: usize, code: u8) {
+        let entry_ns = &self.entry_ns[..usize::from(self.awake)];
+        self.threads[thread].open_code(now, self.level * (entry_ns.len() + 2), code, entry_ns);
+    }
+
+    /// Books everything up to now.
+    fn settle(&mut self, now: u64) {
+        self.row.settle(now);
+        self.threads.iter_mut().for_each(|row| row.settle(now));
+    }
+
+    /// Goes on at another level.
+    fn relevel(&mut self, now: u64, level: usize) {
+        self.settle(now);
+        let moved = |slot: usize, codes: usize| level * codes + slot % codes;
+        let thread_codes = usize::from(self.awake) + 2;
+        let rows = std::iter::once((&mut self.row, self.codes));
+        for (row, codes) in rows.chain(self.threads.iter_mut().map(|row| (row, thread_codes))) {
+            row.slot = moved(row.slot, codes);
+            row.entry_slot = moved(row.entry_slot, codes);
         }
-        depth
+        self.level = level;
     }
 
     /// `(level, code, ns)` of every slot.
     fn slots(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
         self.row.times.iter().enumerate().map(|(i, &ns)| (i / self.codes, i % self.codes, ns))
+    }
+
+    /// A thread's times so far, a slice of codes for each level.
+    fn thread_times(&self, thread: usize) -> impl Iterator<Item = &[u64]> {
+        self.threads.get(thread).unwrap_or(&self.row).times.chunks(usize::from(self.awake) + 2)
+    }
+
+    /// A thread's time in each C-state so far.
+    fn thread_idle_ns(&self, thread: usize) -> impl Iterator<Item = u64> + '_ {
+        (0..usize::from(self.awake)).map(move |code| self.thread_times(thread).map(|codes| codes[code]).sum())
     }
 
     /// Speed times time so far, in kHz x ns: the domain's clock, whatever the core did.
@@ -171,10 +226,11 @@ impl CoreAccount {
 
     /// Power in a slot.
     fn watts(&self, kind: &CoreKind, level: usize, code: usize) -> f64 {
+        let awake = usize::from(self.awake);
         match code {
-            c if c < self.idle_states => kind.idle[c].watts[level],
-            c if c == self.idle_states => kind.levels[level].stall_w,
-            c => kind.levels[level].busy_w * kind.smt_power[c - self.idle_states - 1],
+            c if c < awake => kind.idle[c].watts[level],
+            c if c == awake => kind.levels[level].stall_w,
+            c => kind.levels[level].busy_w * kind.smt_power[c - awake - 1],
         }
     }
 }
@@ -184,7 +240,9 @@ impl CoreAccount {
 pub(super) struct PackageAccount {
     row: Row,
     /// Cores awake, then in each C-state.
-    cores: Vec<u16>,
+    cores: [u16; MAX_IDLE_STATES + 1],
+    /// Neither idle states nor boost: how deep its cores sleep changes nothing, and nobody counts.
+    plain: bool,
     /// Degrees Celsius, and the energy at the last reading.
     pub(super) celsius: f64,
     pub(super) peak_c: f64,
@@ -193,16 +251,17 @@ pub(super) struct PackageAccount {
 
 impl PackageAccount {
     pub(super) fn new(p: &Package) -> PackageAccount {
-        let mut cores = vec![0; crate::machine::MAX_IDLE_STATES + 1];
+        let mut cores = [0; MAX_IDLE_STATES + 1];
         cores[0] = p.cores.len() as u16;
-        let row = Row::new(1 + p.idle.len());
-        PackageAccount { row, cores, celsius: p.thermal.ambient_c, peak_c: p.thermal.ambient_c, joules: 0.0 }
-    }
-
-    /// Cores awake.
-    #[inline]
-    pub(super) fn awake(&self) -> usize {
-        usize::from(self.cores[0])
+        let ambient_c = p.thermal.ambient_c;
+        PackageAccount {
+            row: Row::new(1 + p.idle.len(), 0),
+            cores,
+            plain: p.idle.is_empty() && !p.boosts,
+            celsius: ambient_c,
+            peak_c: ambient_c,
+            joules: 0.0,
+        }
     }
 
     /// Cores that count against the boost limit: awake or in the first C-state, whose clock may run on at once.
@@ -228,88 +287,87 @@ impl PackageAccount {
 }
 
 impl Simulation<'_> {
-    /// Puts a CPU's first state in the books: awake at its domain's level.
-    pub(super) fn start_account(&mut self, c: usize) {
-        let (core, domain) = (usize::from(self.cpus[c].core), usize::from(self.cpus[c].domain));
-        let level = self.domains[domain].level();
-        let account = &mut self.cpus[c].account;
-        account.state = ThreadState::Stall;
-        account.row.slot = account.slot(level, ThreadState::Stall);
-        let core = &mut self.cores[core];
-        core.level = level;
-        core.threads[c - usize::from(core.first_cpu)] = ThreadState::Stall;
-        core.code = core.idle_states;
-        core.row.slot = level * core.codes + core.code;
-    }
-
     /// A CPU runs something: busy, or stalled with its domain.
-    #[inline]
+    #[inline(always)]
     pub(super) fn thread_busy(&mut self, c: usize) {
         let stalled = self.domains[usize::from(self.cpus[c].domain)].stalled();
         self.set_thread(c, if stalled { ThreadState::Stall } else { ThreadState::Busy });
     }
 
     /// Changes a CPU's state, and with it its core's and package's.
-    #[inline]
+    // Inlined with all that a lone thread needs: the state is known where it is called, and so is half the work.
+    #[inline(always)]
     pub(super) fn set_thread(&mut self, c: usize, state: ThreadState) {
-        let now = self.now;
-        let s = &mut self.cpus[c];
-        if s.account.state == state {
+        let index = usize::from(self.cpus[c].core);
+        let core = &mut self.cores[index];
+        let code = match state {
+            ThreadState::Idle(depth) => depth,
+            ThreadState::Stall => core.awake,
+            ThreadState::Busy => core.awake + 1,
+        };
+        if core.count > 1 {
+            self.set_one_of_several(index, c, code);
+        } else if core.code != code {
+            core.busy = u8::from(code > core.awake);
+            self.set_core_code(index, code);
+        }
+    }
+
+    /// [`Simulation::set_thread`] where the core has more of them.
+    fn set_one_of_several(&mut self, index: usize, c: usize, code: u8) {
+        let core = &mut self.cores[index];
+        let (first, count) = (usize::from(core.first_cpu), usize::from(core.count));
+        let thread = c - first;
+        if core.thread_codes[thread] == code {
             return;
         }
-        let core_index = usize::from(s.core);
-        let core = &mut self.cores[core_index];
-        let slot = s.account.slot(core.level, state);
-        s.account.row.open(now, slot);
-        if let ThreadState::Idle(depth) = state {
-            s.account.row.entry_slot = s.account.slot(core.level, ThreadState::Stall);
-            s.account.row.entry_left =
-                self.machine.kinds[usize::from(s.kind)].idle[usize::from(depth)].entry_ns;
-        }
-        let was = s.account.state;
-        s.account.state = state;
-        core.threads[c - usize::from(core.first_cpu)] = state;
+        core.open_thread(self.now, thread, code);
+        let was = std::mem::replace(&mut core.thread_codes[thread], code);
         let busy_before = core.busy;
-        core.busy = core.busy + u8::from(state == ThreadState::Busy) - u8::from(was == ThreadState::Busy);
+        core.busy = busy_before + u8::from(code > core.awake) - u8::from(was > core.awake);
         self.shared_cores += usize::from(core.busy == 2 && busy_before == 1);
         self.shared_cores -= usize::from(core.busy == 1 && busy_before == 2);
+        let busy_changed = core.busy != busy_before;
+        core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
         let code = core.compute_code();
         if code != core.code {
-            self.set_core_code(core_index, code);
+            self.set_core_code(index, code);
         }
-        let core = &self.cores[core_index];
-        if core.count > 1 && core.busy != busy_before {
+        if busy_changed {
             // The siblings share the core's throughput: theirs has changed.
-            let (first, count) = (usize::from(core.first_cpu), usize::from(core.count));
             for sibling in (first..first + count).filter(|&s| s != c) {
                 self.retime(sibling);
             }
         }
     }
 
-    fn set_core_code(&mut self, core_index: usize, code: usize) {
-        let now = self.now;
-        let core = &mut self.cores[core_index];
-        let before = core.depth();
-        core.code = code;
-        core.row.open(now, core.level * core.codes + code);
-        let after = core.depth();
-        if let Some(d) = after {
-            core.row.entry_slot = core.level * core.codes + core.idle_states;
-            core.row.entry_left = self.machine.kinds[usize::from(core.kind)].idle[d].entry_ns;
-        }
+    #[inline(always)]
+    fn set_core_code(&mut self, index: usize, code: u8) {
+        let core = &mut self.cores[index];
+        let before = core.code;
+        core.open(self.now, code);
+        // 0 is awake, then the C-states.
+        let depth = |code: u8| if code < core.awake { usize::from(code) + 1 } else { 0 };
+        let (before, after) = (depth(before), depth(code));
         if before == after {
             return;
         }
         let p = usize::from(core.package);
-        let package = &mut self.packages[p];
-        package.cores[before.map_or(0, |d| d + 1)] -= 1;
-        package.cores[after.map_or(0, |d| d + 1)] += 1;
+        if !self.packages[p].plain {
+            self.package_changed(p, before, after);
+        }
+    }
+
+    /// A core of a package has gone from one depth to another: 0 is awake, then the C-states.
+    fn package_changed(&mut self, p: usize, before: usize, after: usize) {
         let model = &self.machine.packages[p];
+        let package = &mut self.packages[p];
+        package.cores[before] -= 1;
+        package.cores[after] += 1;
         if !model.idle.is_empty() {
             let slot = package.fitting(model);
             if slot != package.row.slot {
-                package.row.open(now, slot);
+                package.row.open(self.now, slot);
             }
         }
         if model.boosts {
@@ -320,26 +378,23 @@ impl Simulation<'_> {
     /// Books everything up to now.
     pub(super) fn settle(&mut self) {
         let now = self.now;
-        self.cpus.iter_mut().for_each(|c| c.account.row.settle(now));
-        self.cores.iter_mut().for_each(|c| c.row.settle(now));
+        self.cores.iter_mut().for_each(|c| c.settle(now));
         self.packages.iter_mut().for_each(|p| p.row.settle(now));
     }
 
     /// A domain's level has changed: close the books of its cores and open them at the new one.
-    pub(super) fn relevel(&mut self, core_index: usize, level: usize) {
-        let now = self.now;
-        let core = &mut self.cores[core_index];
-        core.row.settle(now);
-        core.level = level;
-        core.row.slot = level * core.codes + core.code;
-        core.row.entry_slot = level * core.codes + core.idle_states;
-        let (first, count) = (usize::from(core.first_cpu), usize::from(core.count));
-        for c in first..first + count {
-            let account = &mut self.cpus[c].account;
-            account.row.settle(now);
-            account.row.slot = account.slot(level, account.state);
-            account.row.entry_slot = account.slot(level, ThreadState::Stall);
-        }
+    pub(super) fn relevel(&mut self, core: usize, level: usize) {
+        let core = &mut self.cores[core];
+        core.relevel(self.now, level);
+        core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
+    }
+
+    /// A CPU's time awake so far, and in each C-state.
+    pub(super) fn cpu_times(&self, c: usize) -> (u64, Vec<u64>) {
+        let core = &self.cores[usize::from(self.cpus[c].core)];
+        let thread = c - usize::from(core.first_cpu);
+        let awake = core.thread_times(thread).flat_map(|codes| &codes[usize::from(core.awake)..]).sum();
+        (awake, core.thread_idle_ns(thread).collect())
     }
 
     /// CPUs of a core.
@@ -400,29 +455,30 @@ pub(super) fn outcome(sim: &Simulation<'_>) -> Outcome {
         for (level, code, ns) in account.slots() {
             let joules = ns as f64 * 1e-9 * account.watts(kind, level, code);
             match code {
-                c if c < account.idle_states => {
+                c if c < usize::from(account.awake) => {
                     let name = &kind.idle[c].name;
                     match energy.idle_j.iter_mut().find(|(n, _)| n == name) {
                         Some((_, j)) => *j += joules,
                         None => energy.idle_j.push((name.clone(), joules)),
                     }
                 }
-                c if c == account.idle_states => energy.stall_j += joules,
+                c if c == usize::from(account.awake) => energy.stall_j += joules,
                 _ => energy.busy_j += joules,
             }
         }
     }
-    let cpus = sim
-        .cpus
-        .iter()
-        .map(|c| {
-            let kind = &machine.kinds[usize::from(c.kind)];
-            let (idle, awake) = c.account.row.times.split_at(kind.idle.len());
+    let cpus = (sim.cpus.iter().enumerate())
+        .map(|(c, cpu)| {
+            let kind = &machine.kinds[usize::from(cpu.kind)];
+            let core = &sim.cores[usize::from(cpu.core)];
+            let thread = c - usize::from(core.first_cpu);
+            let (stall, busy) = (usize::from(core.awake), usize::from(core.awake) + 1);
+            let levels = || core.thread_times(thread);
             CpuTimes {
-                speed: kind.levels.iter().zip(awake.chunks(2)).map(|(l, t)| (l.khz, t[0] + t[1])).collect(),
-                idle: kind.idle.iter().map(|s| s.name.clone()).zip(idle.iter().copied()).collect(),
-                busy_ns: awake.iter().step_by(2).sum(),
-                stall_ns: awake.iter().skip(1).step_by(2).sum(),
+                speed: kind.levels.iter().zip(levels()).map(|(l, t)| (l.khz, t[stall] + t[busy])).collect(),
+                idle: kind.idle.iter().map(|s| s.name.clone()).zip(core.thread_idle_ns(thread)).collect(),
+                busy_ns: levels().map(|t| t[busy]).sum(),
+                stall_ns: levels().map(|t| t[stall]).sum(),
             }
         })
         .collect();

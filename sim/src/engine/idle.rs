@@ -57,7 +57,7 @@ impl Simulation<'_> {
     /// A CPU has nothing to do: it enters the C-state that its policy chooses.
     pub(super) fn enter_idle(&mut self, c: usize) {
         let now = self.now;
-        let next_tick = self.next_tick(now);
+        let next_tick = self.next_tick();
         let kind = usize::from(self.cpus[c].kind);
         let s = &mut self.cpus[c];
         let query = IdleQuery {
@@ -81,10 +81,12 @@ impl Simulation<'_> {
         s.phase = Phase::Idle;
         self.set_thread(c, ThreadState::Idle(state));
         self.idle_set.insert(c);
-        if self.core_is_idle(c) {
+        if self.smt && self.core_is_idle(c) {
             for t in self.threads_of(usize::from(self.cpus[c].core)) {
                 self.idle_cores.insert(t);
             }
+        }
+        if self.idle_cores().contains(c) {
             self.arm_unshare();
         }
         self.arm(c);
@@ -95,22 +97,13 @@ impl Simulation<'_> {
         let now = self.now;
         self.idle_exits += 1;
         self.idle_set.remove(c);
-        for t in self.threads_of(usize::from(self.cpus[c].core)) {
-            self.idle_cores.remove(t);
+        if self.smt {
+            for t in self.threads_of(usize::from(self.cpus[c].core)) {
+                self.idle_cores.remove(t);
+            }
         }
+        let ready = self.awake_at(c);
         let s = &self.cpus[c];
-        let d = &self.domains[usize::from(s.domain)];
-        let kind = &self.machine.kinds[usize::from(s.kind)];
-        let core = &self.cores[usize::from(s.core)];
-        // The hardware is only as deep as the core's shallowest thread.
-        let depth = core.depth().unwrap_or(0).min(usize::from(s.idle.choice));
-        let state = &kind.idle[depth];
-        let package = &self.packages[usize::from(s.package)];
-        let package_exit =
-            package.idle_state().map_or(0, |i| self.machine.packages[usize::from(s.package)].idle[i].exit_ns);
-        // A state that is being entered cannot be left before it has been reached.
-        let reached = now.max(s.idle.since + state.entry_ns);
-        let ready = (reached + state.exit_ns[d.level()] + package_exit).max(d.stalled_until());
         let outcome = IdleOutcome {
             state: s.idle.choice,
             measured_ns: ready - s.idle.since,
@@ -119,7 +112,7 @@ impl Simulation<'_> {
         };
         self.idlers[c].reflect(&outcome, &self.idle_tables[usize::from(s.kind)]);
         let missed_ticks = self.governor.ticks() && s.idle.tick_stopped;
-        let next_tick = if self.governor.busy_ticks() { self.next_tick(now) } else { NEVER };
+        let next_tick = if self.governor.busy_ticks() { self.next_tick() } else { NEVER };
         let s: &mut CpuState = &mut self.cpus[c];
         s.phase = Phase::Exiting;
         s.tick_at = next_tick;
@@ -136,6 +129,26 @@ impl Simulation<'_> {
             self.set_thread(c, ThreadState::Stall);
         }
         self.arm(c);
+    }
+
+    /// When a CPU that is wanted now will have left its C-state.
+    #[inline]
+    fn awake_at(&self, c: usize) -> u64 {
+        let s = &self.cpus[c];
+        let d = &self.domains[usize::from(s.domain)];
+        let core = &self.cores[usize::from(s.core)];
+        if core.wakes_at_once {
+            return self.now.max(d.stalled_until());
+        }
+        // The hardware is only as deep as the core's shallowest thread.
+        let depth = core.depth().unwrap_or(0).min(usize::from(s.idle.choice));
+        let state = &self.machine.kinds[usize::from(s.kind)].idle[depth];
+        let package = usize::from(s.package);
+        let package_exit =
+            self.packages[package].idle_state().map_or(0, |i| self.machine.packages[package].idle[i].exit_ns);
+        // A state that is being entered cannot be left before it has been reached.
+        let reached = self.now.max(s.idle.since + state.entry_ns);
+        (reached + state.exit_ns[d.level()] + package_exit).max(d.stalled_until())
     }
 
     /// The C-state has been left.
@@ -191,12 +204,16 @@ impl Simulation<'_> {
         }
     }
 
-    /// The first tick after `t`.
+    /// The first tick after the present.
     #[inline]
-    pub(super) fn next_tick(&self, t: u64) -> u64 {
-        let period = self.machine.tick.period_ns;
-        let since = t + period - self.phase_ns;
-        t + period - since % period
+    pub(super) fn next_tick(&mut self) -> u64 {
+        if self.next_tick <= self.now {
+            // Ticks are far apart against events: one division a tick, not one an event.
+            let period = self.machine.tick.period_ns;
+            let since = self.now + period - self.phase_ns;
+            self.next_tick = self.now + period - since % period;
+        }
+        self.next_tick
     }
 
     /// The periodic tick of a CPU.
@@ -208,7 +225,7 @@ impl Simulation<'_> {
             // A recorded run contains its ticks; an idle CPU has to be woken for one.
             self.interrupt_for(c, self.machine.tick.cost_ns, Cause::Tick);
         } else if self.governor.busy_ticks() {
-            self.cpus[c].tick_at = self.next_tick(self.now);
+            self.cpus[c].tick_at = self.next_tick();
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::calendar::{Calendar, NEVER};
 use crate::machine::Machine;
 use crate::outcome::{Histogram, Outcome, Timeline};
 use crate::workload::Workload;
-use accounts::{CoreAccount, CpuAccount, PackageAccount};
+use accounts::{CoreAccount, PackageAccount};
 use idle::IdleSide;
 use sched::{CpuSet, Queue};
 use speed::{DomainState, Governor};
@@ -154,7 +154,6 @@ struct CpuState {
     kernel_ns: u64,
     queue: Queue,
     idle: IdleSide,
-    account: CpuAccount,
 }
 
 /// One run of one workload; see the module's head.
@@ -163,12 +162,14 @@ pub struct Simulation<'a> {
     workload: &'a Workload,
     placement: Placement,
     now: u64,
+    /// The CPU whose event is being handled; `usize::MAX` for none.
+    handled: usize,
     calendar: Calendar,
     cpus: Vec<CpuState>,
     cores: Vec<CoreAccount>,
     packages: Vec<PackageAccount>,
     domains: Vec<DomainState>,
-    tasks: Vec<TaskState>,
+    tasks: Vec<TaskState<'a>>,
     /// Jobs left in each shared counter.
     jobs: Vec<u64>,
     locks: Vec<tasks::LockState>,
@@ -183,8 +184,12 @@ pub struct Simulation<'a> {
     inverse_speed: Vec<Vec<f64>>,
     latency_limit_ns: u64,
     phase_ns: u64,
+    /// The first tick after the present, or one that is past.
+    next_tick: u64,
     idle_set: CpuSet,
+    /// Of those, the ones on cores that idle as a whole; kept where a core has several threads.
     idle_cores: CpuSet,
+    smt: bool,
     /// CPUs on which some task waits behind another.
     crowded: CpuSet,
     allowed: CpuSet,
@@ -258,25 +263,28 @@ impl<'a> Simulation<'a> {
                 kernel_ns: 0,
                 queue: Queue::default(),
                 idle: IdleSide::default(),
-                account: CpuAccount::new(&machine.kinds[usize::from(c.kind)]),
             })
             .collect();
         let sources = machine.cpus.len() + machine.domains.len() + Source::EXTRA;
+        let domains: Vec<DomainState> =
+            machine.domains.iter().map(|d| DomainState::new(d, machine, setup.initial_khz)).collect();
+        let inverse_speed = speed::inverse_speeds(machine);
+        let core_account = |c: &crate::machine::Core| {
+            let level = domains[usize::from(c.domain)].level();
+            CoreAccount::new(c, machine, level, &inverse_speed[usize::from(c.kind)])
+        };
         let governor = Governor::new(setup.speed, machine, setup.source, workload.tasks.len() as u32);
         let mut sim = Simulation {
             machine,
             workload,
             placement: setup.placement,
             now: 0,
+            handled: usize::MAX,
             calendar: Calendar::new(sources),
             cpus,
-            cores: machine.cores.iter().map(|c| CoreAccount::new(c, machine)).collect(),
+            cores: machine.cores.iter().map(core_account).collect(),
             packages: machine.packages.iter().map(PackageAccount::new).collect(),
-            domains: machine
-                .domains
-                .iter()
-                .map(|d| DomainState::new(d, machine, setup.initial_khz))
-                .collect(),
+            domains,
             tasks: Vec::new(),
             jobs: workload.jobs.clone(),
             locks: (0..workload.locks).map(|_| tasks::LockState::default()).collect(),
@@ -284,11 +292,13 @@ impl<'a> Simulation<'a> {
             governor,
             idlers,
             idle_tables,
-            inverse_speed: speed::inverse_speeds(machine),
+            inverse_speed,
             latency_limit_ns: setup.latency_limit_ns,
             phase_ns: setup.phase_ns % tick,
+            next_tick: 0,
             idle_set: CpuSet::new(machine.cpus.len()),
             idle_cores: CpuSet::new(machine.cpus.len()),
+            smt: machine.cores.len() < machine.cpus.len(),
             crowded: CpuSet::new(machine.cpus.len()),
             allowed: CpuSet::without(machine.cpus.len(), &setup.idle_cpus),
             shared_cores: 0,
@@ -303,9 +313,6 @@ impl<'a> Simulation<'a> {
             cycles: 0.0,
             events: 0,
         };
-        for c in 0..sim.cpus.len() {
-            sim.start_account(c);
-        }
         sim.start_governor(&platform, setup.phase_ns);
         for c in 0..sim.cpus.len() {
             sim.enter_idle(c);
@@ -329,17 +336,16 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When `limit_ns` of virtual time were not enough.
     pub fn run_to_completion(&mut self, limit_ns: u64) -> Result<Outcome, RunError> {
-        while self.done_at.is_none() {
-            if !self.step(limit_ns) {
-                return Err(RunError::Unfinished { limit_s: limit_ns / 1_000_000_000 });
-            }
+        self.run(limit_ns, |sim| sim.is_done());
+        if !self.is_done() {
+            return Err(RunError::Unfinished { limit_s: limit_ns / 1_000_000_000 });
         }
         Ok(self.outcome())
     }
 
     /// Runs on until `until_ns` (the equal window of a comparison) and returns the accounts there.
     pub fn run_until(&mut self, until_ns: u64) -> Outcome {
-        while self.step(until_ns) {}
+        self.run(until_ns, |_| false);
         self.now = self.now.max(until_ns);
         self.outcome()
     }
@@ -349,28 +355,30 @@ impl<'a> Simulation<'a> {
         self.done_at.is_some()
     }
 
-    /// Carries out the next event that is not later than `limit`; false when there is none.
+    /// Carries out the events that are not later than `limit`, one by one, until there are none or enough is done.
     #[inline]
-    fn step(&mut self, limit: u64) -> bool {
-        let (time, source) = self.calendar.first();
-        if time > limit || time == NEVER {
-            return false;
+    fn run(&mut self, limit: u64, enough: impl Fn(&Self) -> bool) {
+        while !enough(self) {
+            let (time, source) = self.calendar.first();
+            if time > limit || time == NEVER {
+                return;
+            }
+            debug_assert!(time >= self.now, "time goes back at source {source}");
+            self.now = time;
+            self.events += 1;
+            if source < self.cpus.len() {
+                self.cpu_event(source);
+            } else {
+                self.other_event(source - self.cpus.len());
+            }
         }
-        debug_assert!(time >= self.now, "time goes back at source {source}");
-        self.now = time;
-        self.events += 1;
-        if source < self.cpus.len() {
-            self.cpu_event(source);
-        } else {
-            self.other_event(source - self.cpus.len());
-        }
-        true
     }
 
     /// Whatever is due on a CPU, in this order: it becomes ready, its run ends, its timers fire, its tick comes.
     #[inline]
     fn cpu_event(&mut self, c: usize) {
         let now = self.now;
+        self.handled = c;
         if self.cpus[c].ready_at <= now {
             self.ready(c);
         } else if self.cpus[c].run_end <= now {
@@ -384,6 +392,7 @@ impl<'a> Simulation<'a> {
         if self.cpus[c].tick_at <= now {
             self.tick(c);
         }
+        self.handled = usize::MAX;
         self.arm(c);
     }
 
@@ -400,11 +409,14 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Tells the calendar when a CPU's next event is.
+    /// Tells the calendar when a CPU's next event is. The one whose event is being handled comes last, and once.
     #[inline]
     fn arm(&mut self, c: usize) {
+        if c == self.handled {
+            return;
+        }
         let s = &self.cpus[c];
-        let next = s.run_end.min(s.slice_end).min(s.ready_at).min(s.timer_at).min(s.tick_at);
+        let next = s.run_end.min(s.timer_at).min(s.slice_end.min(s.ready_at).min(s.tick_at));
         self.calendar.set(c, next);
     }
 
@@ -433,10 +445,8 @@ impl<'a> Simulation<'a> {
             self.cpus[c].run_end = NEVER;
             return;
         }
-        let busy = self.cores[usize::from(s.core)].busy_threads().max(1);
-        let inverse = self.inverse_speed[usize::from(s.kind)][d.level() * crate::machine::MAX_SMT + busy - 1];
         let need = match s.phase {
-            Phase::Task => self.tasks[s.current as usize].need(inverse),
+            Phase::Task => self.tasks[s.current as usize].need(self.cores[usize::from(s.core)].ns_per_cycle),
             _ => s.kernel_ns as f64 * d.slowness(),
         };
         let s = &mut self.cpus[c];
@@ -473,11 +483,12 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// `f64::ceil`, without the call into the C library that baseline x86-64 makes of it.
+/// `f64::ceil` for up to 2^63 ns, without the call into the C library that baseline x86-64 makes of it.
+/// By way of `i64`: the processor has no unsigned conversion.
 #[inline]
 fn round_up(x: f64) -> u64 {
-    let whole = x as u64;
-    whole + u64::from((whole as f64) < x)
+    let whole = x as i64;
+    whole as u64 + u64::from((whole as f64) < x)
 }
 
 /// Sources of events beside CPUs and domains.

@@ -48,6 +48,14 @@ pub enum Placement {
     Fifo,
 }
 
+impl Placement {
+    /// Whether virtual time decides who goes next.
+    #[inline]
+    fn shares_fairly(self) -> bool {
+        matches!(self, Placement::Spread | Placement::Pack)
+    }
+}
+
 /// A set of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CpuSet(Vec<u64>);
@@ -197,12 +205,12 @@ impl Simulation<'_> {
 
     fn choose_spread(&self, last: usize, from: usize) -> usize {
         let ok = |c: usize| self.allowed.contains(c);
-        if ok(last) && self.idle_cores.contains(last) {
+        if ok(last) && self.idle_cores().contains(last) {
             return last;
         }
         let package = usize::from(self.cpus[last].package);
         let order = &self.search[package];
-        let idle_core = order.iter().find_map(|s| self.idle_cores.first_in(s, &self.allowed));
+        let idle_core = order.iter().find_map(|s| self.idle_cores().first_in(s, &self.allowed));
         if let Some(c) = idle_core {
             return c;
         }
@@ -222,10 +230,19 @@ impl Simulation<'_> {
         }
     }
 
+    /// CPUs on cores that idle as a whole.
+    #[inline]
+    pub(super) fn idle_cores(&self) -> &CpuSet {
+        if self.smt { &self.idle_cores } else { &self.idle_set }
+    }
+
     /// The idle thread in the package with most busy CPUs, there in the core with most.
     fn choose_packed(&self, last: usize) -> usize {
         let busy_core = |c: usize| self.cores[usize::from(self.cpus[c].core)].busy_threads();
-        let busy_package = |c: usize| self.packages[usize::from(self.cpus[c].package)].awake();
+        let awake = |core: &&u16| self.cores[usize::from(**core)].depth().is_none();
+        let busy_package = |c: usize| {
+            self.machine.packages[usize::from(self.cpus[c].package)].cores.iter().filter(awake).count()
+        };
         let candidates = self.idle_set.iter().filter(|&c| self.allowed.contains(c));
         let best = candidates.max_by_key(|&c| (busy_package(c), busy_core(c), std::cmp::Reverse(c)));
         match best {
@@ -245,6 +262,7 @@ impl Simulation<'_> {
         elsewhere || self.cpus[c].queue.fair.iter().any(|&q| self.tasks[q as usize].order < task.order)
     }
 
+    #[inline(always)]
     fn enqueue(&mut self, c: usize, t: u32) {
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
@@ -319,6 +337,9 @@ impl Simulation<'_> {
         s.queue.charged_at = self.now;
         let task = &mut self.tasks[s.current as usize];
         task.ran_ns += ran;
+        if !self.placement.shares_fairly() {
+            return;
+        }
         task.vruntime += ran * u64::from(task.inverse_weight) / 1024;
         let mut least = task.vruntime;
         if !s.queue.fair.is_empty() {
@@ -344,14 +365,14 @@ impl Simulation<'_> {
     }
 
     /// Takes the next task off a queue.
+    #[inline(always)]
     fn pick(&mut self, c: usize) -> Option<u32> {
         let queue = &mut self.cpus[c].queue;
-        if let Some(t) = queue.realtime.pop_front() {
-            return Some(t);
+        if !queue.realtime.is_empty() {
+            return queue.realtime.pop_front();
         }
         let at = match queue.fair.len() {
-            0 => return None,
-            1 => 0,
+            0 | 1 => return queue.fair.pop(),
             _ if self.placement == Placement::Fifo => 0,
             n if self.placement == Placement::Recorded => {
                 (0..n).min_by_key(|&i| (self.tasks[queue.fair[i] as usize].order, i)).unwrap_or(0)
@@ -368,7 +389,7 @@ impl Simulation<'_> {
             if self.cpus[c].queue.len() == 0 {
                 self.crowded.remove(c);
             }
-            if self.run(c, t) {
+            if self.go_on(c, t) {
                 return;
             }
         }
@@ -381,7 +402,8 @@ impl Simulation<'_> {
     }
 
     /// Lets a task go on from where it was; false when it has nothing to compute.
-    fn run(&mut self, c: usize, t: u32) -> bool {
+    #[inline]
+    fn go_on(&mut self, c: usize, t: u32) -> bool {
         let task = &mut self.tasks[t as usize];
         task.cpu = c as u32;
         if task.woken_at != NEVER {
@@ -534,7 +556,7 @@ impl Simulation<'_> {
     fn unshare(&mut self) {
         for _ in 0..self.cores.len() {
             let order = &self.search[0];
-            let Some(target) = order.iter().find_map(|s| self.idle_cores.first_in(s, &self.allowed)) else {
+            let Some(target) = order.iter().find_map(|s| self.idle_cores().first_in(s, &self.allowed)) else {
                 return;
             };
             let Some(victim) = self.worse_placed(target) else { return };

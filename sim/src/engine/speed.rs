@@ -278,9 +278,14 @@ impl Simulation<'_> {
     }
 
     /// From the scheduler, when what runs on `c` has changed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hook(&mut self, c: usize) {
-        let Cadence::Scheduler { interval_ns } = self.governor.cadence else { return };
+        if let Cadence::Scheduler { interval_ns } = self.governor.cadence {
+            self.hook_every(c, interval_ns);
+        }
+    }
+
+    fn hook_every(&mut self, c: usize, interval_ns: u64) {
         let d = usize::from(self.cpus[c].domain);
         if interval_ns == 0 {
             self.observe(Scope::Cpu(c as u16));

@@ -1,22 +1,22 @@
 //! A task's steps.
 
 use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
-use crate::workload::{Op, Program, ScriptPosition, TaskId, pattern::PatternCursor};
+use crate::workload::{Op, Pattern, Program, Script, ScriptPosition, TaskId, pattern::PatternCursor};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use wattwise_policy::pelt::{FULL, Pelt};
 
 /// Where a task is in its program.
-enum Cursor {
-    Recorded(ScriptPosition),
-    Pattern(PatternCursor),
+enum Cursor<'a> {
+    Recorded(&'a Script, ScriptPosition),
+    Pattern(&'a Pattern, PatternCursor),
     /// The speed policy's own process: sleep, decide, and so on.
     Daemon,
 }
 
 /// A task as it runs.
-pub(super) struct TaskState {
-    cursor: Cursor,
+pub(super) struct TaskState<'a> {
+    cursor: Cursor<'a>,
     /// What is left of the current piece.
     left_cycles: f64,
     left_stall: f64,
@@ -76,8 +76,8 @@ pub(super) struct LockState {
     waiters: VecDeque<u32>,
 }
 
-impl TaskState {
-    fn new(cursor: Cursor, cpu: u32, nice: i8, realtime: bool) -> TaskState {
+impl<'a> TaskState<'a> {
+    fn new(cursor: Cursor<'a>, cpu: u32, nice: i8, realtime: bool) -> TaskState<'a> {
         TaskState {
             cursor,
             left_cycles: 0.0,
@@ -142,7 +142,7 @@ fn inverse_weight(nice: i8) -> u32 {
     (1024.0 * 1024.0 / weight) as u32
 }
 
-impl TaskState {
+impl TaskState<'_> {
     /// It stops running at `now`, having run at `pace` of 1024 of the highest speed: what it used goes
     /// into its signal, and what is expected of it follows, down by a quarter at most (util_est).
     pub(super) fn stop(&mut self, now: u64, pace: u64) {
@@ -165,8 +165,8 @@ impl Simulation<'_> {
         let cpus = self.cpus.len() as u32;
         for (t, task) in workload.tasks.iter().enumerate() {
             let cursor = match &task.program {
-                Program::Recorded(_) => Cursor::Recorded(ScriptPosition::default()),
-                Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
+                Program::Recorded(s) => Cursor::Recorded(s, ScriptPosition::default()),
+                Program::Pattern(p) => Cursor::Pattern(p, PatternCursor::new(p)),
             };
             self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime));
         }
@@ -189,11 +189,11 @@ impl Simulation<'_> {
     fn begins_waiting(&mut self, t: u32) -> bool {
         match self.peek_wait(t) {
             Some(Op::Block) => {
-                self.next_op(t);
+                self.skip_op(t);
                 self.block(t);
             }
             Some(Op::SleepUntil(at)) => {
-                self.next_op(t);
+                self.skip_op(t);
                 self.tasks[t as usize].state = State::Sleeping;
                 let task = &self.tasks[t as usize];
                 let known = (task.hint as usize) < self.cpus.len();
@@ -208,37 +208,25 @@ impl Simulation<'_> {
     /// The first op of a recorded program, placement hints taken.
     fn peek_wait(&mut self, t: u32) -> Option<Op> {
         self.take_hint(t);
-        let Cursor::Recorded(at) = self.tasks[t as usize].cursor else { return None };
-        let Program::Recorded(script) = &self.workload.tasks[t as usize].program else { return None };
+        let Cursor::Recorded(script, at) = self.tasks[t as usize].cursor else { return None };
         script.step(&mut { at })
     }
 
-    /// Reads the recorded CPU of the coming run, where the script says one.
-    pub(super) fn take_hint(&mut self, t: u32) {
-        let Cursor::Recorded(at) = self.tasks[t as usize].cursor else { return };
-        let Program::Recorded(script) = &self.workload.tasks[t as usize].program else { return };
-        let mut next = at;
-        while let Some(Op::OnCpu { cpu, at_ns }) = script.step(&mut next) {
-            let task = &mut self.tasks[t as usize];
-            task.hint = u32::from(cpu);
-            task.order = at_ns;
-            task.cursor = Cursor::Recorded(next);
+    /// Passes over the op that [`Simulation::peek_wait`] has shown.
+    fn skip_op(&mut self, t: u32) {
+        if let Cursor::Recorded(script, at) = &mut self.tasks[t as usize].cursor {
+            script.step(at);
         }
     }
 
+    /// Reads the recorded CPU of the coming run, where the script says one.
     #[inline]
-    fn next_op(&mut self, t: u32) -> Option<Op> {
-        let workload = self.workload;
-        match &mut self.tasks[t as usize].cursor {
-            Cursor::Recorded(at) => match &workload.tasks[t as usize].program {
-                Program::Recorded(script) => script.step(at),
-                Program::Pattern(_) => None,
-            },
-            Cursor::Pattern(cursor) => match &workload.tasks[t as usize].program {
-                Program::Pattern(p) => cursor.next(p, self.now, &mut self.jobs),
-                Program::Recorded(_) => None,
-            },
-            Cursor::Daemon => None,
+    pub(super) fn take_hint(&mut self, t: u32) {
+        let task = &mut self.tasks[t as usize];
+        let Cursor::Recorded(script, at) = &mut task.cursor else { return };
+        while let Some((cpu, at_ns)) = script.on_cpu(at) {
+            task.hint = u32::from(cpu);
+            task.order = at_ns;
         }
     }
 
@@ -249,58 +237,60 @@ impl Simulation<'_> {
             return false;
         }
         loop {
-            if self.tasks[i].has_work() {
+            let task = &mut self.tasks[i];
+            if task.has_work() {
                 return true;
             }
-            if let Cursor::Daemon = self.tasks[i].cursor {
-                return self.daemon_step(c);
-            }
-            let Some(op) = self.next_op(t) else {
-                self.tasks[i].state = State::Ended;
+            let op = match &mut task.cursor {
+                Cursor::Recorded(script, at) => script.step(at),
+                Cursor::Pattern(p, cursor) => cursor.next(p, self.now, &mut self.jobs),
+                Cursor::Daemon => return self.daemon_step(c),
+            };
+            let Some(op) = op else {
+                task.state = State::Ended;
                 self.active -= 1;
                 return false;
             };
             match op {
                 Op::Run { cycles, stall_ns } => {
-                    let task = &mut self.tasks[i];
                     task.left_cycles = cycles as f64;
                     task.left_stall = stall_ns as f64 + std::mem::take(&mut task.overhead);
                     task.piece_cycles = cycles as f64;
                 }
                 Op::SleepFor(ns) => {
-                    self.tasks[i].state = State::Sleeping;
+                    task.state = State::Sleeping;
                     self.sleep_on(c, t, self.now.saturating_add(ns.max(1)));
                     return false;
                 }
                 Op::SleepUntil(at) if at <= self.now => {}
                 Op::SleepUntil(at) => {
-                    self.tasks[i].state = State::Sleeping;
+                    task.state = State::Sleeping;
                     self.sleep_on(c, t, at);
                     return false;
                 }
                 Op::Io(ns) => {
-                    self.tasks[i].state = State::Device;
+                    task.state = State::Device;
                     self.cpus[c].idle.iowaiters += 1;
                     self.devices.push(Reverse((self.now.saturating_add(ns.max(1)), t)));
                     self.arm_devices();
                     return false;
                 }
-                Op::Block if self.tasks[i].tokens > 0 => self.tasks[i].tokens -= 1,
+                Op::Block if task.tokens > 0 => task.tokens -= 1,
                 Op::Block => {
                     self.block(t);
                     return false;
                 }
                 Op::Wake(TaskId(other)) => self.wake_from(other, c),
                 Op::OnCpu { cpu, at_ns } => {
-                    self.tasks[i].hint = u32::from(cpu);
-                    self.tasks[i].order = at_ns;
+                    task.hint = u32::from(cpu);
+                    task.order = at_ns;
                     if self.yields(t, c) {
                         self.place(t, c);
                         return false;
                     }
                 }
                 Op::Lock(l) => {
-                    self.tasks[i].wants = l;
+                    task.wants = l;
                     if !self.try_lock(t) {
                         return false;
                     }
@@ -352,7 +342,7 @@ impl Simulation<'_> {
         self.active -= 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn sleep_on(&mut self, c: usize, t: u32, at: u64) {
         let s: &mut CpuState = &mut self.cpus[c];
         s.timers.push(Reverse((at, t)));
@@ -388,12 +378,13 @@ impl Simulation<'_> {
     /// Timers of CPU `c` that are due.
     pub(super) fn timers_fire(&mut self, c: usize) {
         // The CPU that holds a timer takes its interrupt, wherever the task goes.
-        while let Some(&Reverse((at, t))) = self.cpus[c].timers.peek() {
-            if at > self.now {
+        loop {
+            let s = &mut self.cpus[c];
+            if s.timer_at > self.now {
                 break;
             }
-            self.cpus[c].timers.pop();
-            self.cpus[c].timer_at = self.cpus[c].timers.peek().map_or(NEVER, |r| r.0.0);
+            let Some(Reverse((_, t))) = s.timers.pop() else { break };
+            s.timer_at = s.timers.peek().map_or(NEVER, |r| r.0.0);
             self.make_runnable(t, c);
             if self.cpus[c].phase == Phase::Idle {
                 self.interrupt(c, super::idle::INTERRUPT_NS);
@@ -424,12 +415,13 @@ impl Simulation<'_> {
 
     /// Puts a task on a run queue.
     fn make_runnable(&mut self, t: u32, from: usize) {
-        self.tasks[t as usize].state = State::Runnable;
+        let task = &mut self.tasks[t as usize];
+        task.state = State::Runnable;
         if t != self.governor.daemon {
-            self.tasks[t as usize].woken_at = self.now;
+            task.woken_at = self.now;
             self.wakeups += 1;
             if self.governor.follows_tasks() {
-                self.tasks[t as usize].wake(self.now);
+                task.wake(self.now);
             }
         }
         self.place(t, from);

@@ -87,9 +87,9 @@ impl Simulation<'_> {
         for (c, lane) in t.bins.lanes.iter_mut().enumerate() {
             let s = &self.cpus[c];
             let kind = &self.machine.kinds[usize::from(s.kind)];
-            let idle = s.account.idle_ns();
+            let (awake, idle) = self.cpu_times(c);
             let now = Reading {
-                awake_ns: s.account.awake_ns() as f64,
+                awake_ns: awake as f64,
                 idle_ns: idle.iter().sum::<u64>() as f64,
                 depth_ns: idle.iter().enumerate().map(|(d, &n)| d as f64 * n as f64).sum(),
                 khz_ns: self.cores[usize::from(s.core)].khz_ns(kind),

@@ -66,40 +66,65 @@ pub struct Pattern {
 }
 
 /// xorshift64*: small, fast, and the generator that `bursts-v1` prescribes.
+///
+/// The next draw is always made in advance: whoever asks for it is about to compute an event's time with it,
+/// which the whole simulation then waits for; making the one after does not hold anything up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng {
+    state: u64,
+    next: f64,
+}
 
 impl Rng {
     /// A generator whose first eight draws, poor for small seeds, are thrown away.
     pub(crate) fn new(seed: u64) -> Rng {
-        let mut r = Rng(seed.max(1));
-        (0..8).for_each(|_| _ = r.unit());
+        let mut r = Rng { state: seed.max(1), next: 0.0 };
+        (0..9).for_each(|_| _ = r.unit());
         r
     }
 
     /// Evenly in [0, 1).
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(2685821657736338717) >> 11) as f64 / (1u64 << 53) as f64
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        let next = (self.state.wrapping_mul(2685821657736338717) >> 11) as f64 / (1u64 << 53) as f64;
+        std::mem::replace(&mut self.next, next)
     }
 }
 
-impl Dist {
-    #[inline]
-    fn draw(self, rng: &mut Rng) -> u64 {
-        match self {
-            Dist::Fixed(x) => x,
-            Dist::Uniform(a, b) => (a as f64 + rng.unit() * (b - a) as f64) as u64,
+/// A distribution with everything reckoned that does not change from draw to draw.
+#[derive(Clone, Copy, Debug)]
+enum Draw {
+    Fixed(u64),
+    Uniform { low: f64, width: f64 },
+    LogUniform { low: f64, width: f64, bounds: (u64, u64) },
+}
+
+impl Draw {
+    fn new(dist: Dist) -> Draw {
+        match dist {
+            Dist::Fixed(x) => Draw::Fixed(x),
+            Dist::Uniform(a, b) => Draw::Uniform { low: a as f64, width: (b - a) as f64 },
             Dist::LogUniform(a, b) => {
                 let (low, high) = (log2(a.max(1)), log2(b.max(1)));
-                exp2(low + rng.unit() * (high - low)).clamp(a, b)
+                Draw::LogUniform { low, width: high - low, bounds: (a, b) }
             }
         }
     }
 
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        match *self {
+            Draw::Fixed(x) => x,
+            Draw::Uniform { low, width } => (low + rng.unit() * width) as u64,
+            Draw::LogUniform { low, width, bounds: (a, b) } => exp2(low + rng.unit() * width).clamp(a, b),
+        }
+    }
+}
+
+impl Dist {
     /// The greatest value.
     pub fn max(self) -> u64 {
         match self {
@@ -125,6 +150,8 @@ fn exp2(y: f64) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct PatternCursor {
     rng: Rng,
+    /// The pattern's steps, each with the draw of its length; 0 for those without.
+    steps: Box<[(Step, Draw)]>,
     step: usize,
     rounds: u64,
     /// The last multiple of the period that was slept to; [`u64::MAX`] before the first.
@@ -134,7 +161,12 @@ pub(crate) struct PatternCursor {
 
 impl PatternCursor {
     pub(crate) fn new(p: &Pattern) -> PatternCursor {
-        PatternCursor { rng: Rng::new(p.seed), step: 0, rounds: 0, due: u64::MAX, started: false }
+        let length = |step: &Step| match *step {
+            Step::Run(d) | Step::Sleep(d) | Step::Io(d) => Draw::new(d),
+            _ => Draw::Fixed(0),
+        };
+        let steps = p.steps.iter().map(|step| (*step, length(step))).collect();
+        PatternCursor { rng: Rng::new(p.seed), steps, step: 0, rounds: 0, due: u64::MAX, started: false }
     }
 
     /// The next op at time `now`, or `None` when the task has ended. `jobs` are the workload's shared counters.
@@ -143,39 +175,36 @@ impl PatternCursor {
         if !self.started {
             self.started = true;
             if p.start != Dist::Fixed(0) {
-                return Some(Op::SleepFor(p.start.draw(&mut self.rng)));
+                return Some(Op::SleepFor(Draw::new(p.start).draw(&mut self.rng)));
             }
         }
         loop {
             if self.step == 0 && (self.rounds >= p.rounds || now >= p.until_ns) {
                 return None;
             }
-            let step = p.steps[self.step];
+            let (step, length) = &self.steps[self.step];
+            let length = length.draw(&mut self.rng);
             self.step += 1;
-            if self.step == p.steps.len() {
+            if self.step == self.steps.len() {
                 self.step = 0;
                 self.rounds += 1;
             }
-            return Some(match step {
-                Step::Run(d) => {
-                    let cycles = d.draw(&mut self.rng);
-                    if p.memory_share == 0.0 {
-                        Op::Run { cycles, stall_ns: 0 }
-                    } else {
-                        let ns = cycles as f64 * 1e6 / f64::from(p.reference_khz);
-                        Op::Run {
-                            cycles: (cycles as f64 * (1.0 - p.memory_share)) as u64,
-                            stall_ns: (ns * p.memory_share) as u64,
-                        }
+            return Some(match *step {
+                Step::Run(_) if p.memory_share == 0.0 => Op::Run { cycles: length, stall_ns: 0 },
+                Step::Run(_) => {
+                    let ns = length as f64 * 1e6 / f64::from(p.reference_khz);
+                    Op::Run {
+                        cycles: (length as f64 * (1.0 - p.memory_share)) as u64,
+                        stall_ns: (ns * p.memory_share) as u64,
                     }
                 }
-                Step::Sleep(d) => Op::SleepFor(d.draw(&mut self.rng)),
+                Step::Sleep(_) => Op::SleepFor(length),
                 Step::Period(ns) => {
                     let from = if self.due == u64::MAX { now } else { self.due };
                     self.due = from + ns;
                     Op::SleepUntil(self.due)
                 }
-                Step::Io(d) => Op::Io(d.draw(&mut self.rng)),
+                Step::Io(_) => Op::Io(length),
                 Step::Block => Op::Block,
                 Step::Wake(t) => Op::Wake(t),
                 Step::Lock(l) => Op::Lock(l),
@@ -245,11 +274,11 @@ mod tests {
         let mut rng = Rng::new(7);
         let (mut low, mut high) = (0, 0);
         for _ in 0..10_000 {
-            let x = Dist::LogUniform(100, 100_000).draw(&mut rng);
+            let x = Draw::new(Dist::LogUniform(100, 100_000)).draw(&mut rng);
             assert!((100..=100_000).contains(&x));
             low += u32::from(x < 1000);
             high += u32::from(x > 10_000);
-            assert!((5..=9).contains(&Dist::Uniform(5, 10).draw(&mut rng)));
+            assert!((5..=9).contains(&Draw::new(Dist::Uniform(5, 10)).draw(&mut rng)));
         }
         // A third of the draws in each decade, as the logarithm wants.
         assert!((2800..3900).contains(&low) && (2800..3900).contains(&high), "{low} {high}");

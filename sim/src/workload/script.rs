@@ -17,6 +17,9 @@
 use super::{Op, TaskId};
 use std::sync::Arc;
 
+/// Tag of `OnCpu`, the step that is looked for before it is taken.
+const ON_CPU: u8 = 7;
+
 /// A finished program; cloning shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
@@ -74,7 +77,7 @@ impl ScriptBuilder {
                 // Times go up; one that does not is damage, and counts as no time at all.
                 let passed = at_ns.saturating_sub(self.clock);
                 self.clock += passed;
-                self.put(7, &[u64::from(cpu), passed]);
+                self.put(ON_CPU, &[u64::from(cpu), passed]);
             }
             // No trace shows which lock was waited for: recordings have none.
             Op::Lock(_) | Op::Unlock(_) => {}
@@ -128,8 +131,21 @@ impl Script {
         ScriptReader { script: self.clone(), at: ScriptPosition::default() }
     }
 
-    /// The step at `position`, which moves on to the next one; `None` at the end.
+    /// Where and when the task is put on a CPU, if that is the step at `position`, which then moves on.
     #[inline]
+    pub(crate) fn on_cpu(&self, position: &mut ScriptPosition) -> Option<(u16, u64)> {
+        if self.bytes.get(position.byte) != Some(&ON_CPU) {
+            return None;
+        }
+        position.byte += 1;
+        let cpu = self.number(&mut position.byte) as u16;
+        position.clock = position.clock.saturating_add(self.number(&mut position.byte));
+        Some((cpu, position.clock))
+    }
+
+    /// The step at `position`, which moves on to the next one; `None` at the end.
+    // Inlined so that whoever matches on the step jumps once, by its tag, and not again by the `Op`.
+    #[inline(always)]
     pub fn step(&self, position: &mut ScriptPosition) -> Option<Op> {
         let at = &mut position.byte;
         let tag = *self.bytes.get(*at)?;
@@ -152,6 +168,12 @@ impl Script {
 
     #[inline]
     fn number(&self, at: &mut usize) -> u64 {
+        // Eight bytes at once where there are as many: a loop over a number's bytes is never foreseen.
+        let next = self.bytes.get(*at..).and_then(|b| b.first_chunk());
+        if let Some((value, len)) = next.and_then(|&word| number_in(u64::from_le_bytes(word))) {
+            *at += len;
+            return value;
+        }
         let mut value = 0u64;
         let mut shift = 0;
         while let Some(&b) = self.bytes.get(*at) {
@@ -164,6 +186,23 @@ impl Script {
         }
         value
     }
+}
+
+/// The LEB128 number that a little-endian word begins with, and its length; `None` when it goes on beyond.
+#[inline]
+fn number_in(word: u64) -> Option<(u64, usize)> {
+    const LAST: u64 = 0x8080_8080_8080_8080;
+    let last = !word & LAST;
+    if last == 0 {
+        return None;
+    }
+    // Everything up to the top bit of the last byte, without those bits; then the gaps that they leave are
+    // closed between neighbours, pairs and fours.
+    let bits = word & (last ^ (last - 1)) & !LAST;
+    let bits = bits & 0x007f_007f_007f_007f | (bits & 0x7f00_7f00_7f00_7f00) >> 1;
+    let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x3fff_0000_3fff_0000) >> 2;
+    let bits = bits & 0x0fff_ffff | (bits & 0x0fff_ffff_0000_0000) >> 4;
+    Some((bits, last.trailing_zeros() as usize / 8 + 1))
 }
 
 impl Iterator for ScriptReader {
@@ -197,6 +236,20 @@ mod tests {
         let script = b.finish();
         assert_eq!(script.ops(), ops.len() as u64);
         assert_eq!(script.reader().collect::<Vec<_>>(), ops);
+    }
+
+    #[test]
+    fn numbers_of_every_length_at_every_distance_from_the_end() {
+        for bits in 0..64 {
+            let values = [1u64 << bits, (1 << bits) - 1, 0x5555_5555_5555_5555 >> (63 - bits)];
+            for after in 0..9 {
+                let mut b = ScriptBuilder::new();
+                values.iter().for_each(|&v| b.push(Op::Io(v)));
+                (0..after).for_each(|_| b.push(Op::Block));
+                let read: Vec<Op> = b.finish().reader().take(3).collect();
+                assert_eq!(read, values.map(Op::Io), "{bits} {after}");
+            }
+        }
     }
 
     #[test]

@@ -2,10 +2,17 @@
 //! 2 bad usage or input, 3 not possible on this machine.
 
 mod bench;
+mod capture;
 mod compare;
+mod cpufrequtils;
+mod emulate;
+mod hardware;
+mod info;
 mod list;
 mod record;
 mod reproduce;
+mod restore;
+mod set;
 mod table;
 mod trace;
 
@@ -37,8 +44,22 @@ enum Command {
     Machines(list::Args),
     /// List the bundled workloads, or show one
     Workloads(list::Args),
+    /// Mount an emulated machine, so that other programs can be run against it
+    Emulate(emulate::Args),
     /// Benchmarks of wattwise itself and of this machine
     Bench(bench::Args),
+    /// Show every power state of this machine, and why what is missing is missing
+    Info(info::Args),
+    /// Change power states: proved by reading back, put back by `restore`
+    Set(Box<set::Args>),
+    /// Put back what `set` changed, or what a killed wattwise left behind
+    Restore(restore::Args),
+    /// Save this machine's power states, and their movement over time, to a file
+    Capture(capture::Args),
+    /// What cpufrequtils' cpufreq-info shows, with its options (also by a link of that name)
+    CpufreqInfo(cpufrequtils::InfoArgs),
+    /// cpufrequtils' cpufreq-set with its options, proved by reading back (also by a link of that name)
+    CpufreqSet(cpufrequtils::SetArgs),
     /// Rerun a published study on its machine's model and set the figures side by side
     Reproduce(reproduce::Args),
 }
@@ -70,7 +91,7 @@ type Outcome = Result<u8, Failure>;
 
 /// The program.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(e) => {
             // Help and version are answers, not mistakes.
@@ -87,7 +108,14 @@ pub fn main() -> ExitCode {
         Command::Policies(args) => list::policies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),
+        Command::Emulate(args) => emulate::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Set(args) => set::run(&args),
+        Command::Restore(args) => restore::run(&args),
+        Command::Capture(args) => capture::run(&args),
+        Command::CpufreqInfo(args) => cpufrequtils::info(&args),
+        Command::CpufreqSet(args) => cpufrequtils::set(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };
     match outcome {
@@ -97,6 +125,18 @@ pub fn main() -> ExitCode {
             ExitCode::from(f.code)
         }
     }
+}
+
+/// The arguments; a program called by the name of a command is that command.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let called =
+        arguments.first().map(std::path::Path::new).and_then(|p| p.file_name()).and_then(|n| n.to_str());
+    if let Some(command) = called.filter(|c| ["cpufreq-info", "cpufreq-set"].contains(c)) {
+        let command = command.into();
+        arguments.insert(1, command);
+    }
+    arguments
 }
 
 /// Prints to standard output; a reader who has gone away (`| head`) ends the program in peace.

@@ -4,6 +4,7 @@
 //! idle, to the end of the longest, so that all are charged over the same window: a policy that
 //! finishes early pays for the time that it has won, as a machine that stays on does (study 001).
 
+pub mod ab;
 pub mod bursts;
 pub mod result;
 pub mod spec;

@@ -233,13 +233,12 @@ impl Comms {
     #[inline]
     pub fn number(&mut self, name: &[u8]) -> Comm {
         let mut key = [0u8; 16];
-        let n = name.len().min(16);
-        key[..n].copy_from_slice(&name[..n]);
-        // What follows the first zero is left over from longer names.
-        if let Some(end) = key.iter().position(|&b| b == 0) {
-            key[end..].fill(0);
+        match name.first_chunk() {
+            Some(whole) => key = *whole,
+            None => key[..name.len()].copy_from_slice(name),
         }
-        let word = u128::from_le_bytes(key);
+        let word = up_to_zero(u128::from_le_bytes(key));
+        let key = word.to_le_bytes();
         let folded = (word as u64) ^ ((word >> 64) as u64).rotate_left(29);
         // Fibonacci hashing: 2^64 / golden ratio.
         let slot = (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize;
@@ -256,6 +255,16 @@ impl Comms {
         comm
     }
 
+    /// All names, by number.
+    pub(super) fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    /// Takes over the next name of another's [`Comms::names`], under the same number.
+    pub(super) fn learn(&mut self, name: Box<str>) {
+        self.names.push(name);
+    }
+
     fn add(&mut self, key: [u8; 16]) -> Comm {
         let comm = Comm(self.names.len() as u32);
         let end = key.iter().position(|&b| b == 0).unwrap_or(16);
@@ -270,9 +279,35 @@ impl Comms {
     }
 }
 
+/// Clears what follows the first zero byte, from the low end: it is left over from longer names.
+#[inline]
+fn up_to_zero(word: u128) -> u128 {
+    const ONES: u128 = u128::MAX / 0xff;
+    // The usual trick: the lowest bit that is set is the top bit of the first byte that is zero.
+    let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+    // Everything below that bit, and nothing above; all bits where there is no zero.
+    word & (zeros & zeros.wrapping_neg()).wrapping_sub(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_end_at_their_first_zero() {
+        for (name, ends) in [
+            (*b"abcdefghijklmnop", 16),
+            (*b"abcdefghijklmno\0", 15),
+            (*b"abcdefgh\0jklmnop", 8),
+            (*b"abcdefg\0\x01jklmnop", 7),
+            (*b"\0\x01cdefghijklmno\0", 0),
+            (*b"\x80\xff\0\x01\0\x80ghijklmnop", 2),
+        ] {
+            let mut expected = [0; 16];
+            expected[..ends].copy_from_slice(&name[..ends]);
+            assert_eq!(up_to_zero(u128::from_le_bytes(name)).to_le_bytes(), expected, "{name:?}");
+        }
+    }
 
     #[test]
     fn a_name_has_one_number_whatever_follows_it() {

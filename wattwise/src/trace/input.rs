@@ -175,7 +175,15 @@ impl Input {
 
     /// A window that moves over a part of the input.
     pub(super) fn window(&self, at: u64, end: u64) -> Window<'_> {
-        Window { input: self, buffer: Vec::new(), start: 0, at, end: end.min(self.len), step: 256 << 10 }
+        Window {
+            input: self,
+            buffer: Vec::new(),
+            start: 0,
+            have: 0,
+            at,
+            end: end.min(self.len),
+            step: 256 << 10,
+        }
     }
 }
 
@@ -207,8 +215,10 @@ impl Read for Positioned<'_> {
 pub(super) struct Window<'a> {
     input: &'a Input,
     buffer: Vec<u8>,
-    /// First byte of `buffer` not yet taken.
+    /// Bytes of `buffer` read and not yet taken: from here,
     start: usize,
+    /// to here; what lies beyond is of earlier use.
+    have: usize,
     /// Where in the input the byte after `buffer` is.
     at: u64,
     end: u64,
@@ -225,27 +235,30 @@ impl Window<'_> {
 
     /// Bytes not yet taken.
     pub(super) fn left(&self) -> u64 {
-        (self.buffer.len() - self.start) as u64 + self.end.saturating_sub(self.at)
+        (self.have - self.start) as u64 + self.end.saturating_sub(self.at)
     }
 
     /// The next bytes, at least `n` of them unless the part ends before; not taken yet.
     #[inline]
     pub(super) fn peek(&mut self, n: usize) -> &[u8] {
-        if self.buffer.len() - self.start < n {
+        if self.have - self.start < n {
             self.fill(n);
         }
-        &self.buffer[self.start..]
+        &self.buffer[self.start..self.have]
     }
 
     #[cold]
     fn fill(&mut self, n: usize) {
-        self.buffer.drain(..self.start);
+        self.buffer.copy_within(self.start..self.have, 0);
+        self.have -= self.start;
         self.start = 0;
-        let have = self.buffer.len();
+        let have = self.have;
         let room = (self.step.max(n - have) as u64).min(self.end.saturating_sub(self.at)) as usize;
-        self.buffer.resize(have + room, 0);
-        let got = self.input.read_at(self.at, &mut self.buffer[have..]);
-        self.buffer.truncate(have + got);
+        if self.buffer.len() < have + room {
+            self.buffer.resize(have + room, 0);
+        }
+        let got = self.input.read_at(self.at, &mut self.buffer[have..have + room]);
+        self.have += got;
         self.at += got as u64;
         if got < room {
             self.end = self.at;
@@ -255,12 +268,11 @@ impl Window<'_> {
     /// Takes `n` bytes, also beyond the buffer.
     #[inline]
     pub(super) fn skip(&mut self, n: u64) {
-        let buffered = (self.buffer.len() - self.start) as u64;
+        let buffered = (self.have - self.start) as u64;
         if n <= buffered {
             self.start += n as usize;
         } else {
-            self.buffer.clear();
-            self.start = 0;
+            (self.start, self.have) = (0, 0);
             self.at = self.at.saturating_add(n - buffered);
         }
     }

@@ -330,8 +330,8 @@ impl<'o> Lifter<'o> {
         self.tasks[id as usize].accounted = until;
         let khz = self.cpu(cpu).khz;
         let stall_ns = (ns as f64 * self.options.memory_share) as u64;
-        let cycles = u64::try_from(u128::from(ns - stall_ns.min(ns)) * u128::from(khz) / 1_000_000);
-        self.push(id, Op::Run { cycles: cycles.unwrap_or(u64::MAX), stall_ns: stall_ns.min(ns) });
+        let stall_ns = stall_ns.min(ns);
+        self.push(id, Op::Run { cycles: cycles_in(ns - stall_ns, khz), stall_ns });
     }
 
     /// A sleep's end: either the pair of block and wake, or an op that stands for itself.
@@ -690,6 +690,16 @@ impl Sink for Lifter<'_> {
             | Kind::Migrate { .. }
             | Kind::Lost(_) => {}
         }
+    }
+}
+
+/// Cycles of a clock in so many ns.
+#[inline]
+fn cycles_in(ns: u64, khz: u32) -> u64 {
+    match ns.checked_mul(u64::from(khz)) {
+        Some(product) => product / 1_000_000,
+        // A run of hours.
+        None => u64::try_from(u128::from(ns) * u128::from(khz) / 1_000_000).unwrap_or(u64::MAX),
     }
 }
 

@@ -28,6 +28,10 @@
 //! Files without rounds get by with [`MOST_KEPT`] samples: then the older half goes, and what comes
 //! later and is older counts as out of order.
 //!
+//! **Two threads.** Reading and decoding ([`Pump`]) take about as long as sorting and what the sink does
+//! with the events ([`Sorter`]), so a large file has a thread for each. What passes between them are
+//! [`Batch`]es: some thousand events, and the names that came up in them.
+//!
 //! **Why not the crate linux-perf-data?** It is well kept, and the tests use it to check this reader. As
 //! a reader of files from strangers it does not do (0.13.0): `HEADER_EVENT_DESC` reserves memory for
 //! however many events the file claims, which aborts the process; a compressed record is inflated whole,
@@ -55,6 +59,15 @@ const MOST_IDS: u64 = 1 << 20;
 
 /// Largest record: its size is a `u16`.
 const MOST_RECORD: usize = 65_535;
+
+/// Events in a batch at most: 230 kB, which stay in the cache of the core that they go to.
+const BATCH: usize = 4096;
+
+/// Batches under way between the threads; more only take memory.
+const UNDER_WAY: usize = 8;
+
+/// A data section of fewer bytes is done before a thread has started.
+const WORTH_A_THREAD: u64 = 4 << 20;
 
 /// Bytes inflated at a time.
 const INFLATE_STEP: usize = 256 << 10;
@@ -164,19 +177,42 @@ impl Attrs {
     }
 }
 
-/// Everything that the records are read with and into.
-struct Pump<'a, S: Sink> {
+/// Events on their way from the pump to the sorter.
+#[derive(Debug, Default)]
+struct Batch {
+    /// In the file's order.
+    events: Vec<Event>,
+    /// Names that are new, in the order of their numbers.
+    names: Vec<Box<str>>,
+    /// The newest event so far, in this batch or before it.
+    newest: u64,
+    /// A round ends here.
+    round: bool,
+}
+
+/// Takes full batches and leaves empty ones.
+type HandOn<'a> = &'a mut dyn FnMut(&mut Batch);
+
+/// Everything that the records are read with.
+struct Pump {
     order: Order,
     attrs: Attrs,
     decoder: Option<Decoder>,
+    comms: Comms,
+    /// Names of `comms` that the sorter knows.
+    names_known: usize,
+    read: Read,
+    batch: Batch,
+    bad: u64,
+}
+
+/// Puts events in order, for the sink.
+struct Sorter<'a, S: Sink> {
     comms: &'a mut Comms,
     sink: &'a mut S,
-    read: Read,
-    /// Samples that may still be overtaken, and the newest of the round before and of this one.
+    /// Samples that may still be overtaken, and the newest of the round before.
     kept: Vec<Event>,
     newest_before: u64,
-    newest: u64,
-    bad: u64,
     flushed_early: bool,
 }
 
@@ -195,27 +231,25 @@ pub(super) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         order,
         attrs: Attrs::default(),
         decoder: None,
-        comms,
-        sink,
+        comms: Comms::default(),
+        // The empty name is everybody's.
+        names_known: 1,
         read: Read { format: "perf.data", ..Read::default() },
-        kept: Vec::new(),
-        newest_before: 0,
-        newest: 0,
+        batch: Batch::default(),
         bad: 0,
-        flushed_early: false,
     };
+    let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
     let Some(size) = word(8) else {
         return Err(unusable("perf.data ends within its header".into(), AGAIN));
     };
     // In pipe mode the header is these two words alone.
     if size == 16 {
         pump.read.format = "perf.data (pipe mode)";
-        let mut window = input.window(16, input.len());
-        pump.records(&mut window);
+        let pump = sorter.take_all(pump, input.window(16, input.len()));
         if pump.decoder.is_none() {
             return Err(unusable("perf.data in pipe mode without tracepoint formats".into(), AGAIN));
         }
-        return Ok(pump.finish());
+        return Ok(sorter.finish(pump));
     }
     let fields: Option<Vec<u64>> = (2..13).map(|i| word(i * 8)).collect();
     let Some(fields) = fields else {
@@ -264,13 +298,13 @@ pub(super) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         ));
     }
     if let Some(name) = &pump.read.cpu_name {
-        pump.sink.machine(name);
+        sorter.sink.machine(name);
     }
-    pump.records(&mut input.window(data.0, end));
-    Ok(pump.finish())
+    let pump = sorter.take_all(pump, input.window(data.0, end));
+    Ok(sorter.finish(pump))
 }
 
-impl<S: Sink> Pump<'_, S> {
+impl Pump {
     /// The attribute section: each entry is an attribute and where its ids are.
     fn attributes(&mut self, input: &Input, section: (u64, u64), attr_size: u64) -> Option<()> {
         // 40 bytes reach up to read_format; the kernel's first attr had 64.
@@ -343,8 +377,23 @@ impl<S: Sink> Pump<'_, S> {
         }
     }
 
-    /// All records of the data section.
-    fn records(&mut self, window: &mut Window<'_>) {
+    /// All records of the data section, as batches.
+    fn run(mut self, mut window: Window<'_>, hand_on: HandOn<'_>) -> Pump {
+        self.records(&mut window, hand_on);
+        self.hand_on(hand_on);
+        self
+    }
+
+    fn hand_on(&mut self, hand_on: HandOn<'_>) {
+        let names = self.comms.names();
+        self.batch.names.extend_from_slice(&names[self.names_known..]);
+        self.names_known = names.len();
+        let newest = self.batch.newest;
+        hand_on(&mut self.batch);
+        self.batch.newest = newest;
+    }
+
+    fn records(&mut self, window: &mut Window<'_>, hand_on: HandOn<'_>) {
         let order = self.order;
         let mut zstd: Option<Zstd<'static>> = None;
         let mut inflated = Vec::new();
@@ -400,7 +449,7 @@ impl<S: Sink> Pump<'_, S> {
                     if zstd.is_none() {
                         zstd = Zstd::new().ok();
                     }
-                    let done = zstd.as_mut().is_some_and(|z| self.inflate(z, packed, &mut inflated));
+                    let done = zstd.as_mut().is_some_and(|z| self.inflate(z, packed, &mut inflated, hand_on));
                     if !done {
                         // The stream cannot be taken up again within a frame: try the next one afresh.
                         zstd_failed += 1;
@@ -410,7 +459,7 @@ impl<S: Sink> Pump<'_, S> {
                     window.skip(size as u64);
                 }
                 _ => {
-                    self.record(kind, body);
+                    self.record(kind, body, hand_on);
                     window.skip(size as u64);
                 }
             }
@@ -428,7 +477,13 @@ impl<S: Sink> Pump<'_, S> {
 
     /// Inflates a block step by step and takes the records as they become whole; a rest waits in
     /// `inflated` for the next block.
-    fn inflate(&mut self, zstd: &mut Zstd<'_>, packed: &[u8], inflated: &mut Vec<u8>) -> bool {
+    fn inflate(
+        &mut self,
+        zstd: &mut Zstd<'_>,
+        packed: &[u8],
+        inflated: &mut Vec<u8>,
+        hand_on: HandOn<'_>,
+    ) -> bool {
         let mut from = InBuffer::around(packed);
         loop {
             let have = inflated.len();
@@ -450,7 +505,7 @@ impl<S: Sink> Pump<'_, S> {
                     return false;
                 }
                 let Some(body) = inflated.get(at + 8..at + size) else { break };
-                self.record(kind, body);
+                self.record(kind, body, hand_on);
                 at += size;
             }
             inflated.drain(..at);
@@ -463,7 +518,7 @@ impl<S: Sink> Pump<'_, S> {
 
     /// One record that stands for itself.
     #[inline]
-    fn record(&mut self, kind: u32, body: &[u8]) {
+    fn record(&mut self, kind: u32, body: &[u8], hand_on: HandOn<'_>) {
         match kind {
             9 => self.sample(body),
             2 => self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0)),
@@ -476,14 +531,17 @@ impl<S: Sink> Pump<'_, S> {
                     self.attrs.add(attr, ids.chunks_exact(8).filter_map(|b| order.u64(b)), order);
                 }
             }
-            68 => self.round(),
+            68 => self.batch.round = true,
             _ => {}
+        }
+        if self.batch.round || self.batch.events.len() >= BATCH {
+            self.hand_on(hand_on);
         }
     }
 
     fn lost(&mut self, n: u64) {
         self.read.lost = self.read.lost.saturating_add(n);
-        let time_ns = self.newest;
+        let time_ns = self.batch.newest;
         let kind = Kind::Lost(n);
         self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
     }
@@ -501,7 +559,7 @@ impl<S: Sink> Pump<'_, S> {
             let cpu = order.u32(body.get(usize::from(shape.cpu)..)?)?;
             let cpu = u16::try_from(cpu).ok().filter(|c| *c < MAX_CPUS)?;
             let raw = shape.raw(body, order)?;
-            match self.decoder.as_ref()?.decode(raw, self.comms) {
+            match self.decoder.as_ref()?.decode(raw, &mut self.comms) {
                 Record::Event(d) => {
                     Some(Some(Event { time_ns, cpu, level: d.level, current: d.current, kind: d.kind }))
                 }
@@ -518,22 +576,64 @@ impl<S: Sink> Pump<'_, S> {
 
     #[inline]
     fn keep(&mut self, event: Event) {
-        self.newest = self.newest.max(event.time_ns);
-        self.kept.push(event);
-        if self.kept.len() >= MOST_KEPT {
-            self.flushed_early = true;
-            self.kept.sort_by_key(|e| e.time_ns);
-            let half = self.kept.len() / 2;
-            self.pass_on(half);
+        self.batch.newest = self.batch.newest.max(event.time_ns);
+        self.batch.events.push(event);
+    }
+}
+
+impl<S: Sink> Sorter<'_, S> {
+    /// Takes in all of a pump's batches: from a thread of its own, where that is worth it.
+    fn take_all(&mut self, pump: Pump, window: Window<'_>) -> Pump {
+        if window.left() < WORTH_A_THREAD {
+            return pump.run(window, &mut |batch| self.take(batch));
+        }
+        std::thread::scope(|scope| {
+            let (full, to_sort) = std::sync::mpsc::sync_channel::<Batch>(UNDER_WAY);
+            let (emptied, empty) = std::sync::mpsc::channel::<Batch>();
+            let pumping = scope.spawn(move || {
+                pump.run(window, &mut |batch| {
+                    let next = empty.try_recv().unwrap_or_default();
+                    // Nobody takes it: the sink has panicked, and this thread's work is in vain.
+                    let _ = full.send(std::mem::replace(batch, next));
+                })
+            });
+            for mut batch in to_sort {
+                self.take(&mut batch);
+                // Nobody wants it: the pump is done.
+                let _ = emptied.send(batch);
+            }
+            pumping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Takes in a batch and empties it.
+    fn take(&mut self, batch: &mut Batch) {
+        for name in batch.names.drain(..) {
+            self.comms.learn(name);
+        }
+        let mut events = &batch.events[..];
+        while !events.is_empty() {
+            let (now, later) = events.split_at(events.len().min(MOST_KEPT - self.kept.len()));
+            self.kept.extend_from_slice(now);
+            events = later;
+            if self.kept.len() >= MOST_KEPT {
+                self.flushed_early = true;
+                self.kept.sort_by_key(|e| e.time_ns);
+                self.pass_on(MOST_KEPT / 2);
+            }
+        }
+        batch.events.clear();
+        if std::mem::take(&mut batch.round) {
+            self.round(batch.newest);
         }
     }
 
     /// The end of a round: what is no newer than the round before can no longer be overtaken.
-    fn round(&mut self) {
+    fn round(&mut self, newest: u64) {
         self.kept.sort_by_key(|e| e.time_ns);
         let settled = self.kept.partition_point(|e| e.time_ns <= self.newest_before);
         self.pass_on(settled);
-        self.newest_before = self.newest;
+        self.newest_before = newest;
     }
 
     fn pass_on(&mut self, n: usize) {
@@ -543,17 +643,17 @@ impl<S: Sink> Pump<'_, S> {
         self.kept.drain(..n);
     }
 
-    fn finish(mut self) -> Read {
+    fn finish(mut self, pump: Pump) -> Read {
         self.kept.sort_by_key(|e| e.time_ns);
         self.pass_on(self.kept.len());
-        if self.bad > 0 {
-            self.read.warnings.push(format!("{} samples are damaged and left out.", self.bad));
+        let mut read = pump.read;
+        if pump.bad > 0 {
+            read.warnings.push(format!("{} samples are damaged and left out.", pump.bad));
         }
         if self.flushed_early {
-            self.read
-                .warnings
+            read.warnings
                 .push("The file has no round marks; its events may be slightly out of order.".into());
         }
-        self.read
+        read
     }
 }

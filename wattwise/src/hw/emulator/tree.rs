@@ -1,0 +1,291 @@
+//! The emulated machine's files: an arena of folders, attributes and links.
+//!
+//! A file keeps its number for good, so that something opened stays the same file; one that has
+//! been unplugged is kept aside and answers ENODEV, as sysfs does (fs/kernfs/file.c,
+//! `kernfs_get_active`).
+
+use std::collections::BTreeMap;
+
+/// A file's number.
+pub(crate) type Id = u32;
+
+/// The folder at the top.
+pub(crate) const TOP: Id = 0;
+
+/// A counter or reading that is made when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Live {
+    /// A policy's speed as the hardware gives it, or as the governor last set it.
+    Speed {
+        policy: u32,
+    },
+    TimeInState {
+        policy: u32,
+    },
+    TotalTrans {
+        policy: u32,
+    },
+    TransTable {
+        policy: u32,
+    },
+    IdleUsage {
+        cpu: u32,
+        state: u32,
+    },
+    IdleTime {
+        cpu: u32,
+        state: u32,
+    },
+    IdleAbove {
+        cpu: u32,
+        state: u32,
+    },
+    IdleBelow {
+        cpu: u32,
+        state: u32,
+    },
+    IdleRejected {
+        cpu: u32,
+        state: u32,
+    },
+    Energy {
+        zone: u32,
+    },
+    BatteryNow {
+        battery: u32,
+    },
+    BatteryPower {
+        battery: u32,
+    },
+    BatteryStatus {
+        battery: u32,
+    },
+    BatteryCapacity {
+        battery: u32,
+    },
+    Mains,
+    Temperature {
+        package: u32,
+    },
+    ProcStat,
+    CpuInfo,
+    Uptime,
+    Registers {
+        cpu: u32,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Folder(BTreeMap<String, Id>),
+    Text(Vec<u8>),
+    Live(Live),
+    /// A link, as its target's path from the top.
+    Link(String),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    pub(crate) kind: Kind,
+    pub(crate) parent: Id,
+    pub(crate) writable: bool,
+    /// Times it was opened.
+    pub(crate) opens: u64,
+    /// Whether it hangs in the tree. What was unplugged does not.
+    pub(crate) attached: bool,
+}
+
+/// The tree.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree {
+    files: Vec<File>,
+}
+
+/// As deep as links may lead, so that a circle ends.
+const MOST_LINKS: usize = 16;
+
+impl Tree {
+    pub(crate) fn new() -> Tree {
+        let top = File {
+            kind: Kind::Folder(BTreeMap::new()),
+            parent: TOP,
+            writable: false,
+            opens: 0,
+            attached: true,
+        };
+        Tree { files: vec![top] }
+    }
+
+    pub(crate) fn file(&self, id: Id) -> Option<&File> {
+        self.files.get(id as usize)
+    }
+
+    pub(crate) fn file_mut(&mut self, id: Id) -> Option<&mut File> {
+        self.files.get_mut(id as usize)
+    }
+
+    pub(crate) fn names(&self, id: Id) -> Option<&BTreeMap<String, Id>> {
+        match self.file(id).map(|f| &f.kind) {
+            Some(Kind::Folder(names)) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// Finds a path; a link at its end is followed only when `follow`.
+    pub(crate) fn find(&self, path: &str, follow: bool) -> Option<Id> {
+        self.walk(TOP, path, follow, 0)
+    }
+
+    /// The child of a folder, links not followed.
+    pub(crate) fn child(&self, folder: Id, name: &str) -> Option<Id> {
+        self.names(folder)?.get(name).copied()
+    }
+
+    fn walk(&self, from: Id, path: &str, follow: bool, links: usize) -> Option<Id> {
+        let mut at = from;
+        let mut parts = path.split('/').filter(|p| !p.is_empty() && *p != ".").peekable();
+        while let Some(part) = parts.next() {
+            if part == ".." {
+                at = self.file(at)?.parent;
+                continue;
+            }
+            let next = self.child(at, part)?;
+            at = match &self.file(next)?.kind {
+                Kind::Link(to) if follow || parts.peek().is_some() => {
+                    if links >= MOST_LINKS {
+                        return None;
+                    }
+                    self.walk(TOP, to, true, links + 1)?
+                }
+                _ => next,
+            };
+        }
+        Some(at)
+    }
+
+    /// The path of a file from the top.
+    pub(crate) fn path(&self, id: Id) -> String {
+        let mut parts = Vec::new();
+        let mut at = id;
+        while at != TOP && parts.len() < 64 {
+            let Some(file) = self.file(at) else { break };
+            let name = self
+                .names(file.parent)
+                .and_then(|names| names.iter().find(|(_, i)| **i == at))
+                .map_or("?", |(name, _)| name.as_str());
+            parts.push(name.to_owned());
+            at = file.parent;
+        }
+        parts.reverse();
+        parts.join("/")
+    }
+
+    fn add(&mut self, parent: Id, name: &str, kind: Kind) -> Id {
+        let id = self.files.len() as Id;
+        self.files.push(File { kind, parent, writable: false, opens: 0, attached: true });
+        if let Some(File { kind: Kind::Folder(names), .. }) = self.files.get_mut(parent as usize) {
+            names.insert(name.to_owned(), id);
+        }
+        id
+    }
+
+    /// The folder of this path, made with those above it. Something else in its place is replaced.
+    pub(crate) fn folder(&mut self, path: &str) -> Id {
+        let mut at = TOP;
+        for part in path.split('/').filter(|p| !p.is_empty()) {
+            at = match self.child(at, part) {
+                Some(id) if self.names(id).is_some() => id,
+                Some(id) => match self.file(id).map(|f| f.kind.clone()) {
+                    Some(Kind::Link(to)) if self.find(&to, true).is_some() => {
+                        self.find(&to, true).unwrap_or(id)
+                    }
+                    _ => self.add(at, part, Kind::Folder(BTreeMap::new())),
+                },
+                None => self.add(at, part, Kind::Folder(BTreeMap::new())),
+            };
+        }
+        at
+    }
+
+    /// Adds or replaces a file of any kind.
+    pub(crate) fn put(&mut self, path: &str, kind: Kind) -> Id {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.folder(folder);
+        match self.child(parent, name) {
+            Some(id) => {
+                if let Some(file) = self.file_mut(id) {
+                    file.kind = kind;
+                }
+                id
+            }
+            None => self.add(parent, name, kind),
+        }
+    }
+
+    /// An attribute with a line of text.
+    pub(crate) fn text(&mut self, path: &str, value: impl std::fmt::Display) -> Id {
+        self.put(path, Kind::Text(format!("{value}\n").into_bytes()))
+    }
+
+    pub(crate) fn link(&mut self, path: &str, to: &str) -> Id {
+        self.put(path, Kind::Link(to.to_owned()))
+    }
+
+    /// Takes a name out of its folder. What hangs below stays together and can be put back.
+    pub(crate) fn detach(&mut self, path: &str) -> Option<Id> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.find(folder, true)?;
+        let id = match self.file_mut(parent).map(|f| &mut f.kind) {
+            Some(Kind::Folder(names)) => names.remove(name)?,
+            _ => return None,
+        };
+        self.mark(id, false);
+        Some(id)
+    }
+
+    /// Puts a file back that was taken out.
+    pub(crate) fn attach(&mut self, path: &str, id: Id) {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.folder(folder);
+        if let Some(File { kind: Kind::Folder(names), .. }) = self.file_mut(parent) {
+            names.insert(name.to_owned(), id);
+        }
+        if let Some(file) = self.file_mut(id) {
+            file.parent = parent;
+        }
+        self.mark(id, true);
+    }
+
+    fn mark(&mut self, id: Id, attached: bool) {
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            if let Some(names) = self.names(id) {
+                todo.extend(names.values().copied());
+            }
+            if let Some(file) = self.file_mut(id) {
+                file.attached = attached;
+            }
+        }
+    }
+
+    /// Every file below a folder with its path, in order; links are not followed.
+    pub(crate) fn below(&self, path: &str) -> Vec<(String, Id)> {
+        let mut found = Vec::new();
+        if let Some(id) = self.find(path, true) {
+            self.gather(path.trim_matches('/'), id, &mut found);
+        }
+        found
+    }
+
+    fn gather(&self, path: &str, id: Id, found: &mut Vec<(String, Id)>) {
+        match self.names(id) {
+            Some(names) => {
+                for (name, id) in names {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+                    self.gather(&path, *id, found);
+                }
+            }
+            None => found.push((path.to_owned(), id)),
+        }
+    }
+}
