@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod bursts;
+pub mod lockbench;
 pub mod result;
 pub mod spec;
 

@@ -16,7 +16,7 @@ mod page;
 mod plot;
 
 pub use compare::{PolicyDetail, compare_html};
-pub use page::{Bar, Bars, Heatmap, Section, Table, page};
+pub use page::{Bar, Bars, Heatmap, Section, Table, page, page_of};
 pub use plot::{Axis, Plot, Point, Scale, Series, Shape};
 
 const REPORT_CSS: &str = include_str!("assets/report.css");

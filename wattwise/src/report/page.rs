@@ -78,9 +78,15 @@ pub struct Bars {
 /// A bar's value, and the ends of its error bar.
 pub type Bar = (f64, Option<(f64, f64)>);
 
-/// One self-contained HTML file under `title`.
+/// One self-contained HTML file of `reproduce` under `title`.
 pub fn page(title: &str, sections: &[Section]) -> String {
+    page_of("reproduce", title, sections)
+}
+
+/// One self-contained HTML file of a command under `title`.
+pub fn page_of(command: &str, title: &str, sections: &[Section]) -> String {
     let page = StudyPage {
+        command,
         title,
         version: env!("CARGO_PKG_VERSION"),
         sections: sections.iter().map(view).collect(),
@@ -93,6 +99,7 @@ pub fn page(title: &str, sections: &[Section]) -> String {
 #[derive(Template)]
 #[template(path = "study.html")]
 struct StudyPage<'a> {
+    command: &'a str,
     title: &'a str,
     version: &'static str,
     sections: Vec<View<'a>>,

@@ -1,10 +1,9 @@
 //! `wattwise bench sim`: how fast the engine is here.
 
-use super::{Failure, Outcome, print, print_json};
+use super::super::{Failure, Outcome, print, print_json};
 use crate::experiment::{bursts, machine_idle};
 use crate::library;
 use crate::trace::ImportOptions;
-use clap::Subcommand;
 use serde::Serialize;
 use std::time::Instant;
 use wattwise_policy::{Settings, SpeedPolicy, speed};
@@ -15,18 +14,6 @@ use wattwise_sim::{Placement, Setup, Simulation, platform};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Subcommand)]
-enum What {
-    /// Events a second of the simulator: the bursts-v1 job, and one with everything switched on
-    Sim(SimArgs),
-}
-
-#[derive(clap::Args)]
-struct SimArgs {
     /// Simulated seconds of bursts-v1
     #[arg(long, default_value_t = 1000)]
     seconds: u64,
@@ -53,7 +40,6 @@ struct Figures {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let What::Sim(args) = &args.what;
     if args.seconds == 0 || args.runs == 0 {
         return Err(Failure::input("bench sim: --seconds and --runs: expected at least 1"));
     }
@@ -125,7 +111,7 @@ fn best_of(runs: u32, job: &Job<'_>) -> Figures {
     best.expect("at least one run")
 }
 
-fn bursts_v1(args: &SimArgs) -> Result<Figures, Failure> {
+fn bursts_v1(args: &Args) -> Result<Figures, Failure> {
     let machine = library::machine("bursts-v1").map_err(Failure::work)?;
     let workload = library::workload("bursts-v1", &ImportOptions::default()).map_err(Failure::work)?;
     let idle = machine_idle(&machine).map_err(Failure::work)?;
@@ -145,7 +131,7 @@ fn bursts_v1(args: &SimArgs) -> Result<Figures, Failure> {
 
 /// Everything switched on: SMT, C-states with menu, package states, transition delays, schedutil at
 /// every scheduling event, and tasks that wake each other.
-fn full(args: &SimArgs) -> Result<Figures, Failure> {
+fn full(args: &Args) -> Result<Figures, Failure> {
     let machine = library::machine("core-i5-2gen").map_err(Failure::work)?;
     let mut workload = library::workload("bursts-v1", &ImportOptions::default()).map_err(Failure::work)?;
     let pairs = library::workload("ping-pong", &ImportOptions::default()).map_err(Failure::work)?;
