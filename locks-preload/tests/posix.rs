@@ -35,9 +35,7 @@ fn every_mutex_type_call_and_error() {
         // FIFO spinning with more threads than cores takes for ever: see docs/locks.md. Of the policies that never
         // sleep, which differ in nothing that this probe sees, MCS stands for all locks unless WATTWISE_ALL is set.
         let gives_way = kind.wait.ends_with("park") || kind.wait == "yield" || kind.lock == "adaptive";
-        if !all
-            && ((!gives_way && kind.lock != "mcs") || (kind.wait.contains("state+") && kind.lock != "mcs"))
-        {
+        if !all && kind.lock != "mcs" && (!gives_way || kind.wait.contains("state+")) {
             continue;
         }
         let run = Command::new(&probe)

@@ -17,7 +17,7 @@ enum What {
     /// Events a second of the simulator: the bursts-v1 job, and one with everything switched on
     Sim(sim::Args),
     /// Locks and what their threads do while they wait: throughput, CPU time, fairness, waits, energy
-    Locks(locks::Args),
+    Locks(Box<locks::Args>),
 }
 
 pub(super) fn run(args: &Args) -> Outcome {

@@ -45,8 +45,11 @@ pub struct Cell {
     pub acquisitions_per_j: Option<f64>,
 }
 
+/// Its name and its value in a record.
+type Metric = (&'static str, fn(&Record) -> f64);
+
 /// What is compared; more is better in each.
-const METRICS: [(&str, fn(&Record) -> f64); 3] = [
+const METRICS: [Metric; 3] = [
     ("throughput", |r| r.acquisitions_per_s),
     ("CPU time for an acquisition", |r| 1.0 / r.cpu_s_per_acquisition),
     ("fairness", |r| r.jain),

@@ -322,7 +322,7 @@ fn measure<L: Lock>(job: &Job) -> Counts {
     // SAFETY: counted under the lock only.
     unsafe impl Sync for Guarded {}
     let guarded = Apart(Guarded(UnsafeCell::new(0)));
-    let counts = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let handles: Vec<_> = (0..job.threads)
             .map(|i| {
                 let (lock, stop, guarded, gate, count) = (&lock.0, &stop.0, &guarded.0, &gate, &counts[i].0);
@@ -385,8 +385,7 @@ fn measure<L: Lock>(job: &Job) -> Counts {
         assert_eq!(total, unsafe { *guarded.0.0.get() }, "two threads were inside the lock at once");
         let acquired = last.iter().zip(&first).map(|(l, f)| l - f).collect();
         Counts { seconds, acquired, cpu_s, waits }
-    });
-    counts
+    })
 }
 
 #[cfg(test)]
