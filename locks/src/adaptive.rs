@@ -28,10 +28,13 @@
 //!    spinner is enough to take the lock when it is freed, and more only get in its way. Not after a conflict within
 //!    [`QUICK_NS`] of an acquisition that had waited longer than that: the section is long, the thread that has just left
 //!    asks again, and the two would pass the lock to and fro while both burn a core.
-//! 5. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
-//! 6. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
+//! 5. **Yield** when the time for spinning is over, for as long as that lets other threads run (a yield that returns at
+//!    once means that none wants the core) and at most [`YIELDS`] times, without the role: whoever does not run must
+//!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up.
+//! 6. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
+//! 7. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
 //!    the spinner, and while it wakes up the lock stays free for whoever runs.
-//! 7. **Turns.** A spinner that has waited for [`AGE_US`] asks for the lock, at most once in that time for the whole
+//! 8. **Turns.** A spinner that has waited for [`AGE_US`] asks for the lock, at most once in that time for the whole
 //!    lock; the next release hands it to the spinner, or to the oldest sleeper. Once in the same time, a thread
 //!    that would spin goes to sleep instead if others sleep, so that they come to run. That bounds the wait at about
 //!    the number of waiters times [`AGE_US`] and costs a wake-up (50 us) in that time.
@@ -39,7 +42,7 @@
 //! The releaser sets SPINNER and HANDED *before* or *with* the release, never after: who acquires next may free
 //! the lock's memory. After the release only an address is used.
 
-use crate::primitive::{AtomicU32, Ordering, relax, wait, wake};
+use crate::primitive::{AtomicU32, Ordering, relax, wait, wake, yield_core};
 use crate::raw::{RawLock, Token};
 use crate::tsc;
 use crate::wait::{Spin, Wait};
@@ -70,6 +73,12 @@ const QUICK_NS: u64 = 400;
 
 /// 4 PAUSEs take 40 to 560 cycles by CPU.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 4 };
+
+/// A yield that takes longer has let another thread run.
+const YIELD_US: u64 = 2;
+
+/// Yields before a sleep.
+const YIELDS: u32 = if cfg!(loom) { 1 } else { 10 };
 
 /// Heat goes up by two and down by one, so that it takes more than half of the conflicts to reach [`HOT`].
 const HEAT: u32 = 7;
@@ -114,7 +123,7 @@ impl Learned {
         (ticks >> 6) as u32 & Self::TIME
     }
 
-    /// Step 7: the last hand-over is an age ago.
+    /// Step 8: the last hand-over is an age ago.
     fn due(self, now: u64, age: u64) -> bool {
         u64::from(Self::coarse(now).wrapping_sub(self.rotated) & 0xffff) << Self::COARSE >= age
     }
@@ -185,7 +194,7 @@ impl<W: Wait> Adaptive<W> {
         self.learned.store(learned.pack(), Ordering::Relaxed);
     }
 
-    /// Steps 2 to 5.
+    /// Steps 2 to 6.
     #[cold]
     #[inline(never)]
     fn contend(&self) {
@@ -201,6 +210,7 @@ impl<W: Wait> Adaptive<W> {
         let mut asked = false;
         let mut rested = heat < HOT;
         let mut looks = 0;
+        let mut yields = 0;
         // Since when it has been awake and not resting.
         let mut from = began;
         loop {
@@ -255,6 +265,18 @@ impl<W: Wait> Adaptive<W> {
                     policy.step(&self.state, seen);
                     continue;
                 }
+                if yields < YIELDS && !asked {
+                    // Step 5.
+                    if !self.change(seen, seen & !SPINNER) {
+                        continue;
+                    }
+                    spinner = false;
+                    budget = 0;
+                    yield_core();
+                    let others = tsc::now().wrapping_sub(now) > YIELD_US * rate;
+                    yields = if others { yields + 1 } else { YIELDS };
+                    continue;
+                }
             } else if seen & (SPINNER | WOKEN | HANDED) != SPINNER {
                 let others_turn = seen & SLEEPERS != 0 || seen & WOKEN != 0;
                 if !others_turn || !self.learned().due(now, age) {
@@ -271,7 +293,7 @@ impl<W: Wait> Adaptive<W> {
                         continue;
                     }
                 } else if seen & SPINNER == 0 {
-                    // Step 7: others sleep, and it is their turn.
+                    // Step 8: others sleep, and it is their turn.
                     self.learn(|learned| learned.rotated = Learned::coarse(now));
                 }
             }
@@ -287,12 +309,13 @@ impl<W: Wait> Adaptive<W> {
             budget = SPIN_US * rate;
             rested = heat < HOT;
             looks = 0;
+            yields = 0;
             from = tsc::now();
         }
         policy.end();
     }
 
-    /// Step 5: until this thread's ticket is granted.
+    /// Step 6: until this thread's ticket is granted.
     fn sleep(&self) {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         loop {
@@ -305,7 +328,7 @@ impl<W: Wait> Adaptive<W> {
         }
     }
 
-    /// Step 6, when there is more to do than to clear a bit.
+    /// Step 7, when there is more to do than to clear a bit.
     #[cold]
     #[inline(never)]
     fn release(&self) {
