@@ -409,9 +409,12 @@ mod tests {
         let kinds = Kind::all().iter().map(Kind::name);
         for name in OTHERS.map(String::from).into_iter().chain(["adaptive".to_owned()]).chain(kinds) {
             let subject = Subject::parse(&name).expect("known");
-            let counts = run(&subject, &job(2, "0-3.7", "exp:3.7"));
+            // A crowded machine may give the threads no time in a short window.
+            let windows = (0..10).map(|n| Duration::from_millis(10 << n));
+            let mut runs = windows.map(|time| run(&subject, &Job { time, ..job(2, "0-3.7", "exp:3.7") }));
+            let counts = runs.find(|c| c.acquired.iter().sum::<u64>() > 0).expect(&name);
             assert_eq!(counts.acquired.len(), 2, "{name}");
-            assert!(counts.acquired.iter().sum::<u64>() > 0 && counts.cpu_s > 0.0, "{name}");
+            assert!(counts.cpu_s > 0.0, "{name}");
             assert!(counts.waits.quantile(0.5) <= counts.waits.quantile(0.99), "{name}");
             assert!(counts.waits.quantile(0.99) <= counts.waits.longest(), "{name}");
         }
