@@ -6,7 +6,7 @@ NIGHTLY ?= nightly
 # Seconds for each fuzz target in `make test`.
 FUZZ_SECONDS ?= 15
 
-.PHONY: check test unit lint tools fuzz miri bench docs lab clean
+.PHONY: check test unit lint tools fuzz miri loom tsan interposer bench docs lab clean
 
 check: lint unit
 
@@ -30,6 +30,7 @@ test: tools lint
 	sh scripts/deny.sh
 	$(MAKE) fuzz
 	$(MAKE) lab
+	$(MAKE) loom miri tsan
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
@@ -38,6 +39,20 @@ fuzz:
 lab:
 	$(CARGO) run --quiet -p xtask -- lab
 	sh scripts/dkms.sh --check "$$(ls -d $${CARGO_TARGET_DIR:-target}/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
+
+# The locks: every order of memory accesses (1 min), undefined behaviour, data races.
+loom:
+	sh scripts/locks.sh loom
+
+miri:
+	sh scripts/locks.sh miri $(NIGHTLY)
+
+tsan:
+	sh scripts/locks.sh tsan $(NIGHTLY)
+
+# Eleven real programs under the pthread interposer with every lock; half an hour, rewrites the table in docs/locks.md.
+interposer:
+	bash scripts/interposer-matrix.sh
 
 bench:
 	$(CARGO) run --release --quiet -- bench sim

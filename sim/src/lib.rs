@@ -8,6 +8,7 @@
 
 mod calendar;
 pub mod engine;
+pub mod locks;
 pub mod machine;
 pub mod outcome;
 pub mod workload;

@@ -29,6 +29,10 @@ fn refused(args: &[&str], code: i32, words: &[&str]) {
 
 #[test]
 fn unknown_names_suggest_the_nearest() {
+    refused(&["bench", "locks", "--lock", "mutexee"], 2, &["--lock", "mutexee", "glibc", "mcs"]);
+    refused(&["bench", "locks", "--cs", "5-2"], 2, &["--cs", "5-2", "exp:3.7"]);
+    refused(&["bench", "locks", "--threads", "0"], 2, &["--threads", "1 to 1024"]);
+    refused(&["bench", "locks", "--model", "xeon-4210", "--lock", "spin"], 2, &["mcs:WAIT", "mwait-C6"]);
     refused(&["compare", "bild"], 2, &["bild", "'build'"]);
     refused(&["compare", "burst", "--machine", "thinkpad"], 2, &["thinkpad-r51"]);
     refused(&["compare", "burst", "-p", "schedutl"], 2, &["'schedutil'"]);
@@ -135,7 +139,23 @@ fn studies_and_lists_print() {
         &["workloads", "show", "build"],
         &["reproduce", "openbsd"],
         &["reproduce", "thomson", "--json"],
+        &["reproduce", "powerctl"],
         &["bench", "sim", "--seconds", "5", "--runs", "1"],
+        &[
+            "bench",
+            "locks",
+            "--threads",
+            "1,2",
+            "--cs",
+            "0,short",
+            "--ncs",
+            "exp:3",
+            "--ms",
+            "5",
+            "--repeats",
+            "2",
+        ],
+        &["bench", "locks", "--model", "i7-4510u", "--cs", "short", "--ncs", "long", "--json"],
     ] {
         let out = wattwise(args);
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));

@@ -24,13 +24,16 @@ enum Name {
     Thomson,
     /// OpenBSD battery policies (2021)
     Openbsd,
+    /// Locks whose waiters lower their cores (Powerctl)
+    Powerctl,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
     let one: &[fn() -> Result<Study, StudyError>] = match args.study {
         Some(Name::Thomson) => &[study::thomson::run],
         Some(Name::Openbsd) => &[study::openbsd::run],
-        None => &[study::thomson::run, study::openbsd::run],
+        Some(Name::Powerctl) => &[study::powerctl::run],
+        None => &[study::thomson::run, study::openbsd::run, study::powerctl::run],
     };
     let studies: Vec<Study> = one.iter().map(|s| s()).collect::<Result<_, _>>().map_err(Failure::work)?;
     if let Some(path) = &args.report {

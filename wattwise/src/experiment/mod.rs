@@ -7,6 +7,7 @@
 pub mod ab;
 pub mod bursts;
 pub mod live;
+pub mod lockbench;
 pub mod machine;
 pub mod result;
 pub mod spec;

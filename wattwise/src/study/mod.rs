@@ -4,6 +4,7 @@
 //! A difference is explained where it can be, and stays a difference.
 
 pub mod openbsd;
+pub mod powerctl;
 pub mod thomson;
 
 use crate::experiment::{CompareError, PolicyError, PolicySpec, machine_idle};
@@ -75,6 +76,9 @@ pub enum StudyError {
     /// The machine's idle policy is.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// A lock's name is wrong.
+    #[error("lock {0}")]
+    Lock(String),
     /// The work did not end.
     #[error(transparent)]
     Run(#[from] RunError),

@@ -1,5 +1,6 @@
 //! `bench`: wattwise itself, and the power states of a machine.
 
+mod locks;
 mod sim;
 mod throughput;
 mod transition;
@@ -19,6 +20,8 @@ pub(super) struct Args {
 enum What {
     /// Events a second of the simulator: the bursts-v1 job, and one with everything switched on
     Sim(sim::Args),
+    /// Locks and what their threads do while they wait: throughput, CPU time, fairness, waits, energy
+    Locks(Box<locks::Args>),
     /// How long a change of speed takes, for every pair of speeds
     Transition(transition::Args),
     /// What each speed is worth: a command's figure at each, and the knee
@@ -30,6 +33,7 @@ enum What {
 pub(super) fn run(args: &Args) -> Outcome {
     match &args.what {
         What::Sim(args) => sim::run(args),
+        What::Locks(args) => locks::run(args),
         What::Transition(args) => transition::run(args),
         What::Throughput(args) => throughput::run(args),
         What::Wake(args) => wake::run(args),

@@ -1,0 +1,30 @@
+//! `libwattwise_pthread.so`: any of wattwise's locks in the place of a program's pthread mutexes.
+//!
+//! ```text
+//! WATTWISE_LOCK=mcs:spin-then-park LD_PRELOAD=/path/to/libwattwise_pthread.so program
+//! ```
+//!
+//! Without `WATTWISE_LOCK` it is `adaptive`. An unknown name ends the program with exit code 2 and one line.
+//! `WATTWISE_LOCK_STATS=1` prints, when the program ends, what was left to glibc.
+//!
+//! - Every mutex that is private, not robust and without a priority protocol is ours, of any type: normal,
+//!   recursive, error-checking, adaptive. The others go to glibc untouched and are counted.
+//! - The lock lives inside `pthread_mutex_t` ([`mutex`] draws it), with the type where glibc keeps it: static
+//!   initialisers work, nothing is looked up, and a queue's nodes live on the stacks of those who wait.
+//!   The array locks do not fit in 16 bytes and are refused.
+//! - Condition variables are ours too, since glibc's would unlock the mutex by glibc's rules ([`cond`]).
+//! - No state of a thread is kept but a number: threads may come and go without limit, and their end is of no
+//!   interest. What a fork leaves behind is repaired at first use ([`process`]).
+//! - `pthread_rwlock_*`, `pthread_spin_*`, `pthread_barrier_*`, `sem_*` and C11's `mtx_*` and `cnd_*` stay
+//!   glibc's in all their functions: none shares state with a mutex of ours.
+//!
+//! Since glibc 2.34 most of these functions carry a second version (`pthread_mutex_trylock@@GLIBC_2.34`). The
+//! exports here have no version, and the dynamic linker binds a reference of any version to such a
+//! definition; `tests/posix.rs` checks every function by its effect.
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+
+pub mod cond;
+mod futex;
+pub mod mutex;
+mod process;
+mod real;

@@ -1,0 +1,384 @@
+//! `pthread_mutex_*`.
+//!
+//! A `pthread_mutex_t` of ours, 40 bytes. `kind` is where glibc keeps it, and all else begins as zeros, so that
+//! glibc's static initialisers make a mutex of ours.
+//!
+//! | offset | ours | glibc's |
+//! |---|---|---|
+//! | 0 | `token`: what the acquisition left for the release | `__lock`, `__count` |
+//! | 8 | `owner`: number of the thread that holds a recursive or error-checking mutex | `__owner` |
+//! | 12 | `depth`: how often it is locked; 0 when nobody holds it | `__nusers` |
+//! | 16 | `kind` | `__kind` |
+//! | 20 | `generation`: see `process` | `__spins`, `__elision` |
+//! | 24 | `lock`: 16 bytes of the chosen lock | `__list` |
+//!
+//! | `kind` | meaning | whose |
+//! |---|---|---|
+//! | 0, 3 | normal, adaptive | ours |
+//! | 1 | recursive | ours |
+//! | 2 | error-checking | ours |
+//! | + 0x10, 0x20, 0x40, 0x80 | robust, inheriting, with ceiling, shared | glibc's |
+//! | + 0x100, 0x200 | lock elision wanted, refused | of no interest |
+//! | -1 | destroyed | nobody's |
+
+use crate::process::{self, FOREIGN_MUTEX};
+use crate::real;
+use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use wattwise_locks::dynamic::Kind;
+use wattwise_locks::{Clock, Deadline, Token};
+
+const RECURSIVE: i32 = 1;
+const ERRORCHECK: i32 = 2;
+const DESTROYED: i32 = -1;
+const TYPE: i32 = 3;
+const FOREIGN: i32 = 0x10 | 0x20 | 0x40 | 0x80;
+const ELISION: i32 = 0x100 | 0x200;
+
+/// See the [module](self)'s table.
+#[repr(C)]
+struct Mutex {
+    token: AtomicUsize,
+    owner: AtomicU32,
+    depth: AtomicU32,
+    kind: AtomicI32,
+    generation: AtomicU32,
+    lock: [AtomicU32; process::ROOM / 4],
+}
+
+const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
+const _: () = assert!(std::mem::offset_of!(Mutex, kind) == 16);
+
+/// Whose a mutex is.
+enum Whose<'a> {
+    Ours(&'a Mutex, i32),
+    Glibc,
+    /// Not a mutex, or not any more.
+    Nobody,
+}
+
+/// # Safety
+/// `mutex` points to a mutex, static, initialised or destroyed.
+#[inline]
+unsafe fn whose<'a>(mutex: *mut pthread_mutex_t) -> Whose<'a> {
+    // SAFETY: by contract; all fields are atomics, so that the shared reference is no promise.
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    let kind = ours.kind.load(Ordering::Relaxed);
+    if kind & !(TYPE | ELISION) == 0 {
+        Whose::Ours(ours, kind & TYPE)
+    } else if kind & FOREIGN != 0 && kind & !(TYPE | ELISION | FOREIGN) == 0 {
+        FOREIGN_MUTEX.fetch_add(1, Ordering::Relaxed);
+        Whose::Glibc
+    } else {
+        Whose::Nobody
+    }
+}
+
+impl Mutex {
+    /// The functions to use, after forgetting what a fork left behind.
+    #[inline]
+    fn functions(&self) -> &'static Kind {
+        let (kind, generation) = process::now();
+        if self.generation.load(Ordering::Acquire) != generation {
+            self.repair(kind);
+        }
+        kind
+    }
+
+    #[cold]
+    fn repair(&self, kind: &Kind) {
+        process::repair(&self.generation, || {
+            let held = self.depth.load(Ordering::Relaxed) != 0;
+            // SAFETY: the token of the acquisition that a thread brought along, or that of one that is gone, in
+            // which case the mutex stays locked as POSIX has it.
+            let held = held.then(|| unsafe { Token::from_raw(self.token.load(Ordering::Relaxed)) });
+            // SAFETY: nobody of this process has used it, and no other thread gets here.
+            unsafe { (kind.forget_waiters)(self.at(), held) };
+        });
+    }
+
+    #[inline]
+    fn at(&self) -> NonNull<u8> {
+        NonNull::from(&self.lock).cast()
+    }
+
+    /// Notes an acquisition.
+    #[inline]
+    fn acquired(&self, kind: i32, token: Token) -> c_int {
+        self.token.store(token.into_raw(), Ordering::Relaxed);
+        self.depth.store(1, Ordering::Relaxed);
+        if kind == RECURSIVE || kind == ERRORCHECK {
+            self.owner.store(process::me(), Ordering::Relaxed);
+        }
+        0
+    }
+
+    /// What a thread that holds the mutex gets when it asks again; `None` if it does not hold it.
+    #[inline]
+    fn again(&self, kind: i32, otherwise: c_int) -> Option<c_int> {
+        if (kind != RECURSIVE && kind != ERRORCHECK)
+            || self.depth.load(Ordering::Relaxed) == 0
+            || self.owner.load(Ordering::Relaxed) != process::me()
+        {
+            return None;
+        }
+        if kind == ERRORCHECK {
+            return Some(otherwise);
+        }
+        let depth = self.depth.load(Ordering::Relaxed);
+        let Some(deeper) = depth.checked_add(1) else { return Some(libc::EAGAIN) };
+        self.depth.store(deeper, Ordering::Relaxed);
+        Some(0)
+    }
+
+    #[inline]
+    fn lock(&self, kind: i32) -> c_int {
+        let functions = self.functions();
+        if let Some(result) = self.again(kind, libc::EDEADLK) {
+            return result;
+        }
+        // SAFETY: the lock's 16 bytes, which began as zeros.
+        self.acquired(kind, unsafe { (functions.acquire)(self.at()) })
+    }
+
+    fn trylock(&self, kind: i32) -> c_int {
+        let functions = self.functions();
+        if let Some(result) = self.again(kind, libc::EBUSY) {
+            return result;
+        }
+        // SAFETY: as in `lock`.
+        match unsafe { (functions.try_acquire)(self.at()) } {
+            Some(token) => self.acquired(kind, token),
+            None => libc::EBUSY,
+        }
+    }
+
+    fn lock_until(&self, kind: i32, clock: c_int, at: &timespec) -> c_int {
+        let functions = self.functions();
+        if let Some(result) = self.again(kind, libc::EDEADLK) {
+            return result;
+        }
+        // SAFETY: as in `lock`.
+        if let Some(token) = unsafe { (functions.try_acquire)(self.at()) } {
+            return self.acquired(kind, token);
+        }
+        // POSIX looks at the time only when it must wait.
+        if !process::valid(at) {
+            return libc::EINVAL;
+        }
+        let clock = if clock == libc::CLOCK_MONOTONIC { Clock::Monotonic } else { Clock::Realtime };
+        let deadline = Deadline { clock, secs: at.tv_sec, nanos: at.tv_nsec as u32 };
+        // SAFETY: as in `lock`.
+        match unsafe { (functions.acquire_until)(self.at(), deadline) } {
+            Some(token) => self.acquired(kind, token),
+            None => libc::ETIMEDOUT,
+        }
+    }
+
+    #[inline]
+    fn unlock(&self, kind: i32) -> c_int {
+        let functions = self.functions();
+        let depth = self.depth.load(Ordering::Relaxed);
+        if kind == RECURSIVE || kind == ERRORCHECK {
+            if depth == 0 || self.owner.load(Ordering::Relaxed) != process::me() {
+                return libc::EPERM;
+            }
+            if depth > 1 {
+                self.depth.store(depth - 1, Ordering::Relaxed);
+                return 0;
+            }
+            self.owner.store(0, Ordering::Relaxed);
+        } else if depth == 0 {
+            // Undefined, and harmless with glibc: there are programs that do it.
+            return 0;
+        }
+        self.depth.store(0, Ordering::Relaxed);
+        let token = self.token.load(Ordering::Relaxed);
+        // SAFETY: the token of the acquisition that is now released.
+        unsafe { (functions.release)(self.at(), Token::from_raw(token)) };
+        0
+    }
+}
+
+/// For condition variables: whether the calling thread may wait with this mutex; an error number otherwise.
+///
+/// # Safety
+/// `mutex` points to a mutex.
+pub(crate) unsafe fn may_wait(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        Whose::Ours(ours, ERRORCHECK) if ours.depth.load(Ordering::Relaxed) == 0 => libc::EPERM,
+        Whose::Ours(ours, ERRORCHECK) if ours.owner.load(Ordering::Relaxed) != process::me() => libc::EPERM,
+        Whose::Ours(..) | Whose::Glibc => 0,
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// Whether glibc's functions are this mutex's.
+///
+/// # Safety
+/// `mutex` points to a mutex.
+pub(crate) unsafe fn is_glibcs(mutex: *mut pthread_mutex_t) -> bool {
+    // SAFETY: by contract.
+    matches!(unsafe { whose(mutex) }, Whose::Glibc)
+}
+
+/// POSIX `pthread_mutex_init`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_init(
+    mutex: *mut pthread_mutex_t,
+    attributes: *const pthread_mutexattr_t,
+) -> c_int {
+    // glibc reads the attributes and writes the kind.
+    // SAFETY: by contract.
+    let done = unsafe { real::mutex_init(mutex, attributes) };
+    if done != 0 {
+        return done;
+    }
+    // SAFETY: initialised above.
+    if let Whose::Ours(ours, _) = unsafe { whose(mutex) } {
+        ours.token.store(0, Ordering::Relaxed);
+        ours.owner.store(0, Ordering::Relaxed);
+        ours.depth.store(0, Ordering::Relaxed);
+        for word in &ours.lock {
+            word.store(0, Ordering::Relaxed);
+        }
+        ours.generation.store(process::now().1, Ordering::Release);
+    }
+    done
+}
+
+/// POSIX `pthread_mutex_destroy`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        Whose::Ours(ours, _) => {
+            let functions = ours.functions();
+            // SAFETY: the lock's 16 bytes.
+            if unsafe { (functions.is_locked)(ours.at()) } {
+                return libc::EBUSY;
+            }
+            ours.kind.store(DESTROYED, Ordering::Relaxed);
+            0
+        }
+        // SAFETY: by contract.
+        Whose::Glibc => unsafe { real::mutex_destroy(mutex) },
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// POSIX `pthread_mutex_lock`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        Whose::Ours(ours, kind) => ours.lock(kind),
+        // SAFETY: by contract.
+        Whose::Glibc => unsafe { real::mutex_lock(mutex) },
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// POSIX `pthread_mutex_trylock`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        Whose::Ours(ours, kind) => ours.trylock(kind),
+        // SAFETY: by contract.
+        Whose::Glibc => unsafe { real::mutex_trylock(mutex) },
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// POSIX `pthread_mutex_timedlock`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_timedlock(
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        // SAFETY: by contract.
+        Whose::Ours(ours, kind) => ours.lock_until(kind, libc::CLOCK_REALTIME, unsafe { &*until }),
+        // SAFETY: by contract.
+        Whose::Glibc => unsafe { real::mutex_timedlock(mutex, until) },
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// POSIX (2024) `pthread_mutex_clocklock`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
+    mutex: *mut pthread_mutex_t,
+    clock: c_int,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        Whose::Ours(..) if !process::known(clock) => libc::EINVAL,
+        // SAFETY: by contract.
+        Whose::Ours(ours, kind) => ours.lock_until(kind, clock, unsafe { &*until }),
+        // SAFETY: by contract.
+        Whose::Glibc => unsafe { real::mutex_clocklock(mutex, clock, until) },
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// POSIX `pthread_mutex_unlock`.
+///
+/// # Safety
+/// As POSIX has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract.
+    match unsafe { whose(mutex) } {
+        Whose::Ours(ours, kind) => ours.unlock(kind),
+        // SAFETY: by contract.
+        Whose::Glibc => unsafe { real::mutex_unlock(mutex) },
+        Whose::Nobody => libc::EINVAL,
+    }
+}
+
+/// glibc's other names for the same functions, which programs built before glibc 2.34 may use.
+macro_rules! aliases {
+    ($($alias:ident = $name:ident($($arg:ident: $type:ty),*);)+) => {$(
+        #[doc = concat!("[`", stringify!($name), "`] by glibc's other name.")]
+        ///
+        /// # Safety
+        /// As that function's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $alias($($arg: $type),*) -> c_int {
+            // SAFETY: by contract.
+            unsafe { $name($($arg),*) }
+        }
+    )+};
+}
+
+aliases! {
+    __pthread_mutex_init = pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t);
+    __pthread_mutex_destroy = pthread_mutex_destroy(mutex: *mut pthread_mutex_t);
+    __pthread_mutex_lock = pthread_mutex_lock(mutex: *mut pthread_mutex_t);
+    __pthread_mutex_trylock = pthread_mutex_trylock(mutex: *mut pthread_mutex_t);
+    __pthread_mutex_unlock = pthread_mutex_unlock(mutex: *mut pthread_mutex_t);
+}

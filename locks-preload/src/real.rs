@@ -1,0 +1,100 @@
+//! glibc's own functions, found when first needed.
+
+use libc::{
+    c_char, c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t, timespec,
+};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The next definition of a name after this library. Condition variables have an old version with another
+/// layout, which a search without version may find.
+fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
+    // SAFETY: both names end in zero.
+    unsafe {
+        if let Some(version) = version {
+            let found = libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr());
+            if !found.is_null() {
+                return found;
+            }
+        }
+        let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        if found.is_null() {
+            crate::process::fail(&[b"glibc has no ", name.to_bytes()]);
+        }
+        found
+    }
+}
+
+macro_rules! real {
+    ($($(#[$version:meta])? $name:ident: $symbol:literal $(@ $of:literal)? => fn($($arg:ident: $type:ty),*) -> $result:ty;)+) => {$(
+        /// glibc's function of this name.
+        ///
+        /// # Safety
+        /// As that function's.
+        pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
+            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+            let mut found = FOUND.load(Ordering::Relaxed);
+            if found.is_null() {
+                let version: Option<&CStr> = None $(.or(Some($of)))?;
+                found = find($symbol, version);
+                FOUND.store(found, Ordering::Relaxed);
+            }
+            // SAFETY: glibc's function of this name has this type.
+            let call: unsafe extern "C-unwind" fn($($type),*) -> $result = unsafe { std::mem::transmute(found) };
+            // SAFETY: by contract.
+            unsafe { call($($arg),*) }
+        }
+    )+};
+}
+
+/// A cleanup handler as glibc keeps it on the stack.
+#[repr(C)]
+pub(crate) struct CleanupBuffer {
+    routine: usize,
+    argument: *mut c_void,
+    cancel_type: c_int,
+    previous: *mut CleanupBuffer,
+}
+
+impl CleanupBuffer {
+    pub(crate) const fn new() -> Self {
+        CleanupBuffer {
+            routine: 0,
+            argument: std::ptr::null_mut(),
+            cancel_type: 0,
+            previous: std::ptr::null_mut(),
+        }
+    }
+}
+
+type Routine = extern "C-unwind" fn(*mut c_void);
+
+real! {
+    mutex_init: c"pthread_mutex_init" => fn(m: *mut pthread_mutex_t, a: *const pthread_mutexattr_t) -> c_int;
+    mutex_destroy: c"pthread_mutex_destroy" => fn(m: *mut pthread_mutex_t) -> c_int;
+    mutex_lock: c"pthread_mutex_lock" => fn(m: *mut pthread_mutex_t) -> c_int;
+    mutex_trylock: c"pthread_mutex_trylock" => fn(m: *mut pthread_mutex_t) -> c_int;
+    mutex_timedlock: c"pthread_mutex_timedlock" => fn(m: *mut pthread_mutex_t, t: *const timespec) -> c_int;
+    mutex_clocklock: c"pthread_mutex_clocklock" => fn(m: *mut pthread_mutex_t, c: c_int, t: *const timespec) -> c_int;
+    mutex_unlock: c"pthread_mutex_unlock" => fn(m: *mut pthread_mutex_t) -> c_int;
+    cond_init: c"pthread_cond_init" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t, a: *const pthread_condattr_t) -> c_int;
+    cond_destroy: c"pthread_cond_destroy" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t) -> c_int;
+    cond_wait: c"pthread_cond_wait" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t, m: *mut pthread_mutex_t) -> c_int;
+    cond_timedwait: c"pthread_cond_timedwait" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, t: *const timespec) -> c_int;
+    cond_clockwait: c"pthread_cond_clockwait" => fn(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, k: c_int, t: *const timespec) -> c_int;
+    cond_signal: c"pthread_cond_signal" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t) -> c_int;
+    cond_broadcast: c"pthread_cond_broadcast" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t) -> c_int;
+    cleanup_push: c"_pthread_cleanup_push" => fn(b: *mut CleanupBuffer, r: Routine, a: *mut c_void) -> ();
+    cleanup_pop: c"_pthread_cleanup_pop" => fn(b: *mut CleanupBuffer, execute: c_int) -> ();
+    set_cancel_type: c"pthread_setcanceltype" => fn(to: c_int, from: *mut c_int) -> c_int;
+}
+
+/// A variable of the environment, also before the C library has set `environ`.
+pub(crate) fn environment(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: the name ends in zero; the program must not change its environment while this reads, which is
+    // before the first lock.
+    unsafe {
+        let value: *const c_char = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value))
+    }
+}

@@ -1,0 +1,167 @@
+//! Locks by name, at run time: `mcs:spin-then-park`.
+//!
+//! One row a lock and one a policy in the tables below; every pair becomes a [`Kind`] of plain functions over
+//! zeroed memory, for the C API, the pthread interposer and benchmarks.
+
+use crate::primitive::Deadline;
+use crate::raw::{RawLock, Token};
+use crate::wait::{KernelWait, Park, Spin, SpinThenPark, UserWait, Wait, WithPState, WithTState, Yield};
+use crate::{Adaptive, Anderson, Clh, GraunkeThakkar, Mcs, Tas, Ticket, Ttas};
+use core::ptr::NonNull;
+use std::string::String;
+use std::vec::Vec;
+
+/// The functions of one lock with one policy. All take a pointer to at least [`size`](Self::size) bytes,
+/// aligned to [`align`](Self::align), that began as zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The lock's name.
+    pub lock: &'static str,
+    /// The policy's name.
+    pub wait: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// Their alignment.
+    pub align: usize,
+    /// Whether threads acquire in the order in which they came.
+    pub fifo: bool,
+    /// [`RawLock::lock`].
+    pub acquire: unsafe fn(NonNull<u8>) -> Token,
+    /// [`RawLock::try_lock`].
+    pub try_acquire: unsafe fn(NonNull<u8>) -> Option<Token>,
+    /// [`RawLock::lock_until`].
+    pub acquire_until: unsafe fn(NonNull<u8>, Deadline) -> Option<Token>,
+    /// [`RawLock::unlock`].
+    pub release: unsafe fn(NonNull<u8>, Token),
+    /// [`RawLock::is_locked`].
+    pub is_locked: unsafe fn(NonNull<u8>) -> bool,
+    /// [`RawLock::forget_waiters`].
+    pub forget_waiters: unsafe fn(NonNull<u8>, Option<Token>),
+}
+
+impl Kind {
+    const fn of<L: RawLock>(wait: &'static str) -> Kind {
+        Kind {
+            lock: L::NAME,
+            wait,
+            size: size_of::<L>(),
+            align: align_of::<L>(),
+            fifo: L::FIFO,
+            // SAFETY: by contract `at` is such a lock, which all zeros are, and outlives the call.
+            acquire: |at| unsafe { at.cast::<L>().as_ref() }.lock(),
+            // SAFETY: as above.
+            try_acquire: |at| unsafe { at.cast::<L>().as_ref() }.try_lock(),
+            // SAFETY: as above.
+            acquire_until: |at, deadline| unsafe { at.cast::<L>().as_ref() }.lock_until(deadline),
+            // SAFETY: as above, and the token is by contract of this lock.
+            release: |at, token| unsafe { at.cast::<L>().as_ref().unlock(token) },
+            // SAFETY: as above.
+            is_locked: |at| unsafe { at.cast::<L>().as_ref() }.is_locked(),
+            // SAFETY: as above, and by contract nobody else uses the lock.
+            forget_waiters: |at, held| unsafe { at.cast::<L>().as_ref().forget_waiters(held) },
+        }
+    }
+
+    /// `lock:policy`.
+    pub fn name(&self) -> String {
+        std::format!("{}:{}", self.lock, self.wait)
+    }
+
+    /// The kind of a name: `LOCK:POLICY`, or `LOCK` for its usual policy (`adaptive:spin`, others
+    /// `:spin-then-park`).
+    pub fn parse(name: &str) -> Result<&'static Kind, UnknownKind> {
+        let (lock, wait) = name.split_once(':').unwrap_or((name, ""));
+        let wait = match (lock, wait) {
+            ("adaptive", "") => "spin",
+            (_, "") => "spin-then-park",
+            _ => wait,
+        };
+        KINDS
+            .iter()
+            .find(|kind| kind.lock == lock && kind.wait == wait)
+            .ok_or_else(|| UnknownKind { name: name.into() })
+    }
+
+    /// Every lock with every policy.
+    pub fn all() -> &'static [Kind] {
+        KINDS
+    }
+}
+
+/// A name that is no lock's and policy's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKind {
+    name: String,
+}
+
+impl core::fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let distinct = |of: fn(&Kind) -> &'static str| {
+            let mut names = Vec::new();
+            for kind in KINDS {
+                if !names.contains(&of(kind)) {
+                    names.push(of(kind));
+                }
+            }
+            names.join(", ")
+        };
+        let (locks, waits) = (distinct(|k| k.lock), distinct(|k| k.wait));
+        write!(
+            f,
+            "{:?}: expected LOCK or LOCK:POLICY with LOCK one of {locks} and POLICY one of {waits}",
+            self.name
+        )
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+/// A row for each lock...
+macro_rules! locks {
+    ($($policy:ty => $name:expr),+ $(,)?) => {
+        &[$(
+            Kind::of::<Tas<$policy>>($name),
+            Kind::of::<Ttas<$policy>>($name),
+            Kind::of::<Ticket<$policy>>($name),
+            Kind::of::<Anderson<$policy>>($name),
+            Kind::of::<GraunkeThakkar<$policy>>($name),
+            Kind::of::<Mcs<$policy>>($name),
+            Kind::of::<Clh<$policy>>($name),
+            Kind::of::<Adaptive<$policy>>($name),
+        )+]
+    };
+}
+
+/// ...times a row for each policy.
+static KINDS: &[Kind] = locks! {
+    Spin => Spin::NAME,
+    Yield => Yield::NAME,
+    Park => Park::NAME,
+    SpinThenPark => SpinThenPark::NAME,
+    UserWait => UserWait::NAME,
+    KernelWait => KernelWait::NAME,
+    WithTState<Spin> => "tstate+spin",
+    WithPState<Spin> => "pstate+spin",
+    WithTState<SpinThenPark> => "tstate+spin-then-park",
+    WithPState<SpinThenPark> => "pstate+spin-then-park",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_mistakes_explained() {
+        assert_eq!(Kind::parse("mcs:park").expect("known").name(), "mcs:park");
+        assert_eq!(Kind::parse("mcs").expect("known").name(), "mcs:spin-then-park");
+        assert_eq!(Kind::parse("adaptive").expect("known").name(), "adaptive:spin");
+        for kind in Kind::all() {
+            assert!(std::ptr::eq(Kind::parse(&kind.name()).expect("known"), kind), "{}", kind.name());
+        }
+        let why = Kind::parse("mutexee:park").expect_err("unknown").to_string();
+        assert!(
+            why.contains("mutexee:park") && why.contains("graunke-thakkar") && why.contains("user-wait"),
+            "{why}"
+        );
+    }
+}

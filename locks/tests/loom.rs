@@ -1,0 +1,152 @@
+//! Every lock under every order of its memory accesses that the language allows: `make loom`.
+//!
+//! A model fails when two threads are inside (loom's `UnsafeCell` sees overlapping accesses, or ones that no
+//! acquire and release order), when a wake-up is lost (nobody can run any more), or when a queue's node is used
+//! after its end. Checked once by breaking: each lock's releasing store made `Relaxed` is caught.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use wattwise_locks::wait::{KernelWait, Park, Spin, SpinThenPark, UserWait, WithTState, Yield};
+use wattwise_locks::{Adaptive, Anderson, Clh, Deadline, GraunkeThakkar, Mcs, RawLock, Tas, Ticket, Ttas};
+
+struct Counter<L> {
+    lock: L,
+    data: UnsafeCell<u32>,
+}
+
+// SAFETY: `data` is used under the lock; that this is so is what is tested, by loom's `UnsafeCell`.
+unsafe impl<L> Sync for Counter<L> {}
+// SAFETY: as above.
+unsafe impl<L> Send for Counter<L> {}
+
+impl<L: RawLock> Counter<L> {
+    fn new() -> Arc<Self> {
+        Arc::new(Counter { lock: L::default(), data: UnsafeCell::new(0) })
+    }
+
+    fn add(&self) {
+        let token = self.lock.lock();
+        // SAFETY: loom checks it.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+        // SAFETY: acquired above.
+        unsafe { self.lock.unlock(token) };
+    }
+
+    fn try_add(&self) -> bool {
+        let Some(token) = self.lock.try_lock() else { return false };
+        // SAFETY: loom checks it.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+        // SAFETY: acquired above.
+        unsafe { self.lock.unlock(token) };
+        true
+    }
+
+    /// The deadline is over at once, so this is: ask, go to sleep, give up, at every point.
+    fn timed_add(&self) -> bool {
+        let over = Deadline { clock: wattwise_locks::Clock::Monotonic, secs: 0, nanos: 0 };
+        let Some(token) = self.lock.lock_until(over) else { return false };
+        // SAFETY: loom checks it.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+        // SAFETY: acquired above.
+        unsafe { self.lock.unlock(token) };
+        true
+    }
+
+    fn is(&self, count: u32) {
+        assert!(!self.lock.is_locked());
+        // SAFETY: the other threads are joined.
+        self.data.with(|data| assert_eq!(unsafe { *data }, count));
+    }
+}
+
+/// `preemptions`: how often a thread may be interrupted where it need not wait. loom's authors find that 2 to 3
+/// show almost every bug; more than that takes hours for queue locks.
+fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+/// Two threads and a third acquisition after them: hand-over, reuse of nodes and slots.
+fn two<L: RawLock + 'static>() {
+    explore(3, || {
+        let counter = Counter::<L>::new();
+        let other = counter.clone();
+        let thread = thread::spawn(move || other.add());
+        counter.add();
+        counter.add();
+        thread.join().expect("no panic");
+        counter.is(3);
+    });
+}
+
+/// Three threads: a successor behind a waiter.
+fn three<L: RawLock + 'static>() {
+    explore(3, || {
+        let counter = Counter::<L>::new();
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let other = counter.clone();
+                thread::spawn(move || other.add())
+            })
+            .collect();
+        counter.add();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        counter.is(3);
+    });
+}
+
+/// A try and a deadline that meet a holder must leave the lock usable.
+fn tries<L: RawLock + 'static>() {
+    explore(3, || {
+        let counter = Counter::<L>::new();
+        let other = counter.clone();
+        let thread = thread::spawn(move || u32::from(other.try_add()) + u32::from(other.timed_add()));
+        counter.add();
+        let tried = thread.join().expect("no panic");
+        counter.add();
+        counter.is(2 + tried);
+    });
+}
+
+/// Small arrays: every slot is memory that loom tracks.
+type Anderson2<W> = Anderson<W, 2>;
+type GraunkeThakkar2<W> = GraunkeThakkar<W, 2>;
+
+macro_rules! every_lock {
+    ($($module:ident => $lock:ident),+ $(,)?) => {
+        $(mod $module {
+            use super::*;
+            #[test] fn spin_two() { two::<$lock<Spin>>(); }
+            #[test] fn park_two() { two::<$lock<Park>>(); }
+            #[test] fn park_three() { three::<$lock<Park>>(); }
+            #[test] fn spin_then_park_two() { two::<$lock<SpinThenPark>>(); }
+            #[test] fn other_policies_two() { policies::<$lock<Yield>, $lock<UserWait>, $lock<KernelWait>, $lock<WithTState<Park>>>(); }
+            #[test] fn tries_spin() { tries::<$lock<Spin>>(); }
+            #[test] fn tries_park() { tries::<$lock<Park>>(); }
+        })+
+    };
+}
+
+fn policies<A: RawLock + 'static, B: RawLock + 'static, C: RawLock + 'static, D: RawLock + 'static>() {
+    two::<A>();
+    two::<B>();
+    two::<C>();
+    two::<D>();
+}
+
+every_lock! {
+    tas => Tas,
+    ttas => Ttas,
+    ticket => Ticket,
+    anderson => Anderson2,
+    graunke_thakkar => GraunkeThakkar2,
+    mcs => Mcs,
+    clh => Clh,
+    adaptive => Adaptive,
+}
