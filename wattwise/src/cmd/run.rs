@@ -79,9 +79,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         RunError::Profile(_) => Failure::impossible(e),
         e => Failure::input(e),
     })?;
+    let mut altered = false;
     if let Some(held) = &mut held {
         let restored = held.undo();
-        if !restored.failed.is_empty() || !restored.foreign.is_empty() {
+        altered = !restored.failed.is_empty();
+        if altered || !restored.foreign.is_empty() {
             eprintln!("wattwise: {restored}");
         }
     }
@@ -101,7 +103,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     } else if args.output.is_none() {
         eprint!("{}", text(&report));
     }
-    Ok(report.measured.exit_code)
+    // A machine left altered is a failure, whatever the command said.
+    Ok(if altered { 1 } else { report.measured.exit_code })
 }
 
 /// For people.

@@ -183,12 +183,14 @@ pub fn run(
     let typed_reach_it = io::stdin().is_terminal();
     let mut passed = None;
     let mut text = Vec::new();
+    let mut beaten = start;
     loop {
         let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN), PollFd::new(&signals.pipe, PollFlags::IN)];
         if let Some(output) = &output {
             fds.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
         }
-        let ready = poll(&mut fds, pace.map(timespec).as_ref());
+        // An error is an interruption: what is ready then shows in the next round.
+        _ = poll(&mut fds, pace.map(|p| timespec(p.saturating_sub(beaten.elapsed()))).as_ref());
         let ended = fds[0].revents().contains(PollFlags::IN);
         if output.as_mut().is_some_and(|o| !take(o, &mut text)) {
             output = None;
@@ -207,7 +209,8 @@ pub fn run(
                 _ = pidfd_send_signal(&pidfd, signal);
             }
         }
-        if ready.is_ok_and(|n| n == 0) {
+        if pace.is_some_and(|p| beaten.elapsed() >= p) {
+            beaten = Instant::now();
             beat();
         }
     }
@@ -297,6 +300,15 @@ mod tests {
         let ended = ran("sleep 20 & echo done", true);
         assert_eq!(ended.output, "done\n");
         assert!(start.elapsed() < Duration::from_secs(15), "waited for the grandchild");
+    }
+
+    #[test]
+    fn a_meter_is_followed_however_much_is_printed() {
+        let signals = Signals::catch().expect("signals");
+        let mut beats = 0;
+        let script = "i=0; while [ $i -lt 300 ]; do echo $i; sleep 0.001; i=$((i+1)); done";
+        run(&job(script, true), &signals, Some(Duration::from_millis(20)), &mut || beats += 1).expect("runs");
+        assert!(beats >= 5, "{beats} beats in 300 ms and more");
     }
 
     #[test]
