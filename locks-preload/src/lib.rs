@@ -14,7 +14,7 @@
 //!   The array locks do not fit in 16 bytes and are refused.
 //! - Condition variables are ours too, since glibc's would unlock the mutex by glibc's rules ([`cond`]).
 //! - No state of a thread is kept but a number: threads may come and go without limit, and their end is of no
-//!   interest. What a fork leaves behind is repaired at first use ([`process`]).
+//!   interest. What a fork leaves behind is repaired at first use (`process.rs`).
 //! - `pthread_rwlock_*`, `pthread_spin_*`, `pthread_barrier_*`, `sem_*` and C11's `mtx_*` and `cnd_*` stay
 //!   glibc's in all their functions: none shares state with a mutex of ours.
 //!

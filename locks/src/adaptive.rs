@@ -7,37 +7,37 @@
 //! | `state` | 0 | LOCKED | someone holds the lock | who acquires | who releases |
 //! | | 1 | SPINNER | a thread that waits is awake, or has been woken | that thread, or the releaser that wakes it | that thread |
 //! | | 2 | HANDED | the lock (LOCKED stays) is the spinner's | who releases | the spinner |
-//! | | 3 | STARVING | the next release shall hand over | a spinner that has waited [`AGE_US`] | who is handed to, or barges in the role |
+//! | | 3 | STARVING | the next release shall hand over | a spinner that has waited `AGE_US` | who is handed to, or barges in the role |
 //! | | 4 | WOKEN | the spinner has been woken but does not run yet: another may take the role | the releaser that wakes it | that thread, or who takes the role |
 //! | | 31..5 | SLEEPERS | how many sleep, or are about to | who goes to sleep | the releaser that wakes it |
 //! | `tickets` | 31..0 | | how many have gone to sleep | who goes to sleep | |
 //! | `grants` | 31..0 | | how many have been woken: ticket t is woken once this is past t | who releases | |
 //! | `learned` | 31..16 | rotated | when the lock was last handed over, 2^18 ticks | who waits | |
 //! | | 15..4 | acquired | when a thread that had waited last acquired, 2^6 ticks | that thread | |
-//! | | 3 | brief | its wait took less than [`QUICK_NS`] | that thread | |
+//! | | 3 | brief | its wait took less than `QUICK_NS` | that thread | |
 //! | | 2..0 | heat | how often of late an acquisition was followed by a conflict at once | that thread | |
 //!
 //! 1. **Acquire** by setting LOCKED, whatever the other bits are. Whoever runs may have the lock: with more
 //!    threads than CPUs a rule that reserves it for a thread that does not run costs a hundredfold.
 //! 2. **Look** a few times: a hand-over that is under way takes 100 to 300 ns.
 //! 3. **Rest** if the lock is *hot*: the last who had to wait for it waited briefly, and the next conflict came
-//!    within [`QUICK_NS`] of its acquiring, several times over. Then whoever holds the lock releases it and takes it
+//!    within `QUICK_NS` of its acquiring, several times over. Then whoever holds the lock releases it and takes it
 //!    back at once, and every look takes the line from it: two threads that alternate get a tenth of what one gets
-//!    alone. So one waiter stays away for [`REST_US`], with the others asleep, and then takes its turn of as long.
-//! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for [`SPIN_US`]: most short sections are over by then. One
+//!    alone. So one waiter stays away for `REST_US`, with the others asleep, and then takes its turn of as long.
+//! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for `SPIN_US`: most short sections are over by then. One
 //!    spinner is enough to take the lock when it is freed, and more only get in its way. Not after a conflict within
-//!    [`QUICK_NS`] of an acquisition that had waited longer than that: the section is long, the thread that has just left
+//!    `QUICK_NS` of an acquisition that had waited longer than that: the section is long, the thread that has just left
 //!    asks again, and the two would pass the lock to and fro while both burn a core.
 //! 5. **Yield** when the time for spinning is over, for as long as that lets other threads run (a yield that returns at
-//!    once means that none wants the core) and at most [`YIELDS`] times, without the role: whoever does not run must
+//!    once means that none wants the core) and at most `YIELDS` times, without the role: whoever does not run must
 //!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up.
 //! 6. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
 //! 7. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
 //!    the spinner, and while it wakes up the lock stays free for whoever runs.
-//! 8. **Turns.** A spinner that has waited for [`AGE_US`] asks for the lock, at most once in that time for the whole
+//! 8. **Turns.** A spinner that has waited for `AGE_US` asks for the lock, at most once in that time for the whole
 //!    lock; the next release hands it to the spinner, or to the oldest sleeper. Once in the same time, a thread
 //!    that would spin goes to sleep instead if others sleep, so that they come to run. That bounds the wait at about
-//!    the number of waiters times [`AGE_US`] and costs a wake-up (50 us) in that time.
+//!    the number of waiters times `AGE_US` and costs a wake-up (50 us) in that time.
 //!
 //! The releaser sets SPINNER and HANDED *before* or *with* the release, never after: who acquires next may free
 //! the lock's memory. After the release only an address is used.
@@ -80,7 +80,7 @@ const YIELD_US: u64 = 2;
 /// Yields before a sleep.
 const YIELDS: u32 = if cfg!(loom) { 1 } else { 10 };
 
-/// Heat goes up by two and down by one, so that it takes more than half of the conflicts to reach [`HOT`].
+/// Heat goes up by two and down by one, so that it takes more than half of the conflicts to reach `HOT`.
 const HEAT: u32 = 7;
 const HOT: u32 = 4;
 
@@ -143,7 +143,7 @@ impl Learned {
     }
 }
 
-/// See the [module's essay](self). `W` is what the one spinner does.
+/// See the module's essay. `W` is what the one spinner does.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Adaptive<W = Spin> {

@@ -28,7 +28,7 @@ const ONE: u32 = 2;
 #[derive(Debug, Default)]
 struct Slot(AtomicU32);
 
-/// See the [module's essay](self). `N` is a power of two.
+/// See the module's essay. `N` is a power of two.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Anderson<W, const N: usize = 64> {

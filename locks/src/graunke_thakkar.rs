@@ -36,7 +36,7 @@ const ONE: u32 = 4;
 #[derive(Debug, Default)]
 struct Slot(AtomicU32);
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[repr(C)]
 #[derive(Debug)]
 pub struct GraunkeThakkar<W, const N: usize = 64> {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Version 0.5 keeps a lock's token in the guard, which is what queue locks need. Version 0.4 has no place for
-//! it: [`Held`] puts it beside the lock.
+//! it: `Held` puts it beside the lock.
 
 #[cfg(any(feature = "lock_api_0_4", feature = "lock_api_0_5"))]
 use crate::raw::{RawLock, Token};

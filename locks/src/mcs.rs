@@ -30,7 +30,7 @@ use crate::wait::Wait;
 use core::marker::PhantomData;
 use core::ptr::{null_mut, without_provenance_mut};
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Mcs<W> {

@@ -1,6 +1,6 @@
 //! What a mutex counts with the feature `stats`: acquisitions, and histograms of waiting and holding.
 //!
-//! Without the feature, [`Stats`] is empty and its calls are nothing: no time, no space, no read of a clock.
+//! Without the feature, `Stats` is empty and its calls are nothing: no time, no space, no read of a clock.
 
 #[cfg(not(feature = "stats"))]
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 //! It keeps one word (table in `bit.rs`).
 //!
 //! 1. Set the lock's bit; whoever finds it clear before has the lock.
-//! 2. Else wait by the policy, then back off for a random part of a bound that starts at [`FIRST_NS`] and doubles with each
-//!    failure up to [`LONGEST_NS`], and set again, without looking first.
+//! 2. Else wait by the policy, then back off for a random part of a bound that starts at `FIRST_NS` and doubles with each
+//!    failure up to `LONGEST_NS`, and set again, without looking first.
 //! 3. Release: clear the word; wake a sleeper if one is marked.
 //!
 //! Each failed set takes the word's cache line from the holder, which is what the back-off is for (Anderson,
@@ -25,7 +25,7 @@ const FIRST_NS: u64 = 100;
 /// Past some 16 us of blind waiting, short sections leave the lock idle longer than the traffic ever cost.
 const LONGEST_NS: u64 = 16_000;
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Tas<W> {

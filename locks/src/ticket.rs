@@ -9,7 +9,7 @@
 //! | | 0 SLEEPERS | a thread may sleep on this word | who goes to sleep; who releases, when nobody waits |
 //!
 //! 1. Take a number. If it is being called, the lock is held: one atomic addition in all.
-//! 2. Else back off for [`PER_TURN_NS`] for each number in between but the last, and look again: whoever is
+//! 2. Else back off for `PER_TURN_NS` for each number in between but the last, and look again: whoever is
 //!    far from its turn need not watch the line (Mellor-Crummey and Scott, 1991). The last turn waits by
 //!    the policy.
 //! 3. To sleep, mark SLEEPERS and sleep on `serving` with the bit `number mod 32`.
@@ -39,7 +39,7 @@ const PER_TURN_NS: u64 = 200;
 /// More turns than this are backed off as this many: a section may be over sooner than guessed.
 const TURNS: u64 = 16;
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Ticket<W> {

@@ -4,7 +4,7 @@
 //! and about 140 on it, so a count that waits 2 us on one machine waits 30 us on another.
 //!
 //! The counter's rate is learned on the way. The first caller notes counter and clock; a later one, at least
-//! [`LEARN_NS`] after, divides. Until then [`GUESS`] stands in: being wrong by half for the first
+//! `LEARN_NS` after, divides. Until then `GUESS` stands in: being wrong by half for the first
 //! milliseconds of a process costs less than stopping its first lock for a calibration.
 
 use crate::primitive::relax;

@@ -16,7 +16,7 @@ use crate::raw::{RawLock, Token};
 use crate::wait::Wait;
 use core::marker::PhantomData;
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Ttas<W> {

@@ -2,9 +2,9 @@
 //!
 //! It keeps how long it has waited.
 //!
-//! 1. PAUSE and look for [`SPIN_US`]: entering the kernel and leaving an idle state costs about as much.
+//! 1. PAUSE and look for `SPIN_US`: entering the kernel and leaving an idle state costs about as much.
 //! 2. Then ask the device to arm the monitor on the word, read it again, and MWAIT while it holds what was
-//!    seen. The device bounds each wait ([`BOUND_US`]) and returns early on a write, an interrupt or another
+//!    seen. The device bounds each wait (`BOUND_US`) and returns early on a write, an interrupt or another
 //!    thread that wants the core.
 //!
 //! MONITOR and MWAIT are privileged, which is why a device is needed; study 004 found them to save most where
@@ -96,7 +96,7 @@ pub fn set_monitor_device(_: &'static dyn MonitorDevice) -> bool {
     false
 }
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[derive(Debug)]
 pub struct KernelWait {
     began: Option<u64>,

@@ -12,7 +12,7 @@
 use super::{Step, Wait};
 use crate::primitive::AtomicU32;
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[derive(Debug)]
 pub struct Park;
 

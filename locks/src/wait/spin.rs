@@ -13,7 +13,7 @@
 use super::{Step, Wait};
 use crate::primitive::{AtomicU32, relax};
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[derive(Debug)]
 pub struct Spin;
 

@@ -2,7 +2,7 @@
 //!
 //! It keeps when it began.
 //!
-//! 1. PAUSE and look until [`SPIN_US`] have passed by the time-stamp counter.
+//! 1. PAUSE and look until `SPIN_US` have passed by the time-stamp counter.
 //! 2. Then sleep. After each wake-up the same again: whoever was woken for nothing was close to its turn.
 //!
 //! Spinning for the price of one sleep is at most twice as dear as the best choice made with knowledge of the
@@ -16,7 +16,7 @@ use crate::tsc;
 /// Futex sleep and wake-up on a busy machine: two system calls and two context switches, 5 to 10 us.
 const SPIN_US: u64 = 8;
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[derive(Debug)]
 pub struct SpinThenPark {
     /// Ticks at the first look since the last sleep.

@@ -3,7 +3,7 @@
 //! They keep whether the state is lowered, beside what W keeps.
 //!
 //! 1. When a wait begins, nothing: most waits are over in less time than a change of state takes.
-//! 2. After [`PATIENCE_US`] of waiting, lower the state: a quarter of the clock (T-states) or the lowest speed
+//! 2. After `PATIENCE_US` of waiting, lower the state: a quarter of the clock (T-states) or the lowest speed
 //!    (P-states).
 //! 3. Before W sleeps, restore it: a sleeping thread has no core, and would leave a slow one to the next.
 //! 4. When the lock is acquired, restore it: the critical section must run at full speed.
@@ -123,7 +123,7 @@ impl Lowers for Speed {
     const KIND: Kind = Kind::P;
 }
 
-/// W on a core that is slowed down while waiting; see the [module's essay](self).
+/// W on a core that is slowed down while waiting; see the module's essay.
 #[derive(Debug)]
 pub struct Lowered<W, K: Lowers> {
     inner: W,

@@ -6,10 +6,10 @@
 //!    UMWAIT, MONITORX (leaf 8000_0001h, ECX bit 29) means MONITORX and MWAITX. Never a model name: guests
 //!    hide the bits, and an instruction that CPUID denies faults on some CPUs and does nothing on others.
 //! 2. **Test.** A hypervisor may let the instruction through and make it return at once, which would be a
-//!    spin loop in disguise. So each back end first waits [`PROOF_US`] on a line that no one writes, [`PROOFS`]
+//!    spin loop in disguise. So each back end first waits `PROOF_US` on a line that no one writes, `PROOFS`
 //!    times; it is used if the median took at least half of that. Otherwise: PAUSE.
 //! 3. **Wait.** Arm the monitor on the word's line, *read the word again*, and wait only if it still holds
-//!    what was seen: a write before the arming would not wake. At most [`BOUND_US`], since either instruction
+//!    what was seen: a write before the arming would not wake. At most `BOUND_US`, since either instruction
 //!    may miss nothing but may also be interrupted, capped by the kernel (IA32_UMWAIT_CONTROL) or woken by a
 //!    neighbour's write; then look again.
 //!
@@ -207,7 +207,7 @@ mod x86 {
     }
 }
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[derive(Debug)]
 pub struct UserWait {
     backend: UserWaitBackend,

@@ -2,7 +2,7 @@
 //!
 //! It keeps how often it looked.
 //!
-//! 1. [`LOOKS`] looks with a PAUSE each: a hand-over that is under way takes 100 to 300 ns.
+//! 1. `LOOKS` looks with a PAUSE each: a hand-over that is under way takes 100 to 300 ns.
 //! 2. Then `sched_yield` before each look. A thread that is ready takes the core; when there is none the call
 //!    returns at once (some 300 ns), so an idle machine sees a spinner that looks less often, at full power.
 //!
@@ -15,7 +15,7 @@ use crate::primitive::{AtomicU32, relax, yield_core};
 /// 8 PAUSEs take 80 to 1100 cycles by CPU: about one hand-over.
 const LOOKS: u32 = 8;
 
-/// See the [module's essay](self).
+/// See the module's essay.
 #[derive(Debug)]
 pub struct Yield {
     looks: u32,

@@ -6,7 +6,7 @@
 //!
 //! Work is timed by the time-stamp counter, which runs alike at every speed, and not by a number of loops. The
 //! counter also runs while a thread is preempted, so a section adds up the small steps between its reads and
-//! leaves out every step of more than [`GAP_US`]: time in which somebody else had the core is not work.
+//! leaves out every step of more than `GAP_US`: time in which somebody else had the core is not work.
 
 use super::section::Section;
 use crate::experiment::ab::random::Random;
