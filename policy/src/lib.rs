@@ -5,9 +5,9 @@
 //! same object. What a policy *wants* is apart from how a driver is told: an actuator maps the
 //! intent to a machine and says so when the hardware has no ear for it.
 //!
-//! Two families live here, each a folder with one file a policy and a table that names them all:
-//! [`speed`] (P-states) and [`idle`] (C-states). To add a policy: write its file, add its line to
-//! the table. Name, parameters and help come from the item itself ([`Speed`], [`Idle`]); the essay
+//! Three families live here, each a folder with one file a policy and a table that names them all:
+//! [`speed`] (P-states), [`idle`] (C-states) and [`cores`] (which CPUs are kept for work). To add a policy: write its file, add its line to
+//! the table. Name, parameters and help come from the item itself ([`Speed`], [`Idle`], [`Cores`]); the essay
 //! that opens its file is its documentation ([`essay`]).
 //!
 //! ```text
@@ -19,11 +19,13 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod cores;
 pub mod idle;
 mod params;
 pub mod pelt;
 pub mod speed;
 
+pub use cores::{CoreObservation, CorePolicy, Cores};
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 pub use params::{Param, ParamKind, Settings, SpecError};
 pub use speed::{Cadence, Speed, SpeedPolicy};

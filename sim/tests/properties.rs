@@ -110,6 +110,16 @@ fn run_placed(m: &Machine, w: &Workload, speed: &str, idle: &str, placement: Pla
     Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap()
 }
 
+fn run_kept(m: &Machine, w: &Workload, cores: &str) -> Outcome {
+    let make = idle_maker("menu");
+    let setup = Setup {
+        placement: Placement::Spread,
+        cores: Some(core_policy(m, cores)),
+        ..Setup::new(m, w, speed_policy(m, "performance"), &make)
+    };
+    Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap()
+}
+
 const SPEEDS: [&str; 4] = ["performance", "powersave", "schedutil", "powerd"];
 
 proptest! {
@@ -144,6 +154,30 @@ proptest! {
                 prop_assert!((o.cycles - first.cycles).abs() <= 1e-9 * first.cycles, "{} {}", o.cycles, first.cycles);
                 prop_assert_eq!(&o, &run_placed(&m, &w, speed, idle, placement));
             }
+        }
+    }
+
+    /// Whatever the core policy, the work is done, and is the same; the accounts add up; it repeats bit for bit.
+    #[test]
+    fn work_is_the_same_on_few_cpus(m in machines(), w in workloads(), which in 0usize..5) {
+        let cores = ["coreidle-ondemand:period=3", "coreidle-userspace:keep=2", "dragonfly:poll=10", "lpmd", "consolidate:period=1"][which];
+        let first = run_placed(&m, &w, "performance", "menu", Placement::Spread);
+        let o = run_kept(&m, &w, cores);
+        prop_assert!((o.cycles - first.cycles).abs() <= 1e-9 * first.cycles, "{cores}: {} {}", o.cycles, first.cycles);
+        for c in &o.cpus {
+            let awake: u64 = c.speed.iter().map(|s| s.1).sum();
+            prop_assert_eq!(awake + c.idle.iter().map(|s| s.1).sum::<u64>(), o.elapsed_ns);
+        }
+        prop_assert_eq!(&o, &run_kept(&m, &w, cores));
+    }
+
+    /// CPUs that are not kept execute nothing at all.
+    #[test]
+    fn nothing_runs_on_cpus_that_are_not_kept(m in machines(), w in workloads(), keep in 1usize..4) {
+        let o = run_kept(&m, &w, &format!("coreidle-userspace:keep={keep}"));
+        // Threads of a core are neighbours here: the order of keeping is that of the CPUs.
+        for (c, cpu) in o.cpus.iter().enumerate().skip(keep) {
+            prop_assert!(cpu.busy_ns == 0 || !m.tick.tickless, "CPU {c} of {keep} kept was busy for {} ns", cpu.busy_ns);
         }
     }
 
@@ -221,4 +255,53 @@ fn crowded_bursts_draw_58_watts() {
     let o = run_placed(&m, &w, "performance", "fixed", Placement::Fifo);
     let watts = o.energy.total_j() / (o.elapsed_ns as f64 * 1e-9);
     assert!((watts - 58.0).abs() < 0.3, "{watts}");
+}
+
+/// Light load is gathered on one core, and a burst of work that fills the machine has all CPUs within two periods.
+#[test]
+fn a_burst_on_a_gathered_machine_gets_all_cores() {
+    let m = machine(4, &[3_000_000]);
+    // A sleeper that keeps the machine lightly loaded, and four tasks of 300 ms of work that all start at 2 s.
+    let light = Pattern {
+        rounds: 400,
+        ..pattern(1, vec![Step::Run(Dist::Fixed(600_000)), Step::Sleep(Dist::Fixed(9_800_000))])
+    };
+    let burst = |seed| {
+        let steps = vec![Step::Sleep(Dist::Fixed(2_000_000_000)), Step::Run(Dist::Fixed(900_000_000))];
+        Pattern { rounds: 1, ..pattern(seed, steps) }
+    };
+    let mut tasks = vec![task("light", Program::Pattern(light))];
+    tasks.extend((2..6).map(|seed| task("burst", Program::Pattern(burst(seed)))));
+    let w = workload(tasks, 0);
+    for (cores, period_ns) in [("consolidate", 20_000_000_u64), ("coreidle-ondemand", 250_000_000)] {
+        let o = run_kept(&m, &w, cores);
+        // The four share one CPU until the policy has looked, at most two periods, and then a CPU each: the work done
+        // meanwhile is all that is lost. Until then three of the CPUs did nothing.
+        let busy: Vec<u64> = o.cpus.iter().map(|c| c.busy_ns).collect();
+        assert!(busy.iter().all(|&b| b > 0), "{cores}: {busy:?}");
+        assert!(
+            busy[0] > 200_000_000
+                && busy[1..].iter().all(|&b| b + 2 * period_ns > 300_000_000 && b < 500_000_000),
+            "{cores}: {busy:?}"
+        );
+    }
+    // The bound: with one CPU kept for good the others do nothing.
+    let o = run_kept(&m, &w, "coreidle-userspace:keep=1");
+    assert!(o.cpus[1..].iter().all(|c| c.busy_ns == 0));
+}
+
+/// What runs on a CPU that is given up goes on at once on one that is kept.
+#[test]
+fn a_running_task_leaves_a_cpu_that_is_given_up() {
+    let m = machine(4, &[3_000_000]);
+    let once = |seed, cycles| {
+        Program::Pattern(Pattern { rounds: 1, ..pattern(seed, vec![Step::Run(Dist::Fixed(cycles))]) })
+    };
+    // The short one has the first CPU when they start, so the long one begins on another.
+    let w = workload(vec![task("short", once(1, 30_000_000)), task("long", once(2, 6_000_000_000))], 0);
+    let o = run_kept(&m, &w, "coreidle-ondemand:period=50,memory=0,full=100");
+    let busy: Vec<u64> = o.cpus.iter().map(|c| c.busy_ns).collect();
+    assert!(busy[1] > 10_000_000 && busy[1] < 150_000_000, "it began on CPU 1 and left it: {busy:?}");
+    assert!(busy[0] > 1_850_000_000, "{busy:?}");
+    assert!(o.elapsed_ns < 2_010_000_000, "moving costs next to nothing: {} ns", o.elapsed_ns);
 }

@@ -20,6 +20,8 @@ mod testing;
 use crate::{Intent, Observation, Param, Platform, Settings};
 use alloc::boxed::Box;
 
+pub(crate) use poll::cost;
+
 /// When a speed policy wants to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {

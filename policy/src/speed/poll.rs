@@ -11,7 +11,7 @@ use crate::{CpuSample, Param, ParamKind, PowerSource};
 pub(super) const DAEMON_POLL_COST_US: f64 = 40.0;
 
 /// The `cost` parameter, with a default in us.
-pub(super) const fn cost(default: f64) -> Param {
+pub(crate) const fn cost(default: f64) -> Param {
     Param {
         name: "cost",
         help: "CPU time of one decision at the highest speed",

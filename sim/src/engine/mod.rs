@@ -24,10 +24,12 @@
 //! | `sched.rs` | run queues, placement, balance |
 //! | `idle.rs` | entering and leaving C-states, interrupts, ticks |
 //! | `speed.rs` | speed policies, requests, transitions, boost, heat |
+//! | `cores.rs` | core policies: which CPUs are kept, moving work off the others |
 //! | `accounts.rs` | time in states, energy, the outcome |
 //! | `timeline.rs` | the same over time, in bins |
 
 mod accounts;
+mod cores;
 mod idle;
 mod sched;
 mod speed;
@@ -45,7 +47,7 @@ use speed::{DomainState, Governor};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tasks::TaskState;
-use wattwise_policy::{IdlePolicy, IdleState, Platform, PowerSource, SpeedPolicy};
+use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, Platform, PowerSource, SpeedPolicy};
 
 pub use sched::Placement;
 
@@ -69,6 +71,8 @@ pub struct Setup<'a, 'i> {
     pub placement: Placement,
     /// CPUs that should idle: none but tasks recorded there are placed on them. A bit each, 64 a word.
     pub idle_cpus: Vec<u64>,
+    /// The policy that decides which CPUs are kept for work; the recorded placement knows none.
+    pub cores: Option<Box<dyn CorePolicy>>,
     /// Mains or battery, as policies see it.
     pub source: PowerSource,
     /// Longest exit latency that users tolerate, in ns ([`u64::MAX`]: any).
@@ -97,6 +101,7 @@ impl<'a, 'i> Setup<'a, 'i> {
             idle,
             placement: if same { Placement::Recorded } else { Placement::Spread },
             idle_cpus: Vec::new(),
+            cores: None,
             source: PowerSource::Unknown,
             latency_limit_ns: u64::MAX,
             phase_ns: 0,
@@ -178,6 +183,9 @@ pub struct Simulation<'a> {
     /// Tasks that wait for a device.
     devices: BinaryHeap<Reverse<(u64, u32)>>,
     governor: Governor,
+    keeper: Option<cores::Keeper>,
+    /// The longest that a task waited for a CPU since the core policy last looked.
+    worst_wait_ns: u64,
     /// A policy per CPU.
     idlers: Vec<Box<dyn IdlePolicy>>,
     /// C-states as policies see them, per kind.
@@ -293,6 +301,8 @@ impl<'a> Simulation<'a> {
             locks: (0..workload.locks).map(|_| tasks::LockState::default()).collect(),
             devices: BinaryHeap::new(),
             governor,
+            keeper: setup.cores.map(|policy| cores::Keeper::new(policy, machine)),
+            worst_wait_ns: 0,
             idlers,
             idle_tables,
             inverse_speed,
@@ -317,6 +327,7 @@ impl<'a> Simulation<'a> {
             events: 0,
         };
         sim.start_governor(&platform, setup.phase_ns);
+        sim.start_keeper();
         for c in 0..sim.cpus.len() {
             sim.enter_idle(c);
         }
@@ -409,6 +420,7 @@ impl<'a> Simulation<'a> {
             Source::Balance => self.balance(),
             Source::Heat => self.heat(),
             Source::Bins => self.close_bin(),
+            Source::Cores => self.keeper_timer(),
         }
     }
 
@@ -502,11 +514,12 @@ enum Source {
     Balance,
     Heat,
     Bins,
+    Cores,
 }
 
 impl Source {
     /// How many there are.
-    const EXTRA: usize = 5;
+    const EXTRA: usize = 6;
 
     fn of(index: usize) -> Source {
         match index {
@@ -514,7 +527,8 @@ impl Source {
             1 => Source::Policy,
             2 => Source::Balance,
             3 => Source::Heat,
-            _ => Source::Bins,
+            4 => Source::Bins,
+            _ => Source::Cores,
         }
     }
 }

@@ -209,7 +209,7 @@ impl Simulation<'_> {
         self.migrations += 1;
     }
 
-    fn choose_cpu(&self, t: u32, from: usize) -> usize {
+    pub(super) fn choose_cpu(&self, t: u32, from: usize) -> usize {
         let task = &self.tasks[t as usize];
         let last = task.cpu as usize;
         match self.placement {
@@ -428,6 +428,7 @@ impl Simulation<'_> {
             let waited = self.now - task.woken_at;
             task.woken_at = NEVER;
             self.wake_latency.record(waited);
+            self.worst_wait_ns = self.worst_wait_ns.max(waited);
         }
         if !self.advance(t, c) {
             self.check_done();
@@ -582,17 +583,41 @@ impl Simulation<'_> {
                 return;
             };
             let Some(victim) = self.worse_placed(target) else { return };
-            self.charge_current(victim);
-            self.bank(victim);
-            self.requeue_current(victim);
-            let Some(t) = self.cpus[victim].queue.fair.pop() else { return };
-            let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[victim].queue.clock);
-            self.tasks[t as usize].vruntime = self.cpus[target].queue.clock + ahead.min(MOST_AHEAD_NS);
-            self.dispatch(victim);
-            self.arm(victim);
-            self.migrate(t, target);
-            self.enqueue(target, t);
+            let Some(t) = self.stop_running(victim) else { return };
+            self.move_over(t, victim, target);
         }
+    }
+
+    /// Takes the running task off its CPU, which goes on with its next or idles.
+    pub(super) fn stop_running(&mut self, c: usize) -> Option<u32> {
+        self.charge_current(c);
+        self.bank(c);
+        let realtime = self.tasks[self.cpus[c].current as usize].realtime;
+        self.requeue_current(c);
+        let queue = &mut self.cpus[c].queue;
+        let t = if realtime { queue.realtime.pop_front() } else { queue.fair.pop() }?;
+        self.dispatch(c);
+        self.arm(c);
+        Some(t)
+    }
+
+    /// Queues a task that waited or ran on one CPU on another, as far behind as it was.
+    pub(super) fn move_over(&mut self, t: u32, from: usize, to: usize) {
+        let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[from].queue.clock);
+        self.tasks[t as usize].vruntime = self.cpus[to].queue.clock + ahead.min(MOST_AHEAD_NS);
+        self.migrate(t, to);
+        self.enqueue(to, t);
+    }
+
+    /// Takes a waiting task off a queue.
+    pub(super) fn take_waiting(&mut self, c: usize) -> Option<u32> {
+        let queue = &mut self.cpus[c].queue;
+        let t = queue.realtime.pop_front().or_else(|| queue.fair.pop())?;
+        if queue.len() == 0 {
+            self.crowded.remove(c);
+            self.cpus[c].slice_end = NEVER;
+        }
+        Some(t)
     }
 
     /// A CPU whose running task would be better off on the idle core of `target`.

@@ -1,7 +1,7 @@
 //! Machines and workloads that the tests build by hand.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-use wattwise_policy::{IdlePolicy, IdleState, Settings, SpeedPolicy, idle, speed};
+use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, Settings, SpeedPolicy, cores, idle, speed};
 use wattwise_sim::machine::*;
 use wattwise_sim::workload::*;
 use wattwise_sim::{Setup, Simulation, outcome::Outcome, platform};
@@ -138,6 +138,12 @@ pub fn speed_policy(m: &Machine, spec: &str) -> Box<dyn SpeedPolicy> {
     let (name, args) = spec.split_once(':').unwrap_or((spec, ""));
     let item = speed::find(name).unwrap_or_else(|| panic!("no policy {name}"));
     (item.build)(&platform(m), &Settings::parse(item.params, args).unwrap())
+}
+
+pub fn core_policy(m: &Machine, spec: &str) -> Box<dyn CorePolicy> {
+    let (name, args) = spec.split_once(':').unwrap_or((spec, ""));
+    let item = cores::find(name).unwrap_or_else(|| panic!("no policy {name}"));
+    (item.build)(m.cpus.len(), &Settings::parse(item.params, args).unwrap())
 }
 
 pub fn idle_maker(spec: &str) -> impl Fn(&[IdleState], u64) -> Box<dyn IdlePolicy> {

@@ -6,7 +6,7 @@ use crate::library;
 use clap::Subcommand;
 use serde::Serialize;
 use std::fmt::Write;
-use wattwise_policy::{Param, ParamKind, essay, idle, speed};
+use wattwise_policy::{Param, ParamKind, cores, essay, idle, speed};
 use wattwise_sim::machine::builtin;
 
 #[derive(clap::Args)]
@@ -91,11 +91,14 @@ pub(super) fn policies(args: &Args) -> Outcome {
     let mut entries: Vec<Entry> =
         speed::ALL.iter().map(|p| entry(p.name, "speed (P-states)", p.summary)).collect();
     entries.extend(idle::ALL.iter().map(|p| entry(p.name, "idle (C-states)", p.summary)));
+    entries
+        .extend(cores::ALL.iter().map(|p| entry(p.name, "cores (which CPUs are kept for work)", p.summary)));
     let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
-    let page = match (speed::find(name), idle::find(name)) {
-        (Some(p), _) => page(p.name, p.summary, p.source, p.params),
-        (None, Some(p)) => page(p.name, p.summary, p.source, p.params),
-        (None, None) => return Err(unknown("policies", name, &entries)),
+    let page = match (speed::find(name), idle::find(name), cores::find(name)) {
+        (Some(p), ..) => page(p.name, p.summary, p.source, p.params),
+        (None, Some(p), _) => page(p.name, p.summary, p.source, p.params),
+        (None, None, Some(p)) => page(p.name, p.summary, p.source, p.params),
+        (None, None, None) => return Err(unknown("policies", name, &entries)),
     };
     print(&page)?;
     Ok(0)

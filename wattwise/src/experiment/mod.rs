@@ -20,7 +20,7 @@ use wattwise_policy::{IdlePolicy, IdleState, PowerSource};
 use wattwise_sim::machine::Machine;
 use wattwise_sim::outcome::{Energy, Outcome};
 use wattwise_sim::workload::Workload;
-use wattwise_sim::{RunError, Setup, Simulation, platform};
+use wattwise_sim::{Placement, RunError, Setup, Simulation, platform};
 
 /// How the winner is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,6 +118,13 @@ pub fn simulate<'a>(plan: &Plan<'a>, policy: &PolicySpec, idle: &IdleSpec) -> Si
     let mut setup = Setup::new(plan.machine, plan.workload, speed, &make);
     if let Some(p) = policy.placement {
         setup.placement = p;
+    }
+    if let Some(c) = &policy.cores {
+        setup.cores = Some((c.cores.build)(plan.machine.cpus.len(), &c.settings));
+        // A recorded placement knows no kept CPUs.
+        if setup.placement == Placement::Recorded {
+            setup.placement = Placement::Spread;
+        }
     }
     setup.source = plan.source;
     setup.latency_limit_ns = plan.latency_limit_ns;

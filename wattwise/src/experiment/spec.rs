@@ -5,7 +5,7 @@
 //! it is a known word, since `powerd++` has its own.
 
 use std::path::Path;
-use wattwise_policy::{Idle, Param, ParamKind, Settings, SpecError, Speed, idle, speed};
+use wattwise_policy::{Cores, Idle, Param, ParamKind, Settings, SpecError, Speed, cores, idle, speed};
 use wattwise_sim::Placement;
 
 /// A chosen set of policies.
@@ -19,6 +19,8 @@ pub struct PolicySpec {
     pub idle: Option<IdleSpec>,
     /// Where waking tasks go; `None`: as recorded where the CPUs match, else spread.
     pub placement: Option<Placement>,
+    /// Which CPUs are kept for work; `None`: all.
+    pub cores: Option<CoresSpec>,
     /// As it can be given again.
     pub text: String,
 }
@@ -28,6 +30,15 @@ pub struct PolicySpec {
 pub struct IdleSpec {
     /// The governor of C-states.
     pub idle: &'static Idle,
+    /// Its parameters.
+    pub settings: Settings,
+}
+
+/// A chosen core policy.
+#[derive(Clone)]
+pub struct CoresSpec {
+    /// Which CPUs are kept.
+    pub cores: &'static Cores,
     /// Its parameters.
     pub settings: Settings,
 }
@@ -96,13 +107,14 @@ fn word(part: &str) -> &str {
     part.split_once(':').map_or(part, |(name, _)| name)
 }
 
-/// Cuts at each `+` that a known idle policy or placement follows.
+/// Cuts at each `+` that a known idle policy, placement or core policy follows.
 fn parts(text: &str) -> Vec<&str> {
     let mut cut = vec![0];
     for (at, _) in text.match_indices('+') {
         let rest = &text[at + 1..];
         let end = rest.find([':', '+']).unwrap_or(rest.len());
-        if idle::find(&rest[..end]).is_some() || placement(&rest[..end]).is_some() {
+        let name = &rest[..end];
+        if idle::find(name).is_some() || placement(name).is_some() || cores::find(name).is_some() {
             cut.push(at + 1);
         }
     }
@@ -134,15 +146,21 @@ impl PolicySpec {
             speed_settings: settings(speed.params, all[0])?,
             idle: None,
             placement: None,
+            cores: None,
             text: String::new(),
         };
         for part in &all[1..] {
             let twice = || PolicyError::Twice { given: given(), word: (*part).to_owned() };
-            match (idle::find(word(part)), placement(part)) {
-                (Some(item), _) if spec.idle.is_none() && spec.placement.is_none() => {
+            let (nothing_after, last) =
+                (spec.placement.is_none() && spec.cores.is_none(), spec.cores.is_none());
+            match (idle::find(word(part)), placement(part), cores::find(word(part))) {
+                (Some(item), ..) if spec.idle.is_none() && nothing_after => {
                     spec.idle = Some(IdleSpec { idle: item, settings: settings(item.params, part)? });
                 }
-                (None, Some(p)) if spec.placement.is_none() => spec.placement = Some(p),
+                (None, Some(p), _) if nothing_after => spec.placement = Some(p),
+                (None, None, Some(item)) if last && spec.placement != Some(Placement::Recorded) => {
+                    spec.cores = Some(CoresSpec { cores: item, settings: settings(item.params, part)? });
+                }
                 _ => return Err(twice()),
             }
         }
@@ -161,7 +179,7 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if !["speed", "idle", "placement"].contains(&key.as_str()) {
+            if !["speed", "idle", "placement", "cores"].contains(&key.as_str()) {
                 return Err(fail(format!("unknown key '{key}'")));
             }
         }
@@ -172,6 +190,9 @@ impl PolicySpec {
         }
         if let Some(placement) = table.get("placement") {
             words.push(part_of(placement).ok_or_else(|| fail("'placement' is not a word".into()))?);
+        }
+        if let Some(cores) = table.get("cores") {
+            words.push(part_of(cores).ok_or_else(|| fail("'cores' has no policy".into()))?);
         }
         PolicySpec::parse(&words.join("+"))
     }
@@ -188,6 +209,10 @@ impl PolicySpec {
         {
             text.push('+');
             text.push_str(word);
+        }
+        if let Some(c) = &self.cores {
+            text.push('+');
+            text.push_str(&part_text(c.cores.name, c.cores.params, &c.settings));
         }
         text
     }
@@ -236,6 +261,8 @@ mod tests {
             "performance+fixed:depth=1",
             "userspace:khz=1200000+fixed+pack",
             "powersave+spread",
+            "performance+menu+pack+coreidle-ondemand:period=100",
+            "schedutil+consolidate",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
@@ -253,6 +280,8 @@ mod tests {
         assert!(message("performence").contains("'performance'"));
         assert!(message("userspace:kHz=3").contains("khz"));
         assert!(message("performance+pack+fixed").contains("fixed"));
+        assert!(message("performance+lpmd+dragonfly").contains("dragonfly"));
+        assert!(message("performance+recorded+lpmd").contains("lpmd"));
         assert!(message("").contains("--policy"));
     }
 }

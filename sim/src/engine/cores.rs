@@ -1,0 +1,108 @@
+//! Core policies: how many CPUs are kept, and moving work off the others.
+//!
+//! The policy looks by a kernel timer on the first CPU that is kept. What a CPU that is given up was running or had
+//! queued moves at once; timers follow their tasks. A CPU that is opened takes tasks that wait.
+
+use super::sched::CpuSet;
+use super::{NEVER, NONE, Phase, Placement, Simulation, Source};
+use crate::machine::Machine;
+use wattwise_policy::cores::{Place, order};
+use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
+
+/// A core policy at work.
+pub(super) struct Keeper {
+    policy: Box<dyn CorePolicy>,
+    /// CPUs in the order in which they are kept.
+    order: Vec<u16>,
+    kept: usize,
+    /// Idle time and idle time with I/O outstanding when it last looked, and when that was.
+    seen: Vec<(u64, u64)>,
+    seen_at: u64,
+    samples: Vec<CpuSample>,
+}
+
+impl Keeper {
+    pub(super) fn new(policy: Box<dyn CorePolicy>, machine: &Machine) -> Keeper {
+        let places: Vec<Place> =
+            machine.cpus.iter().map(|c| Place { core: c.core, package: c.package }).collect();
+        Keeper {
+            policy,
+            order: order(&places),
+            kept: machine.cpus.len(),
+            seen: vec![(0, 0); machine.cpus.len()],
+            seen_at: 0,
+            samples: vec![CpuSample::default(); machine.cpus.len()],
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// The policy takes over, before the work begins.
+    pub(super) fn start_keeper(&mut self) {
+        let Some(keeper) = &mut self.keeper else { return };
+        debug_assert!(self.placement != Placement::Recorded, "a recorded placement knows no kept CPUs");
+        let kept = keeper.policy.start();
+        let first = keeper.policy.period_ns();
+        self.keep(kept);
+        self.calendar.set(self.source(Source::Cores), first + self.phase_ns);
+    }
+
+    /// The policy's timer: a look, a decision, and what follows from it.
+    pub(super) fn keeper_timer(&mut self) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        for c in 0..self.cpus.len() {
+            let s = &self.cpus[c];
+            let (idle, io) = s.idle.totals(s.phase, self.now);
+            let (was_idle, was_io) = std::mem::replace(&mut keeper.seen[c], (idle, io));
+            let (idle_ns, iowait_ns) = (idle - was_idle, io - was_io);
+            let busy_ns = (self.now - keeper.seen_at).saturating_sub(idle_ns + iowait_ns);
+            let runnable = s.queue.len() as u32 + u32::from(s.current != NONE);
+            keeper.samples[c] = CpuSample { busy_ns, idle_ns, iowait_ns, runnable, ..CpuSample::default() };
+        }
+        keeper.seen_at = self.now;
+        let worst_wait_ns = std::mem::take(&mut self.worst_wait_ns);
+        let kept = keeper.policy.observe(&CoreObservation {
+            now_ns: self.now,
+            cpus: &keeper.samples,
+            worst_wait_ns,
+        });
+        let (next, cost, first) = (
+            self.now + keeper.policy.period_ns().max(1),
+            keeper.policy.cost_ns(),
+            usize::from(keeper.order[0]),
+        );
+        self.keeper = Some(keeper);
+        self.keep(kept);
+        self.calendar.set(self.source(Source::Cores), next);
+        self.interrupt(first, cost);
+    }
+
+    /// Keeps the first so many CPUs.
+    fn keep(&mut self, kept: usize) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let kept = kept.clamp(1, keeper.order.len());
+        let before = std::mem::replace(&mut keeper.kept, kept);
+        if kept == before {
+            return;
+        }
+        let given_up: Vec<usize> = keeper.order[kept..].iter().map(|&c| usize::from(c)).collect();
+        let mut allowed = CpuSet::new(self.cpus.len());
+        keeper.order[..kept].iter().for_each(|&c| allowed.insert(usize::from(c)));
+        self.allowed = allowed;
+        for c in given_up {
+            while let Some(t) = self.take_waiting(c) {
+                let target = self.choose_cpu(t, c);
+                self.move_over(t, c, target);
+            }
+            if self.cpus[c].phase == Phase::Task
+                && let Some(t) = self.stop_running(c)
+            {
+                let target = self.choose_cpu(t, c);
+                self.move_over(t, c, target);
+            }
+        }
+        if kept > before && self.calendar.at(self.source(Source::Balance)) != NEVER {
+            self.balance();
+        }
+    }
+}
