@@ -4,7 +4,7 @@ CARGO ?= cargo
 # A nightly toolchain: only the fuzzers and miri need one.
 NIGHTLY ?= nightly
 # Seconds for each fuzz target in `make test`.
-FUZZ_SECONDS ?= 15
+FUZZ_SECONDS ?= 8
 
 .PHONY: check test unit lint tools fuzz miri loom tsan interposer bench docs lab clean
 
@@ -24,7 +24,7 @@ tools:
 	sh scripts/tools.sh
 
 test: tools lint
-	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=50000 $(CARGO) test --workspace
+	WATTWISE_SEQUENCES=10000 $(CARGO) test --workspace
 	$(CARGO) run --quiet -p xtask -- charts --check
 	sh scripts/first-command.sh
 	sh scripts/deny.sh

@@ -331,24 +331,43 @@ fn killed_at_any_point_everything_comes_back() {
         skip("strace is missing");
         return;
     }
-    let Some(lab) = Lab::new("server-64") else { return };
-    let before = lab.machine.snapshot();
     let set = ["set", "--governor", "powersave", "--max", "70%"];
-    let calls = writing_calls(&lab, &set);
-    assert!(calls > 2 * 128, "128 changes and their journal are more than {calls} calls");
-    lab.done(&["restore"]);
-    assert_eq!(lab.machine.snapshot(), before);
+    let calls = {
+        let Some(lab) = Lab::new("server-64") else { return };
+        let before = lab.machine.snapshot();
+        let calls = writing_calls(&lab, &set);
+        assert!(calls > 2 * 128, "128 changes and their journal are more than {calls} calls");
+        lab.done(&["restore"]);
+        assert_eq!(lab.machine.snapshot(), before);
+        calls
+    };
     let every = std::env::var("WATTWISE_KILL_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let points: Vec<usize> = (1..=calls).step_by(every).collect();
+    // A machine for each of two threads: each waits for its own programs most of the time.
+    let changed: usize = std::thread::scope(|scope| {
+        let halves: Vec<_> = points
+            .chunks(points.len().div_ceil(2))
+            .map(|half| scope.spawn(|| kill_at_each(&set, calls, half)))
+            .collect();
+        halves.into_iter().map(|h| h.join().unwrap()).sum()
+    });
+    assert!(changed * every > 128, "only {changed} kills left something to restore: the test kills nothing");
+}
+
+/// Kills a command at each of some calls, restores each time, and says how often something was left to restore.
+fn kill_at_each(command: &[&str], calls: usize, points: &[usize]) -> usize {
+    let Some(lab) = Lab::new("server-64") else { return 0 };
+    let before = lab.machine.snapshot();
     let mut changed = 0;
-    for point in (1..=calls).step_by(every) {
+    for point in points {
         let inject = format!("inject={}:signal=KILL:when={point}", CALLS.trim_start_matches("trace="));
-        strace(&lab, &["-o", "/dev/null", "-e", CALLS, "-e", &inject], &set);
+        strace(&lab, &["-o", "/dev/null", "-e", CALLS, "-e", &inject], command);
         changed += usize::from(lab.machine.snapshot() != before);
         let out = lab.run(&["restore"]);
         assert!(out.status.success(), "killed at call {point}: {}{}", text(&out.stdout), text(&out.stderr));
         assert_eq!(differing(&before, &lab.machine.snapshot()), "", "killed at call {point} of {calls}");
     }
-    assert!(changed * every > 128, "only {changed} kills left something to restore: the test kills nothing");
+    changed
 }
 
 fn differing(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> String {

@@ -317,7 +317,7 @@ fn a_full_disk_loses_nothing_that_was_measured() {
     std::fs::create_dir(&disk).unwrap();
     // A mount of its own: it goes with the shell.
     let script = format!(
-        "mount -t tmpfs -o size=16k none {disk} || exit 90
+        "mount -t tmpfs -o size=8k none {disk} || exit 90
          {program} ab --of time --idle-floor 0 --others 100% --pairs 40 -o {disk}/ab.jsonl 'sleep 0.01' 'sleep 0.02'
          code=$?; cp {disk}/ab.jsonl {kept}; exit $code",
         disk = disk.display(),

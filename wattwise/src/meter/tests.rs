@@ -89,8 +89,8 @@ fn a_nested_tree_is_read_right_on_every_machine() {
 }
 
 /// Wraps, missed reads, suspends, long pauses, unplugged packages: what is claimed is right, and what is not
-/// known is not claimed. `make test` runs 50,000 windows (`WATTWISE_METER_WINDOWS`; a million takes an
-/// hour's quarter), `make check` fewer.
+/// known is not claimed. `WATTWISE_METER_WINDOWS` asks for more windows than 20,000 (a million takes an
+/// hour's quarter).
 #[test]
 fn what_is_claimed_is_right_and_what_is_unknown_is_not_claimed() {
     let windows: u64 =
