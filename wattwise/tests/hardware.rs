@@ -300,6 +300,20 @@ fn the_whole_command_set_runs_on_every_machine() {
     }
 }
 
+/// A virtual machine of two CPUs, captured: what it lacks is explained wherever the file is looked at.
+#[test]
+fn a_captured_virtual_machine_is_read_anywhere() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/vm-2cpu.wattwise");
+    let page = done(&["info", "--root", file]);
+    for fact in
+        ["0-1 (2 CPUs)", "driver          haltpoll", "no cpufreq driver", "no powercap", "no thermal zone"]
+    {
+        assert!(page.contains(fact), "no '{fact}' in\n{page}");
+    }
+    let out = wattwise(&["set", "--governor", "powersave", "--dry-run", "--root", file]);
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out.stderr));
+}
+
 /// How many writing calls a command makes: every one is a point at which it can be killed.
 fn writing_calls(lab: &Lab, args: &[&str]) -> usize {
     let log = lab.folder.path().join("strace");

@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// A machine model ('wattwise machines') or a model's file
     #[arg(long, short, default_value = DEFAULT_MACHINE)]
     machine: String,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT] or a policy file; again for each more
+    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES] or a policy file; again for each more
     #[arg(long, short)]
     policy: Vec<String>,
     /// Write a report: one HTML file that needs no network

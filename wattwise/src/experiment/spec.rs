@@ -1,6 +1,6 @@
 //! A policy as people write it: `burst:busy=3,idle=3`, `schedutil+teo`, `performance+fixed:depth=1+pack`, or a TOML file.
 //!
-//! `SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT]`: a speed policy, then an idle policy
+//! `SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES]`: a speed policy, then an idle policy
 //! where the machine's own is not wanted, then a placement. A `+` only separates when what follows
 //! it is a known word, since `powerd++` has its own.
 
@@ -65,7 +65,7 @@ pub enum PolicyError {
         source: SpecError,
     },
     /// A second word of a kind, or a word in the wrong place.
-    #[error("--policy {given}: '{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT]")]
+    #[error("--policy {given}: '{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES]")]
     Twice {
         /// What was written.
         given: String,
@@ -151,6 +151,8 @@ impl PolicySpec {
         };
         for part in &all[1..] {
             let twice = || PolicyError::Twice { given: given(), word: (*part).to_owned() };
+            // A recorded placement and a single queue know no kept CPUs.
+            let fixes_cpus = matches!(spec.placement, Some(Placement::Recorded | Placement::Fifo));
             let (nothing_after, last) =
                 (spec.placement.is_none() && spec.cores.is_none(), spec.cores.is_none());
             match (idle::find(word(part)), placement(part), cores::find(word(part))) {
@@ -158,7 +160,7 @@ impl PolicySpec {
                     spec.idle = Some(IdleSpec { idle: item, settings: settings(item.params, part)? });
                 }
                 (None, Some(p), _) if nothing_after => spec.placement = Some(p),
-                (None, None, Some(item)) if last && spec.placement != Some(Placement::Recorded) => {
+                (None, None, Some(item)) if last && !fixes_cpus => {
                     spec.cores = Some(CoresSpec { cores: item, settings: settings(item.params, part)? });
                 }
                 _ => return Err(twice()),
@@ -281,7 +283,9 @@ mod tests {
         assert!(message("userspace:kHz=3").contains("khz"));
         assert!(message("performance+pack+fixed").contains("fixed"));
         assert!(message("performance+lpmd+dragonfly").contains("dragonfly"));
-        assert!(message("performance+recorded+lpmd").contains("lpmd"));
+        for fixed in ["recorded", "fifo"] {
+            assert!(message(&format!("performance+{fixed}+lpmd")).contains("lpmd"));
+        }
         assert!(message("").contains("--policy"));
     }
 }
