@@ -33,6 +33,7 @@ echo 1 >$g/busy
 echo 7 >$g/idle
 echo proportional >$g/step
 echo 1 >$t/tracing_on
+sleep 1
 wwload burst cpu=2 busy_ms=30 idle_ms=90 ms=1500
 echo 0 >$t/tracing_on
 cat $t/trace >/out/tuned.txt

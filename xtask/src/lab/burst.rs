@@ -144,8 +144,9 @@ fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, u
     let (mut decisions, mut longest) = (0, 0);
     let mut run = [0u64; 4];
     // The recording begins when the governor has run for a while. A CPU's state is known once it
-    // reached a corner: enough idle ticks for the lowest level leave no busy count behind, and a rise none at all.
+    // reached a corner: enough idle ticks for the lowest level leave no busy count behind.
     let mut known = [from_start; 4];
+    let mut quiet = [0u64; 4];
     for look in looks {
         if let Some(last) = before.get(&look.policy)
             && look.seq != last.seq + 1
@@ -162,7 +163,12 @@ fn compare(looks: &[Look], settings: &str, from_start: bool) -> Result<(usize, u
         if look.wish > 0 {
             longest = longest.max(run[c]);
         }
-        known[c] |= look.idle >= 100;
+        // An interrupt ends an idle stretch with a look, and a busy host has many: the stretches add up.
+        quiet[c] += look.idle;
+        known[c] |= quiet[c] >= 100;
+        if look.busy > 0 {
+            quiet[c] = 0;
+        }
         if !known
             .iter()
             .enumerate()
