@@ -5,6 +5,7 @@
 //! that way only.
 
 pub mod cmd;
+pub mod coreidle;
 pub mod experiment;
 pub mod hw;
 pub mod library;

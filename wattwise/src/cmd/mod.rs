@@ -5,6 +5,7 @@ mod ab;
 mod bench;
 mod capture;
 mod compare;
+mod coreidle;
 mod cpufrequtils;
 mod emulate;
 mod hardware;
@@ -65,6 +66,8 @@ enum Command {
     Set(Box<set::Args>),
     /// Put back what `set` changed, or what a killed wattwise left behind
     Restore(restore::Args),
+    /// Keep work on few CPUs so that the others sleep deeply; off unless asked for
+    Coreidle(coreidle::Args),
     /// Save this machine's power states, and their movement over time, to a file
     Capture(capture::Args),
     /// What cpufrequtils' cpufreq-info shows, with its options (also by a link of that name)
@@ -127,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Set(args) => set::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Coreidle(args) => coreidle::run(&args),
         Command::Capture(args) => capture::run(&args),
         Command::CpufreqInfo(args) => cpufrequtils::info(&args),
         Command::CpufreqSet(args) => cpufrequtils::set(&args),
@@ -135,7 +139,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(f) => {
-            eprintln!("wattwise: {}", f.message);
+            eprintln!("wattwise: {}", crate::hw::found::one_line(&f.message));
             ExitCode::from(f.code)
         }
     }

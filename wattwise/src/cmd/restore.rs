@@ -1,6 +1,7 @@
 //! `restore`: puts back what `set` changed, or what a killed wattwise left behind.
 
 use super::{Failure, Outcome, hardware, print, print_json};
+use crate::coreidle::force::Released;
 use crate::hw::found::why;
 use crate::hw::journal::{self, Found, Item};
 use crate::hw::root::Root;
@@ -40,6 +41,12 @@ struct Entry {
 pub(super) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
     let folder = args.root.journal();
+    if !args.dry_run && root.describe() == "this machine" {
+        let released = crate::coreidle::force::clean(&*root, &folder, true)?;
+        if let (Released::State(state), false) = (released, args.json) {
+            print(&format!("work may run on every CPU again; it was kept on CPU {}\n", state.kept))?;
+        }
+    }
     let cannot = |e: std::io::Error| {
         Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
     };

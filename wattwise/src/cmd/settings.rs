@@ -2,6 +2,7 @@
 
 use super::Failure;
 use crate::experiment::live::{HoldError, Wishes};
+use crate::experiment::spec::CoresSpec;
 use crate::hw::cpufreq::Cpufreq;
 use crate::hw::plan::Setting;
 use crate::hw::root::Root;
@@ -193,8 +194,14 @@ struct Profile {
 }
 
 impl ArmArgs<'_> {
-    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), settings, or a profile's file.
+    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), settings, or a profile's file; after
+    /// `+`, or alone, a core policy (`powersave+consolidate`).
     pub(super) fn wishes(&self, text: &str) -> Result<Wishes, Failure> {
+        let (speed, last) = text.rsplit_once('+').unwrap_or(("current", text));
+        if CoresSpec::is_one(last) {
+            let cores = CoresSpec::parse(last).map_err(Failure::input)?;
+            return Ok(Wishes { cores: Some(cores), ..self.wishes(speed)? });
+        }
         if text == "current" {
             return Ok(Wishes::default());
         }
@@ -204,7 +211,7 @@ impl ArmArgs<'_> {
         let (name, tunables) = text.split_once(':').unwrap_or((text, ""));
         if name.contains('=') {
             let args = one_word(text)?;
-            return Ok(Wishes { settings: args.settings()?, selector: args.selector });
+            return Ok(Wishes { settings: args.settings()?, selector: args.selector, cores: None });
         }
         let cpufreq = Cpufreq::read(self.root);
         let governors = cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default();
@@ -218,7 +225,7 @@ impl ArmArgs<'_> {
             })?;
             settings.push(Setting::Tunable(key.to_owned(), value.to_owned()));
         }
-        Ok(Wishes { settings, selector: Selector::default() })
+        Ok(Wishes { settings, selector: Selector::default(), cores: None })
     }
 
     fn no_governor(&self, name: &str, governors: &[String], cpufreq: &Cpufreq) -> Failure {
@@ -233,7 +240,7 @@ impl ArmArgs<'_> {
                 governors.join(", ")
             )),
             (false, false) => Failure::input(format!(
-                "'{name}'; expected current, a governor ({}), settings such as governor=powersave,max=60%, or a profile's .toml",
+                "'{name}'; expected current, a governor ({}), a core policy ('wattwise policies'), settings such as governor=powersave,max=60%, or a profile's .toml",
                 governors.join(", ")
             )),
         }
@@ -248,7 +255,7 @@ fn profile(path: &str) -> Result<Wishes, Failure> {
         Failure::input(format!("{path}: {}; expected set = [\"governor=powersave\", ...]", e.message()))
     })?;
     let args = one_word(&profile.set.join(","))?;
-    Ok(Wishes { settings: args.settings()?, selector: args.selector })
+    Ok(Wishes { settings: args.settings()?, selector: args.selector, cores: None })
 }
 
 /// Why settings are not in force, with the exit code.

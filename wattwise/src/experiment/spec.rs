@@ -43,6 +43,29 @@ pub struct CoresSpec {
     pub settings: Settings,
 }
 
+impl CoresSpec {
+    /// Whether the word before the parameters names a core policy.
+    pub fn is_one(text: &str) -> bool {
+        cores::find(word(text)).is_some()
+    }
+
+    /// Reads `NAME[:key=value,...]`.
+    ///
+    /// # Errors
+    /// One line that says what was expected and the nearest name.
+    pub fn parse(text: &str) -> Result<CoresSpec, PolicyError> {
+        let given = || text.to_owned();
+        let item = cores::find(word(text)).ok_or_else(|| PolicyError::Unknown {
+            given: given(),
+            nearest: nearest(word(text), cores::ALL.iter().map(|p| p.name)),
+        })?;
+        let list = text.split_once(':').map_or("", |(_, list)| list);
+        let settings = Settings::parse(item.params, list)
+            .map_err(|source| PolicyError::Settings { given: given(), source })?;
+        Ok(CoresSpec { cores: item, settings })
+    }
+}
+
 /// A policy that does not exist or does not take what it was given.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {

@@ -17,6 +17,7 @@ pub mod powerctl;
 pub mod root;
 pub mod rules;
 pub mod select;
+pub mod stat;
 pub mod target;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Meters: joules with their provenance.
 //!
 //! A [`Meter`] opens every counter of energy that a machine has, the best mechanism for each domain (perf
-//! events, powercap, hwmon), tests each once, and follows them over windows. What it says of a domain is
+//! events, powercap, registers, hwmon), tests each once, and follows them over windows. What it says of a domain is
 //! *measured* or *unavailable, because*; the residency model says *modelled*. It reads at the ends of a
 //! window, and in between only as often as wraps demand.
 
@@ -9,6 +9,7 @@ pub mod battery;
 pub mod counter;
 pub mod domain;
 pub mod model;
+mod registers;
 pub mod source;
 #[cfg(test)]
 mod tests;

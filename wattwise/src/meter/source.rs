@@ -1,5 +1,5 @@
-//! Where energy is read: perf energy events, powercap, hwmon counters. One [`Channel`] is one counter of
-//! one domain; nodes are opened once.
+//! Where energy is read: perf energy events, powercap, RAPL's registers, hwmon counters. One [`Channel`] is one
+//! counter of one domain; nodes are opened once.
 
 use super::counter::Shape;
 use super::domain::Domain;
@@ -12,7 +12,7 @@ use std::io;
 pub trait Channel: Send {
     /// Of what.
     fn domain(&self) -> Domain;
-    /// By what: `perf`, `powercap`, `hwmon`.
+    /// By what: `perf`, `powercap`, `msr`, `hwmon`.
     fn mechanism(&self) -> &'static str;
     /// How to read its numbers.
     fn shape(&self) -> Shape;
@@ -31,7 +31,7 @@ pub struct Unavailable {
 
 /// The most that any one part of a machine draws, W, where nothing tells: more than the largest package
 /// sold (500 W) at its short-term limit.
-const MOST_W: f64 = 1000.0;
+pub(super) const MOST_W: f64 = 1000.0;
 
 /// An attribute that holds a number.
 struct Attribute {
@@ -63,18 +63,20 @@ impl Channel for Attribute {
 pub fn channels(root: &dyn Root) -> (Vec<Box<dyn Channel>>, Vec<Unavailable>) {
     let mut channels: Vec<Box<dyn Channel>> = Vec::new();
     let mut missing = Vec::new();
-    for (mut found, mut none) in [perf(root), powercap(root), hwmon(root)] {
-        found.retain(|c| !channels.iter().any(|have| have.domain() == c.domain()));
+    for mechanism in [perf, powercap, registers, hwmon] {
+        let have: Vec<Domain> = channels.iter().map(|c| c.domain()).collect();
+        let (mut found, mut none) = mechanism(root, &have);
+        found.retain(|c| !have.contains(&c.domain()));
         channels.append(&mut found);
         missing.append(&mut none);
     }
     (channels, missing)
 }
 
-type Channels = (Vec<Box<dyn Channel>>, Vec<Unavailable>);
+pub(super) type Channels = (Vec<Box<dyn Channel>>, Vec<Unavailable>);
 
 /// powercap's zones.
-fn powercap(root: &dyn Root) -> Channels {
+fn powercap(root: &dyn Root, _: &[Domain]) -> Channels {
     let found = zones(root);
     let mut channels: Vec<Box<dyn Channel>> = Vec::new();
     let mut missing = Vec::new();
@@ -111,8 +113,17 @@ fn zone_channel(root: &dyn Root, zone: &Zone, package: Option<u32>) -> Result<Bo
     Ok(Box::new(Attribute { domain, mechanism: "powercap", shape, node }))
 }
 
+/// RAPL's registers: a CPU is interrupted to read one, so only of what no driver shows. A machine with a driver
+/// that shows packages shows all that it has.
+fn registers(root: &dyn Root, have: &[Domain]) -> Channels {
+    if have.iter().any(|d| matches!(d, Domain::Package { .. })) {
+        return (Vec::new(), Vec::new());
+    }
+    super::registers::channels(root, |domain| !have.contains(&domain))
+}
+
 /// hwmon's energy counters (`energyN_input`, uJ, as amd_energy and many boards show).
-fn hwmon(root: &dyn Root) -> Channels {
+fn hwmon(root: &dyn Root, _: &[Domain]) -> Channels {
     let sensors = crate::hw::power::sensors(root);
     let mut channels: Vec<Box<dyn Channel>> = Vec::new();
     let mut missing = Vec::new();
@@ -133,7 +144,7 @@ fn hwmon(root: &dyn Root) -> Channels {
 }
 
 /// The kernel's `power` PMU.
-fn perf(root: &dyn Root) -> Channels {
+fn perf(root: &dyn Root, _: &[Domain]) -> Channels {
     const PMU: &str = "sys/bus/event_source/devices/power";
     let none = |why: String| (Vec::new(), vec![Unavailable { what: "perf energy events".into(), why }]);
     if root.describe() != "this machine" {

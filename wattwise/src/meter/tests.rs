@@ -88,6 +88,63 @@ fn a_nested_tree_is_read_right_on_every_machine() {
     }
 }
 
+/// The machines with registers of energy, and how many counters those are.
+const REGISTERS: [(&str, usize); 5] = [
+    ("amd-server", 2),
+    ("core-i5-2gen", 2),
+    ("hybrid-laptop", 4),
+    ("skylake-server-active", 4),
+    ("skylake-server-passive", 4),
+];
+
+/// The same energy by registers: each unit, the wrap, and no second count beside a driver.
+#[test]
+fn registers_show_what_the_driver_would() {
+    for (name, counters) in REGISTERS {
+        let m = emulator::named(name).expect(name);
+        let domains = domains(&m);
+        let by = |meter: &Meter| {
+            let mut by: Vec<&str> = meter.energy().domains.iter().map(|d| d.by).collect();
+            by.dedup();
+            by
+        };
+        assert_eq!(by(&Meter::open(&m)), ["powercap"], "{name}");
+        let closed = Fault::Errno {
+            pattern: "*energy_uj".into(),
+            op: Op::Open,
+            nth: 0,
+            errno: rustix::io::Errno::ACCESS,
+        };
+        m.inject(closed);
+        m.online().into_iter().for_each(|cpu| m.set_load(cpu, 600));
+        let mut meter = Meter::open(&m);
+        assert_eq!(by(&meter), ["msr"], "{name}: {:?}", meter.unavailable);
+        assert_eq!(meter.energy().domains.len(), counters, "{name}");
+        let before = account(&m, &domains);
+        let mut now = Moment::default();
+        meter.begin(now);
+        // Long enough for the finest of them to wrap.
+        let step_s = meter.longest_s();
+        for _ in 0..200 {
+            m.advance((step_s * 1e9) as u64);
+            now.monotonic_s += step_s;
+            now.boot_s += step_s;
+            meter.sample(now);
+        }
+        let energy = meter.energy();
+        assert!(energy.domains.iter().any(|d| d.total.wraps > 0), "{name}: no wrap was met");
+        for d in &energy.domains {
+            let used = account(&m, &domains)[&d.domain] - before[&d.domain];
+            assert!(
+                (d.total.joules / used - 1.0).abs() < 1e-3,
+                "{name} {}: {:?} of {used} J",
+                d.domain,
+                d.total
+            );
+        }
+    }
+}
+
 /// Wraps, missed reads, suspends, long pauses, unplugged packages: what is claimed is right, and what is not
 /// known is not claimed. `WATTWISE_METER_WINDOWS` asks for more windows than 20,000 (a million takes an
 /// hour's quarter).

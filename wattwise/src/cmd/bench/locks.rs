@@ -148,7 +148,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
 }
 
 fn write(args: &Args, bench: &Bench) -> Result<(), Failure> {
-    let put = |flag: &str, path: &PathBuf, text: String| {
+    let put = |flag: &str, path: &PathBuf, text: String| -> Result<(), Failure> {
         std::fs::write(path, text).map_err(|e| {
             Failure::input(format!("{flag} {}: {e}; expected a file that can be written", path.display()))
         })?;

@@ -11,7 +11,6 @@ use crate::experiment::live::{Wishes, hold, measure};
 use crate::experiment::machine::throughput::{Level, SCHEMA, Throughput, Trial, knee};
 use crate::hw::cpufreq::Cpufreq;
 use crate::hw::plan::Setting;
-use crate::hw::select::Selector;
 use crate::hw::units::{Speed, speed};
 use crate::library;
 use std::os::unix::process::CommandExt;
@@ -91,7 +90,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     for at in order {
         let wishes = Wishes {
             settings: levels[at].map(|khz| Setting::Freq(Speed::Khz(khz))).into_iter().collect(),
-            selector: Selector::default(),
+            ..Wishes::default()
         };
         let held = hold(&*root, &journal, &super::super::set::command_line(), &wishes, &signals)
             .map_err(settings::not_held)?;

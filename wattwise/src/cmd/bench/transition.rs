@@ -62,6 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let wishes = Wishes {
         settings: vec![Setting::Governor("userspace".to_owned())],
         selector: Selector { cpus: Some(args.cpu.to_string()), ..Selector::default() },
+        cores: None,
     };
     let journal = args.root.journal();
     let command = super::super::set::command_line();

@@ -62,6 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let wishes = Wishes {
             settings,
             selector: Selector { cpus: Some(sleeper.to_string()), ..Selector::default() },
+            cores: None,
         };
         let held = match hold(&*root, &journal, &super::super::set::command_line(), &wishes, &signals) {
             Ok(held) => held,

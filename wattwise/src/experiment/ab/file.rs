@@ -7,6 +7,7 @@
 
 use super::conduct::{Done, End, Place, Plan, Trial};
 use crate::experiment::live::Measured;
+use crate::hw::found::one_line;
 use crate::meter::Provenance;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -200,7 +201,10 @@ pub fn parse(text: &[u8]) -> Result<Read, String> {
             // The torn last line of a killed program; its run is made again.
             _ if whole + line.len() == text.len() && header.is_some() => break,
             Ok(_) => return Err("line 1: is torn; expected a file made by 'wattwise ab'".to_owned()),
-            Err(e) => return Err(format!("line {}: {e}; expected a line of {SCHEMA}", number + 1)),
+            Err(e) => {
+                let why = one_line(&e.to_string());
+                return Err(format!("line {}: {why}; expected a line of {SCHEMA}", number + 1));
+            }
         };
         whole += line.len();
         match (parsed, &header) {

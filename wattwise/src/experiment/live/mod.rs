@@ -4,22 +4,49 @@ pub mod child;
 pub mod observe;
 pub mod preset;
 
+use crate::coreidle::Problem;
+use crate::coreidle::force::Options;
+use crate::coreidle::governor::Following;
+use crate::experiment::spec::CoresSpec;
 use crate::hw::plan::{Inventory, PlanError, Setting, plan};
 use crate::hw::root::Root;
 use crate::hw::select::Selector;
-use crate::hw::transaction::{Change, Transaction};
+use crate::hw::transaction::{Change, Restored, Transaction};
 use child::{Ended, Job, RunError, Signals};
 use observe::{Observed, Observer};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Settings to be held while something runs; none leaves the machine as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Wishes {
     /// What.
     pub settings: Vec<Setting>,
     /// Where.
     pub selector: Selector,
+    /// Which CPUs are kept for work; none keeps all.
+    pub cores: Option<CoresSpec>,
+}
+
+/// Settings in force, and a core policy that is followed.
+pub struct Held<'r> {
+    settings: Option<Transaction<'r>>,
+    cores: Option<Following>,
+}
+
+impl Held<'_> {
+    /// Everything goes back.
+    pub fn undo(&mut self) -> Restored {
+        let cores = self.cores.take().map(|mut following| following.end());
+        let mut restored = self.settings.as_mut().map(Transaction::undo).unwrap_or_default();
+        let left = match cores {
+            None => Vec::new(),
+            Some(Ok(summary)) => summary.left,
+            Some(Err(e)) => vec![e.to_string()],
+        };
+        restored.failed.extend(left.into_iter().map(|why| ("kept CPUs".to_owned(), why)));
+        restored
+    }
 }
 
 /// Why settings are not in force.
@@ -36,8 +63,34 @@ pub enum HoldError {
     Failed(String),
 }
 
-/// Puts settings in force until the transaction ends; none where nothing would change.
+/// Puts settings in force and follows a core policy until the value ends; none where nothing would change.
 pub fn hold<'r>(
+    root: &'r dyn Root,
+    journal: &Path,
+    why: &str,
+    wishes: &Wishes,
+    signals: &Signals,
+) -> Result<Option<Held<'r>>, HoldError> {
+    let settings = hold_settings(root, journal, why, wishes, signals)?;
+    let cores = match &wishes.cores {
+        None => None,
+        Some(_) if root.describe() != "this machine" => {
+            return Err(HoldError::Impossible("a core policy can be followed on this machine alone".into()));
+        }
+        Some(spec) => {
+            let name = spec.cores.name;
+            let following = Following::begin(spec, name, journal.to_owned(), Options::default());
+            Some(following.map_err(|e| match e {
+                Problem::Input(m) => HoldError::Input(m),
+                Problem::Impossible(m) => HoldError::Impossible(format!("{name}: {m}")),
+                Problem::Failed(m) => HoldError::Failed(format!("{name}: {m}")),
+            })?)
+        }
+    };
+    Ok((settings.is_some() || cores.is_some()).then_some(Held { settings, cores }))
+}
+
+fn hold_settings<'r>(
     root: &'r dyn Root,
     journal: &Path,
     why: &str,

@@ -19,7 +19,15 @@ const MPERF: u32 = 0xe7;
 const APERF: u32 = 0xe8;
 const PERF_STATUS: u32 = 0x198;
 const ENERGY_PERF_BIAS: u32 = 0x1b0;
-const PKG_ENERGY_STATUS: u32 = 0x611;
+/// Energy counters, each with the zone whose energy it shows.
+const ENERGY: [(u32, Domain); 6] = [
+    (0x611, Domain::Package),
+    (0x619, Domain::Dram),
+    (0x639, Domain::Core),
+    (0x641, Domain::Uncore),
+    (0x64d, Domain::Platform),
+    (0xc001_029b, Domain::Package),
+];
 
 /// Figures that no file of a machine says. A described machine brings its own.
 #[derive(Debug, Clone)]
@@ -1335,11 +1343,13 @@ impl Machine {
             ENERGY_PERF_BIAS => self
                 .number(&format!("{CPU}/cpu{cpu}/power/energy_perf_bias"))
                 .map_or(value, |bias| (value & !0xf) | bias),
-            // 2^-14 J, in 32 bits that wrap.
-            PKG_ENERGY_STATUS => {
-                let zone = self.zones.iter().find(|z| z.domain == Domain::Package && z.package == c.package);
+            _ if let Some((_, domain)) = ENERGY.iter().find(|e| e.0 == address) => {
+                let of_package = |z: &&Zone| z.package == c.package || *domain == Domain::Platform;
+                let zone = self.zones.iter().find(|z| z.domain == *domain && of_package(z));
+                // 32 bits that wrap where the zone does.
                 zone.map_or(value, |z| {
-                    ((z.total_uj << 14) / 1_000_000 + u128::from(value)) as u64 & 0xffff_ffff
+                    (z.total_uj * u128::from(u32::MAX) / u128::from(z.range_uj) + u128::from(value)) as u64
+                        & u64::from(u32::MAX)
                 })
             }
             _ => value,

@@ -10,6 +10,7 @@
 //! something since the last look, or if it is the one that we run on.
 
 use crate::hw::root::{Access, Node, Root};
+use crate::hw::stat::{Stat, Ticks, whole};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -59,11 +60,10 @@ impl Awake {
             // One that is gone from the list is offline: surely not awake.
             cpu.1 = false;
         }
-        for line in text.lines() {
-            let Some((cpu, ticks)) = busy_ticks(line) else { continue };
+        for Ticks { cpu, busy, .. } in Stat::parse(&text).cpus {
             let first = !self.busy.contains_key(&cpu);
-            let entry = self.busy.entry(cpu).or_insert((ticks, false));
-            *entry = (ticks, !first && entry.0 != ticks);
+            let entry = self.busy.entry(cpu).or_insert((busy, false));
+            *entry = (busy, !first && entry.0 != busy);
         }
         self.running_on = match &mut self.us {
             // Field 39; the second one, the name, may hold spaces and brackets.
@@ -78,39 +78,6 @@ impl Awake {
     /// Whether the CPU was awake at the last look.
     pub fn is_awake(&self, cpu: u32) -> bool {
         self.running_on == Some(cpu) || self.busy.get(&cpu).is_some_and(|(_, awake)| *awake)
-    }
-}
-
-/// The CPU of a line of `proc/stat`, and its ticks of user, nice, system, irq, softirq and stolen time.
-fn busy_ticks(line: &str) -> Option<(u32, u64)> {
-    let rest = line.strip_prefix("cpu")?;
-    // `cpu  123 …`, the sum of all, has a space where the number is.
-    if !rest.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let mut words = rest.split_whitespace();
-    let cpu = words.next()?.parse().ok()?;
-    let mut busy = 0u64;
-    for (i, word) in words.take(8).enumerate() {
-        let ticks: u64 = word.parse().ok()?;
-        // 3 is idle, 4 is idle with I/O outstanding.
-        if i != 3 && i != 4 {
-            busy = busy.wrapping_add(ticks);
-        }
-    }
-    Some((cpu, busy))
-}
-
-fn whole<'b>(node: &mut dyn Node, bytes: &'b mut Vec<u8>) -> io::Result<std::borrow::Cow<'b, str>> {
-    let mut used = 0;
-    loop {
-        if used == bytes.len() {
-            bytes.resize(used * 2, 0);
-        }
-        match node.read_at(used as u64, &mut bytes[used..])? {
-            0 => return Ok(String::from_utf8_lossy(&bytes[..used])),
-            n => used += n,
-        }
     }
 }
 
@@ -132,14 +99,6 @@ mod tests {
         stat("cpu  9 9 9 9 9\ncpu0 1 0 0 90 7 0 0 0\ncpu1 1 0 0 50 0 0 1 0\n");
         awake.look().unwrap();
         assert_eq!([0, 1, 2, 3].map(|c| awake.is_awake(c)), [false, true, false, true]);
-    }
-
-    #[test]
-    fn lines_of_stat() {
-        assert_eq!(busy_ticks("cpu12 1 2 3 4 5 6 7 8 9 10"), Some((12, 27)));
-        assert_eq!(busy_ticks("cpu  1 2 3 4"), None);
-        assert_eq!(busy_ticks("cpu1 1 x"), None);
-        assert_eq!(busy_ticks("ctxt 1"), None);
     }
 
     #[test]

@@ -33,6 +33,7 @@
 
 use super::register::{Field, FieldAccess, Register, Scope};
 use crate::hw::cpuid::{CpuFacts, Feature, Vendor};
+use crate::hw::found;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,13 +177,8 @@ struct FieldText {
 /// Anything that is not as the module's head says; the first fault found.
 pub fn parse(text: &str, name: &str) -> Result<RegisterFile, RegisterFileError> {
     check(text)
-        .map_err(|what| RegisterFileError { file: name.to_owned(), what: one_line(&what) })
+        .map_err(|what| RegisterFileError { file: name.to_owned(), what: found::one_line(&what) })
         .map(|(vendors, definitions)| RegisterFile { name: name.to_owned(), vendors, definitions })
-}
-
-/// Names in the error may come from the file: nothing in them may break the line.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn check(text: &str) -> Result<(Vec<Vendor>, Vec<Definition>), String> {

@@ -1,0 +1,335 @@
+//! A core policy followed on the live machine.
+//!
+//! Every period it reads `/proc/stat` (each CPU's busy and idle ticks, tasks that could run) and
+//! `/proc/pressure/cpu` (time in which some task waited for a CPU), asks the policy, and puts the mask in force.
+//!
+//! 1. A tick is 10 ms: a period of fewer than [`LEAST_TICKS`] ticks would see CPUs that are either idle or full. It
+//!    is lengthened to that.
+//! 2. Pressure says how long *any* task waited: no single one waited longer. Where the kernel keeps no pressure,
+//!    the governor's own lateness stands in: it runs on the kept CPUs like everybody.
+//! 3. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew.
+//! 4. After a suspend the sample that spans it is dropped.
+
+use super::Problem;
+use super::force::{Force, Options};
+use super::state::Holder;
+use crate::experiment::spec::CoresSpec;
+use crate::hw::cpus::CpuSet;
+use crate::hw::root::{Access, DirRoot, Node, Root};
+use crate::hw::stat::{Stat, StatFile, whole};
+use crate::hw::topology::{Cpu, Topology};
+use crate::meter;
+use crate::meter::counter::Moment;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use wattwise_policy::cores::{Place, order};
+use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
+
+/// Ticks in the shortest period.
+const LEAST_TICKS: u64 = 5;
+/// Tasks that have come since are taken up at least so often.
+const TEND: Duration = Duration::from_secs(1);
+/// More time asleep than this between two looks is a suspend, s.
+const SUSPEND_S: f64 = 0.1;
+
+/// A policy and what it is shown.
+pub struct Governor<'r> {
+    root: &'r dyn Root,
+    spec: CoresSpec,
+    policy: Box<dyn CorePolicy>,
+    /// CPUs in the order in which they are kept.
+    order: Vec<u32>,
+    /// Where each is: one that is offline does not tell.
+    places: BTreeMap<u32, Place>,
+    stat: StatFile,
+    then: Stat,
+    pressure: Option<Pressure>,
+    tick_ns: u64,
+    begun: Instant,
+    at: Moment,
+    due: Instant,
+}
+
+impl<'r> Governor<'r> {
+    /// A governor of this machine.
+    ///
+    /// # Errors
+    /// No `/proc/stat`, or no CPU.
+    pub fn new(root: &'r dyn Root, spec: &CoresSpec) -> Result<Governor<'r>, Problem> {
+        let mut stat = StatFile::open(root).map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
+        let then = stat.look().map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
+        let places = places(&Topology::read(root));
+        let order = kept_order(&places, |_| true);
+        if order.is_empty() {
+            return Err(Problem::Impossible("the kernel lists no CPU".to_owned()));
+        }
+        let policy = (spec.cores.build)(order.len(), &spec.settings);
+        Ok(Governor {
+            root,
+            spec: spec.clone(),
+            policy,
+            order,
+            places,
+            stat,
+            then,
+            pressure: Pressure::open(root),
+            tick_ns: 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1),
+            begun: Instant::now(),
+            at: meter::now(),
+            due: Instant::now(),
+        })
+    }
+
+    /// What to keep at first.
+    pub fn start(&mut self) -> CpuSet {
+        let keep = self.policy.start();
+        self.due = Instant::now() + self.period();
+        self.first(keep)
+    }
+
+    /// Time from one look to the next.
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.policy.period_ns().max(self.tick_ns * LEAST_TICKS))
+    }
+
+    /// Time until there is something to do.
+    fn wait(&self) -> Duration {
+        self.due.saturating_duration_since(Instant::now()).min(TEND)
+    }
+
+    fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    /// A look and a decision: what to keep from now on. `parked` are the CPUs that we took offline ourselves.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn look(&mut self, parked: &CpuSet) -> Result<CpuSet, Problem> {
+        let now = self.stat.look().map_err(|e| Problem::Failed(format!("/proc/stat: {e}")))?;
+        let at = meter::now();
+        let asleep_s = (at.boot_s - self.at.boot_s) - (at.monotonic_s - self.at.monotonic_s);
+        let late = Instant::now().saturating_duration_since(self.due);
+        let pressure = self.pressure.as_mut().and_then(Pressure::since);
+        let worst_wait_ns = pressure.unwrap_or(late.as_nanos() as u64);
+        let then = std::mem::replace(&mut self.then, now);
+        self.at = at;
+        self.due = Instant::now() + self.period();
+        let there = |cpu| parked.contains(cpu) || self.then.cpu(cpu).is_some();
+        let came = self.then.cpus.iter().any(|t| !self.order.contains(&t.cpu));
+        if came || !self.order.iter().all(|&cpu| there(cpu)) {
+            self.places.extend(places(&Topology::read(self.root)));
+            self.order = kept_order(&self.places, there);
+            self.policy = (self.spec.cores.build)(self.order.len(), &self.spec.settings);
+            return Ok(self.start());
+        }
+        if asleep_s > SUSPEND_S {
+            return Ok(self.start());
+        }
+        let cpus = samples(&self.then, &then, &self.order, self.tick_ns);
+        let obs =
+            CoreObservation { now_ns: self.begun.elapsed().as_nanos() as u64, cpus: &cpus, worst_wait_ns };
+        let keep = self.policy.observe(&obs);
+        self.due = Instant::now() + self.period();
+        Ok(self.first(keep))
+    }
+
+    fn first(&self, keep: usize) -> CpuSet {
+        self.order.iter().take(keep.max(1)).copied().collect()
+    }
+}
+
+/// Where the CPUs are that are online.
+fn places(topology: &Topology) -> BTreeMap<u32, Place> {
+    let online = topology.cpus.iter().filter(|c| c.online);
+    let place = |c: &Cpu| Place {
+        core: c.core.unwrap_or(c.cpu) as u16,
+        package: c.package.and_then(|p| u16::try_from(p).ok()).unwrap_or(0),
+    };
+    online.map(|c| (c.cpu, place(c))).collect()
+}
+
+/// CPUs in the order in which they are kept, whole cores and packages together.
+fn kept_order(places: &BTreeMap<u32, Place>, there: impl Fn(u32) -> bool) -> Vec<u32> {
+    let (cpus, places): (Vec<u32>, Vec<Place>) = places.iter().filter(|(cpu, _)| there(**cpu)).unzip();
+    order(&places).into_iter().map(|at| cpus[usize::from(at)]).collect()
+}
+
+/// What passed between two looks, in the order of `cpus`. The kernel says how many tasks could run, not where:
+/// those beyond one for each busy CPU wait behind the first.
+pub fn samples(now: &Stat, then: &Stat, cpus: &[u32], tick_ns: u64) -> Vec<CpuSample> {
+    let mut samples: Vec<CpuSample> = cpus
+        .iter()
+        .map(|&cpu| {
+            let passed = now.cpu(cpu).zip(then.cpu(cpu)).map(|(n, t)| n.since(t)).unwrap_or_default();
+            CpuSample {
+                busy_ns: passed.busy * tick_ns,
+                idle_ns: passed.idle * tick_ns,
+                iowait_ns: passed.iowait * tick_ns,
+                runnable: u32::from(passed.busy > 0),
+                ..CpuSample::default()
+            }
+        })
+        .collect();
+    // One of the running tasks is the one that asks.
+    let running = now.running.saturating_sub(1);
+    let busy: u32 = samples.iter().map(|s| s.runnable).sum();
+    if let Some(first) = samples.first_mut() {
+        first.runnable += running.saturating_sub(busy);
+    }
+    samples
+}
+
+/// `/proc/pressure/cpu`.
+struct Pressure {
+    node: Box<dyn Node>,
+    bytes: Vec<u8>,
+    waited_us: u64,
+}
+
+impl Pressure {
+    fn open(root: &dyn Root) -> Option<Pressure> {
+        let node = root.open("proc/pressure/cpu", Access::Read).ok()?;
+        let mut pressure = Pressure { node, bytes: vec![0; 256], waited_us: 0 };
+        pressure.since()?;
+        Some(pressure)
+    }
+
+    /// Time since the last look in which some task waited, ns.
+    fn since(&mut self) -> Option<u64> {
+        let text = whole(&mut *self.node, &mut self.bytes).ok()?;
+        let some = text.lines().find_map(|l| l.strip_prefix("some "))?;
+        let now: u64 = some.split(' ').find_map(|w| w.strip_prefix("total="))?.trim().parse().ok()?;
+        let then = std::mem::replace(&mut self.waited_us, now);
+        Some(now.saturating_sub(then) * 1000)
+    }
+}
+
+/// How a governor spent its time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// Looks.
+    pub looks: u64,
+    /// Changes of the mask.
+    pub changes: u64,
+    /// Tasks that were moved.
+    pub moved: u64,
+    /// Seconds with each number of CPUs kept, from 1.
+    pub kept_s: Vec<f64>,
+    /// What was not put back at the end, one line each.
+    pub left: Vec<String>,
+}
+
+/// Follows a policy until `pause` says that it is enough. `told` is called once all is in force.
+///
+/// # Errors
+/// The mask cannot be put in force or kept; then everything is released.
+pub fn follow(
+    spec: &CoresSpec,
+    policy: &str,
+    folder: &Path,
+    options: &Options,
+    pause: &mut dyn FnMut(Duration) -> bool,
+    told: &mut dyn FnMut(&Force<'_>, &CpuSet),
+) -> Result<Summary, Problem> {
+    let root = DirRoot::this_machine();
+    let mut governor = Governor::new(&root, spec)?;
+    let holder = Holder::Process { pid: std::process::id(), policy: policy.to_owned() };
+    let mut force = Force::begin(&root, folder, holder, options)?;
+    let mut summary = Summary { kept_s: vec![0.0; governor.order.len()], ..Summary::default() };
+    let mut kept = governor.start();
+    summary.moved += force.keep(&kept)?.moved as u64;
+    told(&force, &kept);
+    let mut since = Instant::now();
+    let mut charge = |kept: &CpuSet| {
+        let now = Instant::now();
+        let passed = now.duration_since(std::mem::replace(&mut since, now)).as_secs_f64();
+        if let Some(s) = kept.len().checked_sub(1).and_then(|at| summary.kept_s.get_mut(at)) {
+            *s += passed;
+        }
+    };
+    loop {
+        let more = pause(governor.wait());
+        charge(&kept);
+        if !more {
+            break;
+        }
+        // Between two decisions too, tasks that have come since are taken up.
+        if governor.is_due() {
+            let next = governor.look(&force.parked())?;
+            summary.looks += 1;
+            summary.changes += u64::from(next != kept);
+            kept = next;
+        }
+        summary.moved += force.keep(&kept)?.moved as u64;
+    }
+    summary.left = force.release();
+    Ok(summary)
+}
+
+/// A policy that is followed by a thread, while something else runs.
+pub struct Following {
+    /// Dropped to end it.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Result<Summary, Problem>>>,
+}
+
+impl Following {
+    /// Begins; returns when the mask is in force.
+    ///
+    /// # Errors
+    /// As [`follow`].
+    pub fn begin(
+        spec: &CoresSpec,
+        policy: &str,
+        folder: PathBuf,
+        options: Options,
+    ) -> Result<Following, Problem> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let (ready, begun) = mpsc::channel::<()>();
+        let (spec, policy) = (spec.clone(), policy.to_owned());
+        let thread = std::thread::Builder::new()
+            .name("coreidle".to_owned())
+            .spawn(move || {
+                let mut pause =
+                    |time| matches!(stopped.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+                follow(&spec, &policy, &folder, &options, &mut pause, &mut |_, _| _ = ready.send(()))
+            })
+            .map_err(|e| Problem::Failed(format!("no thread can be started: {e}")))?;
+        let mut following = Following { stop: Some(stop), thread: Some(thread) };
+        if begun.recv().is_err() {
+            // It ended before anything was in force.
+            return following
+                .end()
+                .and_then(|_| Err(Problem::Failed("the governor ended at once".to_owned())));
+        }
+        Ok(following)
+    }
+
+    /// Ends it and releases everything.
+    ///
+    /// # Errors
+    /// What kept it from going on, if anything did.
+    pub fn end(&mut self) -> Result<Summary, Problem> {
+        self.stop = None;
+        match self.thread.take().map(std::thread::JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => {
+                Err(Problem::Failed("the governor panicked; 'wattwise coreidle off' cleans up".into()))
+            }
+            None => Ok(Summary::default()),
+        }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        if self.thread.is_some()
+            && let Err(e) = self.end()
+        {
+            eprintln!("wattwise: {e}");
+        }
+    }
+}
