@@ -6,7 +6,7 @@ NIGHTLY ?= nightly
 # Seconds for each fuzz target in `make test`.
 FUZZ_SECONDS ?= 8
 
-.PHONY: check test unit lint tools fuzz miri loom tsan interposer bench docs lab clean
+.PHONY: check test soak unit lint tools fuzz miri loom tsan interposer bench docs lab clean
 
 check: lint unit
 
@@ -24,7 +24,7 @@ tools:
 	sh scripts/tools.sh
 
 test: tools lint
-	WATTWISE_SEQUENCES=10000 $(CARGO) test --workspace
+	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace
 	$(CARGO) run --quiet -p xtask -- charts --check
 	sh scripts/first-command.sh
 	sh scripts/deny.sh
@@ -49,6 +49,12 @@ miri:
 
 tsan:
 	sh scripts/locks.sh tsan $(NIGHTLY)
+
+# What `make test` samples, whole: 10,000 sequences of set, hotplug, fault and restore, a kill at every write of a
+# transaction over 64 CPUs, a million windows of the meters. Some twenty minutes.
+soak:
+	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise --lib -- hw::tests meter::
+	$(CARGO) test -p wattwise --test hardware killed
 
 # Eleven real programs under the pthread interposer with every lock; half an hour, rewrites the table in docs/locks.md.
 interposer:

@@ -80,6 +80,11 @@ impl<'r> Force<'r> {
             pinned_too: options.pinned_too,
         };
         let mechanism = mechanism::open(kind, &cgroups, terms)?;
+        if holder == Holder::User && !mechanism.lasts() {
+            return Err(Problem::Impossible(format!(
+                "a {kind} lasts as long as its process: follow a policy with 'wattwise coreidle governor'"
+            )));
+        }
         let mut state = State::new(boot_id(root), holder, kind, options.within.clone());
         state.online = online.to_string();
         let steering = options.steer.then(|| Steering::new(root, folder));

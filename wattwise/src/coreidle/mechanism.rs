@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | partition | take the idled CPUs out of every cgroup (v2, an isolated cpuset) | run on kept CPUs meanwhile; since Linux 6.2 their affinity returns afterwards | one write; scheduling domains are rebuilt |
 //! | group | confine a group (v1) into which every movable task is put | stay where they are; if asked, and since Linux 6.2, they are taken along and their affinity returns afterwards | one write; the first time a move of every task |
+//! | scheduler | run tasks by a scheduler of ours (sched_ext, `bpf/`), which never picks the idled CPUs | are run where they are pinned | one line to its loader; lasts as long as the process that asked |
 //! | hotplug | take CPUs offline | lose their affinity | milliseconds for each CPU |
 
 use super::Problem;
@@ -11,8 +12,9 @@ use super::tasks::affinity;
 use crate::hw::cpus::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The cgroup that is ours. Whoever finds it without a living owner may take it away.
 const NAME: &str = "wattwise-coreidle";
@@ -26,8 +28,15 @@ pub enum Kind {
     Partition,
     /// cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it
     Group,
+    /// A sched_ext scheduler that picks no CPU that shall idle (as long as a governor runs)
+    Scheduler,
     /// CPUs are taken offline
     Hotplug,
+}
+
+impl Kind {
+    /// Every way.
+    pub const ALL: [Kind; 4] = [Kind::Partition, Kind::Group, Kind::Scheduler, Kind::Hotplug];
 }
 
 impl std::fmt::Display for Kind {
@@ -35,6 +44,7 @@ impl std::fmt::Display for Kind {
         f.write_str(match self {
             Kind::Partition => "cpuset partition (cgroup v2)",
             Kind::Group => "cpuset group (cgroup v1)",
+            Kind::Scheduler => "sched_ext scheduler",
             Kind::Hotplug => "hotplug",
         })
     }
@@ -104,6 +114,12 @@ impl Cgroups {
             Kind::Group if self.v1.is_none() => {
                 Some("no cgroup v1 hierarchy has the cpuset controller".to_owned())
             }
+            Kind::Scheduler if !Path::new("/sys/kernel/sched_ext").exists() => {
+                Some("the kernel has no sched_ext (Linux 6.12 or later, CONFIG_SCHED_CLASS_EXT)".to_owned())
+            }
+            Kind::Scheduler if loader().is_none() => {
+                Some(format!("{LOADER} is neither beside wattwise nor in PATH: 'make -C bpf' builds it"))
+            }
             _ => None,
         }
     }
@@ -137,6 +153,10 @@ pub trait Mechanism: Send {
     /// Whether the cpuset controller was handed down by us.
     fn enabled_controller(&self) -> bool {
         false
+    }
+    /// Whether it outlives this process.
+    fn lasts(&self) -> bool {
+        true
     }
 }
 
@@ -187,6 +207,8 @@ pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mecha
             let group = parent.join(NAME);
             Box::new(Group { parent, group, online, immovable: BTreeSet::new(), looks: 0, pinned_too })
         }
+        // Without a loader there is nothing to begin, yet what another began has ended with it.
+        Kind::Scheduler => Box::new(Scheduler { loader: loader(), running: None, kept: online }),
         Kind::Hotplug => Box::new(Hotplug { root: PathBuf::from("/"), online }),
     })
 }
@@ -427,6 +449,98 @@ impl Mechanism for Group {
         }
         left.extend(why.map(|e| e.to_string()));
         left
+    }
+}
+
+/// What loads the scheduler of `bpf/`.
+const LOADER: &str = "coreidle-scx";
+
+/// Where it is.
+fn loader() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = beside.into_iter().chain(std::env::split_paths(&path));
+    folders.map(|folder| folder.join(LOADER)).find(|file| file.is_file())
+}
+
+/// A scheduler that is loaded and told by its loader; the kernel drops it with that process.
+struct Scheduler {
+    loader: Option<PathBuf>,
+    running: Option<Loader>,
+    kept: CpuSet,
+}
+
+/// The loader's process: it ends when its input does, so with us at the latest.
+struct Loader {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Loader {
+    fn start(path: &Path, kept: &CpuSet) -> io::Result<Loader> {
+        let mut child =
+            Command::new(path).arg(kept.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        Ok(Loader { child, input, output: BufReader::new(output) })
+    }
+
+    /// Its next line must be `wanted`.
+    fn expect(&mut self, wanted: &str) -> Result<(), Problem> {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line).map_err(|e| e.to_string());
+        let line = line.trim();
+        match read {
+            Ok(_) if line == wanted => Ok(()),
+            Ok(0) => Err(Problem::Failed(format!("{LOADER} has ended; the kernel schedules again"))),
+            Ok(_) => Err(Problem::Failed(format!("{LOADER}: {line}"))),
+            Err(e) => Err(Problem::Failed(format!("{LOADER}: {e}"))),
+        }
+    }
+}
+
+impl Mechanism for Scheduler {
+    fn kind(&self) -> Kind {
+        Kind::Scheduler
+    }
+
+    fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {
+        use std::io::Write;
+        match &mut self.running {
+            None => {
+                let path = self.loader.as_ref().ok_or_else(|| {
+                    Problem::Impossible(format!("{LOADER} is neither beside wattwise nor in PATH"))
+                })?;
+                let running = Loader::start(path, kept).map_err(|e| failed(path, &e))?;
+                self.running.insert(running).expect("ready")?;
+            }
+            Some(running) => {
+                if self.kept != *kept {
+                    let told = writeln!(running.input, "mask {kept}");
+                    told.map_err(|e| Problem::Failed(format!("{LOADER} has ended: {e}")))?;
+                    running.expect("ok")?;
+                }
+            }
+        }
+        self.kept = kept.clone();
+        Ok(Moved::default())
+    }
+
+    fn kept(&self) -> Result<CpuSet, Problem> {
+        Ok(self.kept.clone())
+    }
+
+    fn lasts(&self) -> bool {
+        false
+    }
+
+    fn release(&mut self) -> Vec<String> {
+        let Some(Loader { mut child, input, .. }) = self.running.take() else { return Vec::new() };
+        // The end of its input is its end.
+        drop(input);
+        child.wait().err().map(|e| format!("{LOADER}: {e}")).into_iter().collect()
     }
 }
 

@@ -318,7 +318,7 @@ fn differing(
 }
 
 /// Random sets, hotplug by others, faults and restores, beside a twin that sees only the hotplug: in the end
-/// both machines are alike. `make test` runs ten thousand (`WATTWISE_SEQUENCES`), `make check` fewer.
+/// both machines are alike. `make soak` runs ten thousand (`WATTWISE_SEQUENCES`), `make test` 2,000, `make check` fewer.
 #[test]
 fn random_sequences_always_come_back() {
     let names = ["core-i5-2gen", "amd-laptop", "arm-big-little", "bc10", "vm-2cpu", "hybrid-laptop"];

@@ -51,7 +51,7 @@ pub(super) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Out
     let cgroups = Cgroups::find();
     let mut report =
         Report { schema: "wattwise.coreidle-cost/1", costs: Vec::new(), unavailable: Vec::new() };
-    for kind in [Kind::Partition, Kind::Group, Kind::Hotplug] {
+    for kind in Kind::ALL {
         if args.how.mechanism.is_some_and(|only| only != kind) {
             continue;
         }

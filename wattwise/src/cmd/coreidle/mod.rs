@@ -158,7 +158,6 @@ struct Status {
 
 fn status(root: &DirRoot, args: &Args) -> Outcome {
     let cgroups = Cgroups::find();
-    let kinds = [Kind::Partition, Kind::Group, Kind::Hotplug];
     let steer = Steerable::find(root);
     let mut status = Status {
         schema: "wattwise.coreidle-status/1",
@@ -167,7 +166,7 @@ fn status(root: &DirRoot, args: &Args) -> Outcome {
         kept: None,
         problem: None,
         pinned_outside: Vec::new(),
-        mechanisms: kinds.map(|k| (k, cgroups.why_not(k))).to_vec(),
+        mechanisms: Kind::ALL.map(|k| (k, cgroups.why_not(k))).to_vec(),
         steerable: steer.count(),
         fixed_interrupts: steer.fixed,
     };
