@@ -314,8 +314,7 @@ impl<'a> Simulation<'a> {
     /// Takes a task's steps on CPU `c` until one of them takes time; true when that is work for this CPU.
     #[inline(always)]
     pub(super) fn advance(&mut self, t: u32, c: usize) -> bool {
-        let task = &self.tasks[t as usize];
-        if task.wants != NONE && !self.try_lock(t) {
+        if self.tasks[t as usize].wants != NONE && !self.try_lock(t) {
             return false;
         }
         self.tasks[t as usize].has_work() || self.go_further(t, c)
