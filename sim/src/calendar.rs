@@ -6,92 +6,105 @@
 //! events, and with it every result, independent of history.
 //!
 //! ```text
-//!   times   [ row of 8 ][ row of 8 ] ...       set: one store
-//!                |            |
-//!   firsts  (time, source)(time, source) ...   kept for every row but the stale one
+//!   rows   [ row of 8 ][ open ][ row of 8 ] ...    the open row is kept apart, its place is out of date
+//!               |                   |
+//!   others      least of all but the open row's
+//!
+//!   entry  | time ............ | source |          one number: the least is the earliest, then the lowest
 //! ```
 //!
 //! One event moves its own source several times over (a run ends, the next is timed, a tick comes
-//! closer), and hardly ever one far away. So nothing is compared when a time is set; its row is merely
-//! *stale*, and looked through once, when the next event is asked for or another row is touched. A row
-//! is a cache line and its least time a tournament of seven selects without a branch: which source
+//! closer), and hardly ever one far away. So nothing is compared when a time is set; the row it is in is
+//! *open*, and looked through once, when the next event is asked for or another row is opened. A row
+//! is a cache line and its first entry a minimum of eight numbers, without a branch: which source
 //! is next is the one thing that no branch predictor can know.
 
 /// No event.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Sources a row.
+/// Entries a row.
 const ROW: usize = 8;
-
-/// A source and its time.
-type Entry = (u64, usize);
 
 /// Times of events, by source.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// Padded with [`NEVER`].
-    times: Vec<[u64; ROW]>,
-    /// Of each row.
-    firsts: Vec<Entry>,
-    /// The row whose entry in `firsts` may be out of date.
-    stale: usize,
+    /// Entries by source; padded with [`NEVER`], which is no source's entry either.
+    rows: Vec<Row>,
+    /// The open row, and which one it is.
+    open: Row,
+    opened: usize,
+    /// The first entry of the rows that are not open.
+    others: u64,
+    /// Low bits of an entry that say which source.
+    source_bits: u32,
+}
+
+/// Neighbours in the calendar.
+type Row = [u64; ROW];
+
+/// The first entry of a row.
+#[inline]
+fn first_of(row: &Row) -> u64 {
+    // In pairs and pairs of pairs: one after the other, each would wait for the one before.
+    let pair = |i: usize| row[i].min(row[i + 1]);
+    pair(0).min(pair(2)).min(pair(4).min(pair(6)))
 }
 
 impl Calendar {
     /// A calendar of `sources` sources, none of which has an event.
     pub(crate) fn new(sources: usize) -> Calendar {
-        let rows = sources.div_ceil(ROW).max(1);
-        let firsts = (0..rows).map(|r| (NEVER, r * ROW)).collect();
-        Calendar { times: vec![[NEVER; ROW]; rows], firsts, stale: 0 }
+        Calendar {
+            rows: vec![[NEVER; ROW]; sources.div_ceil(ROW)],
+            open: [NEVER; ROW],
+            opened: 0,
+            others: NEVER,
+            source_bits: sources.next_power_of_two().ilog2(),
+        }
     }
 
     /// The time of a source's event.
     #[inline]
     pub(crate) fn at(&self, source: usize) -> u64 {
-        self.times[source / ROW][source % ROW]
+        let row = if source / ROW == self.opened { &self.open } else { &self.rows[source / ROW] };
+        self.time_of(row[source % ROW])
     }
 
     /// Sets, moves or (with [`NEVER`]) cancels a source's event.
+    ///
+    /// A time that leaves no room for the source is as good as never: more than nine years with 64 sources,
+    /// 52 days with the 2054 of the largest machine.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: u64) {
-        let row = source / ROW;
-        self.times[row][source % ROW] = time;
-        if row != self.stale {
-            self.turn_to(row);
+        let far = time >= NEVER >> self.source_bits;
+        let entry = if far { NEVER } else { time << self.source_bits | source as u64 };
+        if source / ROW != self.opened {
+            self.open(source / ROW);
         }
+        self.open[source % ROW] = entry;
     }
 
-    /// Another row becomes the stale one.
+    /// Opens another row.
     #[cold]
     #[inline(never)]
-    fn turn_to(&mut self, row: usize) {
-        self.look_through();
-        self.stale = row;
+    fn open(&mut self, row: usize) {
+        self.rows[self.opened] = self.open;
+        self.open = self.rows[row];
+        self.opened = row;
+        let others = self.rows.iter().enumerate().filter(|&(r, _)| r != row);
+        self.others = others.fold(NEVER, |first, (_, row)| first.min(first_of(row)));
     }
 
-    /// The next event: its time and its source.
+    /// The next event, its time and its source; [`NEVER`] when there is none.
     #[inline]
-    pub(crate) fn first(&mut self) -> Entry {
-        self.look_through();
-        let (first, others) = self.firsts.split_first().expect("at least one row");
-        others.iter().fold(*first, |a, &b| earlier(a, b))
+    pub(crate) fn first(&self) -> (u64, usize) {
+        let first = first_of(&self.open).min(self.others);
+        (self.time_of(first), (first & !(NEVER << self.source_bits)) as usize)
     }
 
-    /// Brings the stale row's entry up to date.
     #[inline]
-    fn look_through(&mut self) {
-        let row = &self.times[self.stale];
-        let four: [Entry; ROW / 2] =
-            std::array::from_fn(|i| earlier((row[2 * i], 2 * i), (row[2 * i + 1], 2 * i + 1)));
-        let (time, at) = earlier(earlier(four[0], four[1]), earlier(four[2], four[3]));
-        self.firsts[self.stale] = (time, self.stale * ROW + at);
+    fn time_of(&self, entry: u64) -> u64 {
+        if entry == NEVER { NEVER } else { entry >> self.source_bits }
     }
-}
-
-/// Of two entries the earlier, the first of equals: sources must come in order.
-#[inline]
-fn earlier(a: Entry, b: Entry) -> Entry {
-    if b.0 < a.0 { b } else { a }
 }
 
 #[cfg(test)]
@@ -115,8 +128,21 @@ mod tests {
                 let best = (0..n).min_by_key(|&s| (plain[s], s)).unwrap();
                 let (t, s) = cal.first();
                 assert_eq!(t, plain[best]);
+                assert_eq!(cal.at(source), time);
                 assert!(t == NEVER || s == best, "{n}: {s} for {best}");
             }
         }
+    }
+
+    #[test]
+    fn the_longest_times_of_the_largest_calendar() {
+        let sources = 2054;
+        let days = |n: u64| n * 86_400_000_000_000;
+        let mut cal = Calendar::new(sources);
+        cal.set(sources - 1, days(52));
+        assert_eq!(cal.first(), (days(52), sources - 1));
+        cal.set(sources - 1, days(53));
+        assert_eq!(cal.first().0, NEVER);
+        assert_eq!(cal.at(sources - 1), NEVER);
     }
 }

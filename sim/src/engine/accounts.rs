@@ -47,7 +47,7 @@ struct Row {
 
 impl Row {
     fn new(slots: usize, slot: usize) -> Row {
-        Row { times: vec![0; slots], slot, since: 0, entry_left: 0, entry_slot: 0 }
+        Row { times: vec![0; slots], slot, since: 0, entry_left: 0, entry_slot: slot }
     }
 
     /// Books the time since the last booking.
@@ -103,6 +103,8 @@ pub(super) struct CoreAccount {
     pub(super) ns_per_cycle: f64,
     /// None of its C-states, nor of its package's, takes time to enter or to leave.
     pub(super) wakes_at_once: bool,
+    /// How deep it sleeps matters to its package, which has idle states or boosts.
+    counted: bool,
     /// Entry time of each C-state.
     entry_ns: [u64; MAX_IDLE_STATES],
     pub(super) package: u16,
@@ -134,6 +136,7 @@ impl CoreAccount {
             level,
             codes: awake + 1 + threads,
             ns_per_cycle: 0.0,
+            counted: !package.idle.is_empty() || package.boosts,
             wakes_at_once: package.idle.is_empty() && kind.idle.iter().all(no_exit),
             entry_ns,
             package: core.package,
@@ -194,7 +197,8 @@ impl CoreAccount {
     /// Goes on at another level.
     fn relevel(&mut self, now: u64, level: usize) {
         self.settle(now);
-        let moved = |slot: usize, codes: usize| level * codes + slot % codes;
+        // From where a row's slots of the old level begin to where those of the new one do.
+        let moved = |slot: usize, codes: usize| slot + level * codes - self.level * codes;
         let thread_codes = usize::from(self.awake) + 2;
         let rows = std::iter::once((&mut self.row, self.codes));
         for (row, codes) in rows.chain(self.threads.iter_mut().map(|row| (row, thread_codes))) {
@@ -206,7 +210,8 @@ impl CoreAccount {
 
     /// `(level, code, ns)` of every slot.
     fn slots(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
-        self.row.times.iter().enumerate().map(|(i, &ns)| (i / self.codes, i % self.codes, ns))
+        let levels = self.row.times.chunks(self.codes).enumerate();
+        levels.flat_map(|(level, codes)| codes.iter().enumerate().map(move |(code, &ns)| (level, code, ns)))
     }
 
     /// A thread's times so far, a slice of codes for each level.
@@ -241,8 +246,6 @@ pub(super) struct PackageAccount {
     row: Row,
     /// Cores awake, then in each C-state.
     cores: [u16; MAX_IDLE_STATES + 1],
-    /// Neither idle states nor boost: how deep its cores sleep changes nothing, and nobody counts.
-    plain: bool,
     /// Degrees Celsius, and the energy at the last reading.
     pub(super) celsius: f64,
     pub(super) peak_c: f64,
@@ -257,7 +260,6 @@ impl PackageAccount {
         PackageAccount {
             row: Row::new(1 + p.idle.len(), 0),
             cores,
-            plain: p.idle.is_empty() && !p.boosts,
             celsius: ambient_c,
             peak_c: ambient_c,
             joules: 0.0,
@@ -287,13 +289,6 @@ impl PackageAccount {
 }
 
 impl Simulation<'_> {
-    /// A CPU runs something: busy, or stalled with its domain.
-    #[inline(always)]
-    pub(super) fn thread_busy(&mut self, c: usize) {
-        let stalled = self.domains[usize::from(self.cpus[c].domain)].stalled();
-        self.set_thread(c, if stalled { ThreadState::Stall } else { ThreadState::Busy });
-    }
-
     /// Changes a CPU's state, and with it its core's and package's.
     // Inlined with all that a lone thread needs: the state is known where it is called, and so is half the work.
     #[inline(always)]
@@ -346,20 +341,19 @@ impl Simulation<'_> {
         let core = &mut self.cores[index];
         let before = core.code;
         core.open(self.now, code);
-        // 0 is awake, then the C-states.
-        let depth = |code: u8| if code < core.awake { usize::from(code) + 1 } else { 0 };
-        let (before, after) = (depth(before), depth(code));
-        if before == after {
-            return;
-        }
-        let p = usize::from(core.package);
-        if !self.packages[p].plain {
-            self.package_changed(p, before, after);
+        if core.counted {
+            // 0 is awake, then the C-states.
+            let depth = |code: u8| if code < core.awake { usize::from(code) + 1 } else { 0 };
+            let (package, before, after) = (usize::from(core.package), depth(before), depth(code));
+            self.package_changed(package, before, after);
         }
     }
 
-    /// A core of a package has gone from one depth to another: 0 is awake, then the C-states.
+    /// A core of a package has gone from one depth to another.
     fn package_changed(&mut self, p: usize, before: usize, after: usize) {
+        if before == after {
+            return;
+        }
         let model = &self.machine.packages[p];
         let package = &mut self.packages[p];
         package.cores[before] -= 1;

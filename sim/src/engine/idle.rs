@@ -1,7 +1,7 @@
 //! Entering and leaving C-states, interrupts and ticks.
 
 use super::accounts::ThreadState;
-use super::{CpuState, NEVER, Phase, Simulation};
+use super::{NEVER, Phase, Simulation};
 use wattwise_policy::{IdleOutcome, IdleQuery};
 
 /// CPU time of a timer's interrupt that wakes a task elsewhere, at the highest speed: about 2 us on
@@ -60,9 +60,10 @@ impl Simulation<'_> {
         let next_tick = self.next_tick();
         let kind = usize::from(self.cpus[c].kind);
         let s = &mut self.cpus[c];
+        let timer_at = s.timers.first_at();
         let query = IdleQuery {
             now_ns: now,
-            next_timer_ns: if s.timer_at == NEVER { NEVER } else { s.timer_at.saturating_sub(now) },
+            next_timer_ns: if timer_at == NEVER { NEVER } else { timer_at.saturating_sub(now) },
             next_tick_ns: next_tick - now,
             tick_stopped: s.idle.tick_stopped,
             latency_limit_ns: self.latency_limit_ns,
@@ -74,7 +75,7 @@ impl Simulation<'_> {
         let stop = self.machine.tick.tickless && choice.stop_tick;
         s.idle.since = now;
         s.idle.choice = state;
-        s.idle.due = s.timer_at;
+        s.idle.due = timer_at;
         s.idle.io = s.idle.iowaiters > 0;
         s.idle.tick_stopped = stop;
         s.tick_at = if stop { NEVER } else { next_tick };
@@ -86,9 +87,7 @@ impl Simulation<'_> {
                 self.idle_cores.insert(t);
             }
         }
-        if self.idle_cores().contains(c) {
-            self.arm_unshare();
-        }
+        self.arm_unshare(c);
         self.arm(c);
     }
 
@@ -103,23 +102,22 @@ impl Simulation<'_> {
             }
         }
         let ready = self.awake_at(c);
-        let s = &self.cpus[c];
+        let next_tick = if self.governor.busy_ticks() { self.next_tick() } else { NEVER };
+        let s = &mut self.cpus[c];
         let outcome = IdleOutcome {
             state: s.idle.choice,
             measured_ns: ready - s.idle.since,
             by_timer: cause != Cause::Tick && s.idle.due <= now,
             by_tick: cause == Cause::Tick,
         };
-        self.idlers[c].reflect(&outcome, &self.idle_tables[usize::from(s.kind)]);
-        let missed_ticks = self.governor.ticks() && s.idle.tick_stopped;
-        let next_tick = if self.governor.busy_ticks() { self.next_tick() } else { NEVER };
-        let s: &mut CpuState = &mut self.cpus[c];
+        let missed_ticks = s.idle.tick_stopped && self.governor.ticks();
         s.phase = Phase::Exiting;
         s.tick_at = next_tick;
         s.ready_at = ready;
         if cause == Cause::Work {
             s.idle.tick_stopped = false;
         }
+        self.idlers[c].reflect(&outcome, &self.idle_tables[usize::from(s.kind)]);
         if missed_ticks {
             self.report_missed_ticks(c);
         }

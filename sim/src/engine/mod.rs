@@ -40,7 +40,7 @@ use crate::calendar::{Calendar, NEVER};
 use crate::machine::Machine;
 use crate::outcome::{Histogram, Outcome, Timeline};
 use crate::workload::Workload;
-use accounts::{CoreAccount, PackageAccount};
+use accounts::{CoreAccount, PackageAccount, ThreadState};
 use idle::IdleSide;
 use sched::{CpuSet, Queue};
 use speed::{DomainState, Governor};
@@ -151,10 +151,7 @@ struct CpuState {
     ready_at: u64,
     /// Next tick that will come.
     tick_at: u64,
-    /// First of `timers`.
-    timer_at: u64,
-    /// Tasks sleeping on this CPU's timers.
-    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    timers: tasks::Timers,
     /// Interrupt work not yet done, in ns at the highest speed.
     kernel_ns: u64,
     /// Load that tasks brought here less what went with them, since the governor last looked, of 1024.
@@ -268,8 +265,7 @@ impl<'a> Simulation<'a> {
                 slice_end: NEVER,
                 ready_at: NEVER,
                 tick_at: NEVER,
-                timer_at: NEVER,
-                timers: BinaryHeap::new(),
+                timers: tasks::Timers::new(),
                 kernel_ns: 0,
                 moved_util: 0,
                 queue: Queue::default(),
@@ -400,7 +396,7 @@ impl<'a> Simulation<'a> {
         } else if self.cpus[c].slice_end <= now {
             self.slice_ended(c);
         }
-        if self.cpus[c].timer_at <= now {
+        if self.cpus[c].timers.first_at() <= now {
             self.timers_fire(c);
         }
         if self.cpus[c].tick_at <= now {
@@ -431,7 +427,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         let s = &self.cpus[c];
-        let next = s.run_end.min(s.timer_at).min(s.slice_end.min(s.ready_at).min(s.tick_at));
+        let next = s.run_end.min(s.timers.first_at()).min(s.slice_end.min(s.ready_at).min(s.tick_at));
         self.calendar.set(c, next);
     }
 
@@ -451,20 +447,36 @@ impl<'a> Simulation<'a> {
         s.run_end = NEVER;
     }
 
+    /// A CPU begins to run something: busy, or standing still while its domain stalls.
+    #[inline(always)]
+    fn begin_run(&mut self, c: usize) {
+        if self.domains[usize::from(self.cpus[c].domain)].stalled() {
+            self.set_thread(c, ThreadState::Stall);
+            self.cpus[c].run_end = NEVER;
+        } else {
+            self.set_thread(c, ThreadState::Busy);
+            self.time_moving_run(c);
+        }
+    }
+
     /// Times what is left of a CPU's running piece at its present speed. While its domain stalls it stands still.
     #[inline]
     fn time_run(&mut self, c: usize) {
-        let s = &self.cpus[c];
-        let d = &self.domains[usize::from(s.domain)];
-        if d.stalled() {
+        if self.domains[usize::from(self.cpus[c].domain)].stalled() {
             self.cpus[c].run_end = NEVER;
-            return;
+        } else {
+            self.time_moving_run(c);
         }
+    }
+
+    /// [`Simulation::time_run`] where the domain is known not to stall.
+    #[inline(always)]
+    fn time_moving_run(&mut self, c: usize) {
+        let s = &mut self.cpus[c];
         let need = match s.phase {
             Phase::Task => self.tasks[s.current as usize].need(self.cores[usize::from(s.core)].ns_per_cycle),
-            _ => s.kernel_ns as f64 * d.slowness(),
+            _ => s.kernel_ns as f64 * self.domains[usize::from(s.domain)].slowness(),
         };
-        let s = &mut self.cpus[c];
         s.run_from = self.now;
         s.run_need = need;
         // Rounded up, but for the rounding of a share, which must not cost a nanosecond. A piece always

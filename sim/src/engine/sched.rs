@@ -99,10 +99,8 @@ impl CpuSet {
     /// The lowest CPU that is in all three.
     #[inline]
     fn first_in(&self, b: &CpuSet, c: &CpuSet) -> Option<usize> {
-        (0..self.0.len()).find_map(|i| {
-            let w = self.0[i] & b.0[i] & c.0[i];
-            (w != 0).then(|| i * 64 + w.trailing_zeros() as usize)
-        })
+        let words = self.0.iter().zip(&b.0).zip(&c.0).map(|((a, b), c)| a & b & c);
+        words.enumerate().find_map(|(i, w)| (w != 0).then(|| i * 64 + w.trailing_zeros() as usize))
     }
 
     fn iter(&self) -> impl Iterator<Item = usize> + '_ {
@@ -161,6 +159,11 @@ impl Queue {
     pub(super) fn len(&self) -> usize {
         self.realtime.len() + self.fair.len()
     }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.fair.is_empty() && self.realtime.is_empty()
+    }
 }
 
 impl Simulation<'_> {
@@ -182,15 +185,17 @@ impl Simulation<'_> {
 
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
     pub(super) fn place(&mut self, t: u32, from: usize) {
-        self.take_hint(t);
+        if self.placement == Placement::Recorded {
+            self.take_hint(t);
+        }
         let target = self.choose_cpu(t, from);
-        let last = self.tasks[t as usize].cpu as usize;
-        if std::mem::take(&mut self.tasks[t as usize].fresh) {
-            self.tasks[t as usize].cpu = target as u32;
-            if self.governor.follows_tasks() && self.tasks[t as usize].born {
+        let task = &mut self.tasks[t as usize];
+        if std::mem::take(&mut task.fresh) {
+            task.cpu = target as u32;
+            if self.governor.follows_tasks() && task.born {
                 self.credit(t, target);
             }
-        } else if target != last {
+        } else if target != task.cpu as usize {
             self.migrate(t, target);
         }
         self.enqueue(target, t);
@@ -209,6 +214,7 @@ impl Simulation<'_> {
         self.migrations += 1;
     }
 
+    #[inline(always)]
     pub(super) fn choose_cpu(&self, t: u32, from: usize) -> usize {
         let task = &self.tasks[t as usize];
         let last = task.cpu as usize;
@@ -221,6 +227,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)]
     fn choose_spread(&self, last: usize, from: usize) -> usize {
         let ok = |c: usize| self.allowed.contains(c);
         if ok(last) && self.idle_cores().contains(last) {
@@ -255,6 +262,7 @@ impl Simulation<'_> {
     }
 
     /// The idle thread in the package with most busy CPUs, there in the core with most.
+    #[inline(never)]
     fn choose_packed(&self, last: usize) -> usize {
         let busy_core = |c: usize| self.cores[usize::from(self.cpus[c].core)].busy_threads();
         let awake = |core: &&u16| self.cores[usize::from(**core)].depth().is_none();
@@ -285,21 +293,21 @@ impl Simulation<'_> {
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
         let s = &mut self.cpus[c];
-        if self.placement == Placement::Recorded {
-            s.queue.fair.push(t);
-        } else if task.realtime {
+        if task.realtime && self.placement != Placement::Recorded {
             s.queue.realtime.push_back(t);
         } else {
+            s.queue.fair.push(t);
+        }
+        if self.placement.shares_fairly() {
             // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice
             // behind, and not so far ahead as another queue's clock may have been.
             let clock = s.queue.clock;
             task.vruntime = task.vruntime.clamp(clock.saturating_sub(SLICE_NS / 2), clock + MOST_AHEAD_NS);
-            s.queue.fair.push(t);
         }
-        match s.phase {
-            Phase::Idle => self.leave_idle(c, idle::Cause::Work),
-            Phase::Task => self.crowd(c, t),
-            Phase::Exiting | Phase::Kernel | Phase::Switching => {}
+        if s.phase == Phase::Idle {
+            self.leave_idle(c, idle::Cause::Work);
+        } else if s.phase == Phase::Task {
+            self.crowd(c, t);
         }
         self.hook(c);
     }
@@ -330,12 +338,15 @@ impl Simulation<'_> {
     }
 
     /// While others wait, a running task has a slice, and somebody looks for a better place for them.
-    #[inline]
+    #[inline(always)]
     fn share(&mut self, c: usize) {
-        let s = &mut self.cpus[c];
-        if s.queue.len() == 0 || self.placement == Placement::Fifo {
-            return;
+        if !self.cpus[c].queue.is_empty() && self.placement != Placement::Fifo {
+            self.share_with_waiting(c);
         }
+    }
+
+    fn share_with_waiting(&mut self, c: usize) {
+        let s = &mut self.cpus[c];
         if self.placement == Placement::Recorded {
             // The recorded runs are the slices.
         } else if !s.queue.realtime.is_empty() && !self.tasks[s.current as usize].realtime {
@@ -348,16 +359,20 @@ impl Simulation<'_> {
     }
 
     /// Charges the running task for its time since the last charge, and moves the queue's clock.
-    #[inline]
+    #[inline(always)]
     fn charge_current(&mut self, c: usize) {
         let s = &mut self.cpus[c];
         let ran = self.now - s.queue.charged_at;
         s.queue.charged_at = self.now;
-        let task = &mut self.tasks[s.current as usize];
-        task.ran_ns += ran;
-        if !self.placement.shares_fairly() {
-            return;
+        self.tasks[s.current as usize].ran_ns += ran;
+        if self.placement.shares_fairly() {
+            self.charge_fairly(c, ran);
         }
+    }
+
+    fn charge_fairly(&mut self, c: usize, ran: u64) {
+        let s = &self.cpus[c];
+        let task = &mut self.tasks[s.current as usize];
         task.vruntime += ran * u64::from(task.inverse_weight) / 1024;
         let mut least = task.vruntime;
         if !s.queue.fair.is_empty() {
@@ -404,17 +419,17 @@ impl Simulation<'_> {
     pub(super) fn dispatch(&mut self, c: usize) {
         self.cpus[c].phase = Phase::Switching;
         while let Some(t) = self.pick(c).or_else(|| self.pull(c)) {
-            if self.cpus[c].queue.len() == 0 {
+            if self.cpus[c].queue.is_empty() {
                 self.crowded.remove(c);
             }
             if self.go_on(c, t) {
                 return;
             }
         }
-        if self.cpus[c].kernel_ns > 0 {
-            self.cpus[c].phase = Phase::Kernel;
-            self.thread_busy(c);
-            return self.time_run(c);
+        let s = &mut self.cpus[c];
+        if s.kernel_ns > 0 {
+            s.phase = Phase::Kernel;
+            return self.begin_run(c);
         }
         self.enter_idle(c);
     }
@@ -434,34 +449,34 @@ impl Simulation<'_> {
             self.check_done();
             return false;
         }
-        let kernel = std::mem::take(&mut self.cpus[c].kernel_ns);
+        let s = &mut self.cpus[c];
+        let kernel = std::mem::take(&mut s.kernel_ns);
         if kernel > 0 {
             self.tasks[t as usize].charge(kernel);
         }
-        let s = &mut self.cpus[c];
         s.current = t;
         s.phase = Phase::Task;
         s.queue.charged_at = self.now;
         s.slice_end = NEVER;
         self.share(c);
-        self.thread_busy(c);
-        self.time_run(c);
+        self.begin_run(c);
         true
     }
 
     /// The running piece is done.
     #[inline]
     pub(super) fn run_ended(&mut self, c: usize) {
-        self.cpus[c].run_end = NEVER;
-        if self.cpus[c].phase == Phase::Kernel {
-            self.cpus[c].kernel_ns = 0;
+        let s = &mut self.cpus[c];
+        s.run_end = NEVER;
+        if s.phase == Phase::Kernel {
+            s.kernel_ns = 0;
             return self.dispatch(c);
         }
-        let t = self.cpus[c].current;
+        s.phase = Phase::Switching;
+        let t = s.current;
         self.charge_current(c);
-        self.piece_done(t);
-        self.cpus[c].phase = Phase::Switching;
-        if self.advance(t, c) {
+        self.cycles += self.tasks[t as usize].finish_piece();
+        if self.go_further(t, c) {
             self.cpus[c].phase = Phase::Task;
             self.share(c);
             return self.time_run(c);
@@ -474,8 +489,9 @@ impl Simulation<'_> {
                 self.cpus[c].moved_util -= self.tasks[t as usize].util() as i32;
             }
         }
-        self.cpus[c].current = NONE;
-        self.cpus[c].slice_end = NEVER;
+        let s = &mut self.cpus[c];
+        s.current = NONE;
+        s.slice_end = NEVER;
         self.check_done();
         self.hook(c);
         self.dispatch(c);
@@ -485,7 +501,7 @@ impl Simulation<'_> {
     pub(super) fn slice_ended(&mut self, c: usize) {
         self.charge_current(c);
         self.cpus[c].slice_end = NEVER;
-        if self.cpus[c].queue.len() == 0 {
+        if self.cpus[c].queue.is_empty() {
             self.crowded.remove(c);
             return;
         }
@@ -528,7 +544,7 @@ impl Simulation<'_> {
             .max_by_key(|&v| rank(self, v))?;
         let (at, t) = longest(self, victim)?;
         self.cpus[victim].queue.fair.remove(at);
-        if self.cpus[victim].queue.len() == 0 {
+        if self.cpus[victim].queue.is_empty() {
             self.crowded.remove(victim);
             self.charge_current(victim);
             self.cpus[victim].slice_end = NEVER;
@@ -613,7 +629,7 @@ impl Simulation<'_> {
     pub(super) fn take_waiting(&mut self, c: usize) -> Option<u32> {
         let queue = &mut self.cpus[c].queue;
         let t = queue.realtime.pop_front().or_else(|| queue.fair.pop())?;
-        if queue.len() == 0 {
+        if queue.is_empty() {
             self.crowded.remove(c);
             self.cpus[c].slice_end = NEVER;
         }
@@ -635,9 +651,13 @@ impl Simulation<'_> {
         (0..self.cpus.len()).find(weaker)
     }
 
-    /// Sees to it that somebody looks whether tasks could be better placed, now that a core idles.
-    pub(super) fn arm_unshare(&mut self) {
-        if self.placement == Placement::Spread && (self.shared_cores > 0 || self.machine.kinds.len() > 1) {
+    /// Sees to it that somebody looks whether tasks could be better placed, now that a CPU idles, if its core does.
+    #[inline]
+    pub(super) fn arm_unshare(&mut self, c: usize) {
+        if self.placement == Placement::Spread
+            && (self.shared_cores > 0 || self.machine.kinds.len() > 1)
+            && self.idle_cores().contains(c)
+        {
             self.arm_balance();
         }
     }

@@ -526,8 +526,9 @@ impl Simulation<'_> {
             for &core in &self.machine.domains[d].cores {
                 for c in self.threads_of(usize::from(core)) {
                     if matches!(self.cpus[c].phase, Phase::Task | Phase::Kernel) {
-                        self.thread_busy(c);
-                        self.retime(c);
+                        self.bank(c);
+                        self.begin_run(c);
+                        self.arm(c);
                     }
                 }
             }

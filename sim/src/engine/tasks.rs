@@ -1,15 +1,15 @@
 //! A task's steps.
 
 use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
-use crate::workload::{Op, Pattern, Program, Script, ScriptPosition, TaskId, pattern::PatternCursor};
+use crate::workload::{Op, Program, Script, ScriptPosition, TaskId, pattern::PatternCursor};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BinaryHeap, VecDeque};
 use wattwise_policy::pelt::{FULL, Pelt};
 
 /// Where a task is in its program.
 enum Cursor<'a> {
     Recorded(&'a Script, ScriptPosition),
-    Pattern(&'a Pattern, PatternCursor),
+    Pattern(PatternCursor),
     /// The speed policy's own process: sleep, decide, and so on.
     Daemon,
 }
@@ -75,6 +75,65 @@ pub(super) struct LockState {
     waiters: VecDeque<u32>,
 }
 
+/// The tasks that sleep on a CPU's timers: the few that come soon in order, the rest in a heap. Most CPUs
+/// have few, and where one belongs among those is foreseen better than a heap's way.
+pub(super) struct Timers {
+    /// When the first fires; [`NEVER`] without any.
+    first_at: u64,
+    /// When each fires, and whose it is; the first is the last.
+    soon: Vec<(u64, u32)>,
+    /// Those that come after all of `soon`, which is empty only when this is.
+    later: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Timers {
+    /// How many are kept in order.
+    const SOON: usize = 8;
+
+    pub(super) fn new() -> Timers {
+        Timers { first_at: NEVER, soon: Vec::with_capacity(Timers::SOON + 1), later: BinaryHeap::new() }
+    }
+
+    /// When the first one fires.
+    #[inline]
+    pub(super) fn first_at(&self) -> u64 {
+        self.first_at
+    }
+
+    #[inline]
+    fn push(&mut self, at: u64, t: u32) {
+        let timer = (at, t);
+        if self.later.peek().is_some_and(|next| next.0 < timer) {
+            return self.later.push(Reverse(timer));
+        }
+        self.soon.push(timer);
+        for i in (1..self.soon.len()).rev() {
+            if self.soon[i - 1] > timer {
+                break;
+            }
+            self.soon.swap(i - 1, i);
+        }
+        self.first_at = self.first_at.min(at);
+        if self.soon.len() > Timers::SOON {
+            self.later.push(Reverse(self.soon.remove(0)));
+        }
+    }
+
+    /// The task whose timer is the first of those that are due.
+    #[inline]
+    fn pop_due(&mut self, now: u64) -> Option<u32> {
+        if self.first_at > now {
+            return None;
+        }
+        let (_, t) = self.soon.pop()?;
+        if self.soon.is_empty() {
+            self.soon.extend(self.later.pop().map(|next| next.0));
+        }
+        self.first_at = self.soon.last().map_or(NEVER, |next| next.0);
+        Some(t)
+    }
+}
+
 impl<'a> TaskState<'a> {
     fn new(cursor: Cursor<'a>, cpu: u32, nice: i8, realtime: bool, born: bool) -> TaskState<'a> {
         TaskState {
@@ -127,10 +186,18 @@ impl<'a> TaskState<'a> {
         }
     }
 
-    /// A piece of which nothing is left counts until its end has been seen.
+    /// The piece is done; returns its cycles.
+    #[inline]
+    pub(super) fn finish_piece(&mut self) -> f64 {
+        self.left_cycles = 0.0;
+        self.left_stall = 0.0;
+        std::mem::take(&mut self.piece_cycles)
+    }
+
+    /// A piece of which nothing is left counts until its end has been seen. None of the three is negative.
     #[inline]
     fn has_work(&self) -> bool {
-        self.left_cycles > 0.0 || self.left_stall > 0.0 || self.piece_cycles > 0.0
+        self.left_cycles + self.left_stall + self.piece_cycles > 0.0
     }
 }
 
@@ -172,7 +239,7 @@ impl TaskState<'_> {
     }
 }
 
-impl Simulation<'_> {
+impl<'a> Simulation<'a> {
     /// Lets every task take its first steps at time 0.
     pub(super) fn start_tasks(&mut self) {
         let workload = self.workload;
@@ -180,7 +247,7 @@ impl Simulation<'_> {
         for (t, task) in workload.tasks.iter().enumerate() {
             let cursor = match &task.program {
                 Program::Recorded(s) => Cursor::Recorded(s, ScriptPosition::default()),
-                Program::Pattern(p) => Cursor::Pattern(p, PatternCursor::new(p)),
+                Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
             };
             self.tasks.push(TaskState::new(cursor, t as u32 % cpus, task.nice, task.realtime, task.born));
         }
@@ -245,22 +312,52 @@ impl Simulation<'_> {
     }
 
     /// Takes a task's steps on CPU `c` until one of them takes time; true when that is work for this CPU.
+    #[inline(always)]
     pub(super) fn advance(&mut self, t: u32, c: usize) -> bool {
-        let i = t as usize;
-        if self.tasks[i].wants != NONE && !self.try_lock(t) {
+        if self.tasks[t as usize].wants != NONE && !self.try_lock(t) {
             return false;
         }
+        self.tasks[t as usize].has_work() || self.go_further(t, c)
+    }
+
+    /// [`Simulation::advance`] for a task that has done its piece and wants no lock.
+    #[inline(always)]
+    pub(super) fn go_further(&mut self, t: u32, c: usize) -> bool {
+        match self.tasks[t as usize].cursor {
+            Cursor::Recorded(script, _) => self.take_recorded_steps(t, c, script),
+            Cursor::Pattern(_) => self.take_generated_steps(t, c),
+            Cursor::Daemon => self.daemon_step(c),
+        }
+    }
+
+    #[inline(never)]
+    fn take_recorded_steps(&mut self, t: u32, c: usize, script: &Script) -> bool {
+        self.take_steps(t, c, |task, _, _| match &mut task.cursor {
+            Cursor::Recorded(_, at) => script.step(at),
+            _ => None,
+        })
+    }
+
+    #[inline(never)]
+    fn take_generated_steps(&mut self, t: u32, c: usize) -> bool {
+        self.take_steps(t, c, |task, now, jobs| match &mut task.cursor {
+            Cursor::Pattern(at) => at.next(now, jobs),
+            _ => None,
+        })
+    }
+
+    /// Takes the steps that `next` reads from the task's program until one takes time.
+    // Inlined once for each kind of program, so that the recorded ones do not pay for the generator's registers.
+    #[inline(always)]
+    fn take_steps(
+        &mut self,
+        t: u32,
+        c: usize,
+        next: impl Fn(&mut TaskState<'a>, u64, &mut [u64]) -> Option<Op>,
+    ) -> bool {
         loop {
-            let task = &mut self.tasks[i];
-            if task.has_work() {
-                return true;
-            }
-            let op = match &mut task.cursor {
-                Cursor::Recorded(script, at) => script.step(at),
-                Cursor::Pattern(p, cursor) => cursor.next(p, self.now, &mut self.jobs),
-                Cursor::Daemon => return self.daemon_step(c),
-            };
-            let Some(op) = op else {
+            let task = &mut self.tasks[t as usize];
+            let Some(op) = next(task, self.now, &mut self.jobs) else {
                 task.state = State::Ended;
                 self.active -= 1;
                 return false;
@@ -269,7 +366,10 @@ impl Simulation<'_> {
                 Op::Run { cycles, stall_ns } => {
                     task.left_cycles = cycles as f64;
                     task.left_stall = stall_ns as f64 + std::mem::take(&mut task.overhead);
-                    task.piece_cycles = cycles as f64;
+                    task.piece_cycles = task.left_cycles;
+                    if task.has_work() {
+                        return true;
+                    }
                 }
                 Op::SleepFor(ns) => {
                     task.state = State::Sleeping;
@@ -363,22 +463,11 @@ impl Simulation<'_> {
     #[inline(always)]
     fn sleep_on(&mut self, c: usize, t: u32, at: u64) {
         let s: &mut CpuState = &mut self.cpus[c];
-        s.timers.push(Reverse((at, t)));
-        s.timer_at = s.timer_at.min(at);
+        s.timers.push(at, t);
         self.tasks[t as usize].cpu = c as u32;
         if s.phase != Phase::Switching {
             self.arm(c);
         }
-    }
-
-    /// A piece is done: its cycles count as work.
-    #[inline]
-    pub(super) fn piece_done(&mut self, t: u32) {
-        let task = &mut self.tasks[t as usize];
-        self.cycles += task.piece_cycles;
-        task.left_cycles = 0.0;
-        task.left_stall = 0.0;
-        task.piece_cycles = 0.0;
     }
 
     /// A task wakes another from CPU `c`. A wake-up that comes before its block waits for it.
@@ -396,13 +485,7 @@ impl Simulation<'_> {
     /// Timers of CPU `c` that are due.
     pub(super) fn timers_fire(&mut self, c: usize) {
         // The CPU that holds a timer takes its interrupt, wherever the task goes.
-        loop {
-            let s = &mut self.cpus[c];
-            if s.timer_at > self.now {
-                break;
-            }
-            let Some(Reverse((_, t))) = s.timers.pop() else { break };
-            s.timer_at = s.timers.peek().map_or(NEVER, |r| r.0.0);
+        while let Some(t) = self.cpus[c].timers.pop_due(self.now) {
             self.make_runnable(t, c);
             if self.cpus[c].phase == Phase::Idle {
                 self.interrupt(c, super::idle::INTERRUPT_NS);
@@ -450,6 +533,36 @@ impl Simulation<'_> {
     pub(super) fn check_done(&mut self) {
         if self.active == 0 && self.done_at.is_none() {
             self.done_at = Some(self.now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_fire_in_order_of_time_then_task() {
+        let mut timers = Timers::new();
+        let mut plain: Vec<(u64, u32)> = Vec::new();
+        let mut x = 88172645463325252u64;
+        let mut now = 0;
+        for t in 0..20_000 {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            let (at, t) = (now + x % 512, t % 97);
+            timers.push(at, t);
+            plain.push((at, t));
+            // From none to some forty timers at once and back.
+            now += (x >> 20) % 16 * u64::from(t % 50 < 25);
+            plain.sort_unstable();
+            while let Some(t) = timers.pop_due(now) {
+                let first = plain.remove(0);
+                assert!(first.0 <= now);
+                assert_eq!(t, first.1);
+            }
+            assert_eq!(timers.first_at(), plain.first().map_or(NEVER, |p| p.0));
         }
     }
 }

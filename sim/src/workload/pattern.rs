@@ -118,8 +118,9 @@ impl Draw {
     fn draw(&self, rng: &mut Rng) -> u64 {
         match *self {
             Draw::Fixed(x) => x,
-            Draw::Uniform { low, width } => (low + rng.unit() * width) as u64,
-            Draw::LogUniform { low, width, bounds: (a, b) } => exp2(low + rng.unit() * width).clamp(a, b),
+            // By way of `i64`: the processor has no unsigned conversion.
+            Draw::Uniform { low, width } => (low + rng.unit() * width) as i64 as u64,
+            Draw::LogUniform { low, width, bounds: (a, b) } => exp2(low + rng.unit() * width, a, b),
         }
     }
 }
@@ -140,23 +141,46 @@ fn log2(x: u64) -> f64 {
     f64::from(octave) + (x as f64 / (1u64 << octave) as f64 - 1.0)
 }
 
-/// Its inverse.
-fn exp2(y: f64) -> u64 {
+/// Its inverse, within bounds.
+// Out of line: inlined where the draw is, its constants would be loaded for every draw of any kind.
+#[inline(never)]
+fn exp2(y: f64, least: u64, greatest: u64) -> u64 {
     let octave = y as u32;
-    ((1.0 + (y - f64::from(octave))) * (1u64 << octave.min(62)) as f64) as u64
+    let x = ((1.0 + (y - f64::from(octave))) * (1u64 << octave.min(62)) as f64) as u64;
+    x.clamp(least, greatest)
 }
 
-/// Where a task is in its pattern.
+/// Where a task is in its pattern, with everything of it that a step needs.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternCursor {
     rng: Rng,
     /// The pattern's steps, each with the draw of its length; 0 for those without.
     steps: Box<[(Step, Draw)]>,
     step: usize,
-    rounds: u64,
+    rounds_left: u64,
+    until_ns: u64,
+    /// How runs divide into cycles and stall time; `None` where they do not stall.
+    memory: Option<MemoryShare>,
     /// The last multiple of the period that was slept to; [`u64::MAX`] before the first.
     due: u64,
-    started: bool,
+    /// What to wait for before the first round; taken.
+    start: Option<Dist>,
+}
+
+/// The share of each run's time at a clock that does not scale with the clock.
+#[derive(Clone, Copy, Debug)]
+struct MemoryShare {
+    share: f64,
+    reference_khz: u32,
+}
+
+impl MemoryShare {
+    /// Cycles and stall time, in ns, of a run of so many cycles' length.
+    #[inline(never)]
+    fn split(&self, length: u64) -> (u64, u64) {
+        let ns = length as f64 * 1e6 / f64::from(self.reference_khz);
+        ((length as f64 * (1.0 - self.share)) as u64, (ns * self.share) as u64)
+    }
 }
 
 impl PatternCursor {
@@ -165,21 +189,44 @@ impl PatternCursor {
             Step::Run(d) | Step::Sleep(d) | Step::Io(d) => Draw::new(d),
             _ => Draw::Fixed(0),
         };
-        let steps = p.steps.iter().map(|step| (*step, length(step))).collect();
-        PatternCursor { rng: Rng::new(p.seed), steps, step: 0, rounds: 0, due: u64::MAX, started: false }
+        let memory = MemoryShare { share: p.memory_share, reference_khz: p.reference_khz };
+        PatternCursor {
+            rng: Rng::new(p.seed),
+            steps: p.steps.iter().map(|step| (*step, length(step))).collect(),
+            step: 0,
+            rounds_left: p.rounds,
+            until_ns: p.until_ns,
+            memory: (p.memory_share != 0.0).then_some(memory),
+            due: u64::MAX,
+            start: (p.start != Dist::Fixed(0)).then_some(p.start),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_to_start(&mut self) -> Option<Op> {
+        let start = self.start.take()?;
+        Some(Op::SleepFor(Draw::new(start).draw(&mut self.rng)))
+    }
+
+    /// Takes a job from a shared counter; `None` when none is left.
+    #[inline(never)]
+    fn take_job(&mut self, counter: u32, jobs: &mut [u64]) -> Option<()> {
+        let left = &mut jobs[counter as usize];
+        *left = left.checked_sub(1)?;
+        // Spread the job's number over the seed's bits, whoever takes it.
+        self.rng = Rng::new((*left + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(counter) + 1));
+        Some(())
     }
 
     /// The next op at time `now`, or `None` when the task has ended. `jobs` are the workload's shared counters.
     #[inline]
-    pub(crate) fn next(&mut self, p: &Pattern, now: u64, jobs: &mut [u64]) -> Option<Op> {
-        if !self.started {
-            self.started = true;
-            if p.start != Dist::Fixed(0) {
-                return Some(Op::SleepFor(Draw::new(p.start).draw(&mut self.rng)));
-            }
+    pub(crate) fn next(&mut self, now: u64, jobs: &mut [u64]) -> Option<Op> {
+        if self.start.is_some() {
+            return self.wait_to_start();
         }
         loop {
-            if self.step == 0 && (self.rounds >= p.rounds || now >= p.until_ns) {
+            if self.step == 0 && (self.rounds_left == 0 || now >= self.until_ns) {
                 return None;
             }
             let (step, length) = &self.steps[self.step];
@@ -187,16 +234,15 @@ impl PatternCursor {
             self.step += 1;
             if self.step == self.steps.len() {
                 self.step = 0;
-                self.rounds += 1;
+                self.rounds_left -= 1;
             }
             return Some(match *step {
-                Step::Run(_) if p.memory_share == 0.0 => Op::Run { cycles: length, stall_ns: 0 },
                 Step::Run(_) => {
-                    let ns = length as f64 * 1e6 / f64::from(p.reference_khz);
-                    Op::Run {
-                        cycles: (length as f64 * (1.0 - p.memory_share)) as u64,
-                        stall_ns: (ns * p.memory_share) as u64,
-                    }
+                    let (cycles, stall_ns) = match &self.memory {
+                        None => (length, 0),
+                        Some(memory) => memory.split(length),
+                    };
+                    Op::Run { cycles, stall_ns }
                 }
                 Step::Sleep(_) => Op::SleepFor(length),
                 Step::Period(ns) => {
@@ -210,14 +256,7 @@ impl PatternCursor {
                 Step::Lock(l) => Op::Lock(l),
                 Step::Unlock(l) => Op::Unlock(l),
                 Step::Take(counter) => {
-                    let left = &mut jobs[counter as usize];
-                    if *left == 0 {
-                        return None;
-                    }
-                    *left -= 1;
-                    // Spread the job's number over the seed's bits, whoever takes it.
-                    self.rng =
-                        Rng::new((*left + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(counter) + 1));
+                    self.take_job(counter, jobs)?;
                     continue;
                 }
             });
@@ -247,14 +286,14 @@ mod tests {
         let q = Pattern { seed: 99, ..p.clone() };
         let mut one = vec![];
         let (mut jobs, mut c) = ([4], PatternCursor::new(&p));
-        while let Some(op) = c.next(&p, 0, &mut jobs) {
+        while let Some(op) = c.next(0, &mut jobs) {
             one.push(op);
         }
         let mut two = vec![];
         let (mut jobs, mut c, mut d) = ([4], PatternCursor::new(&p), PatternCursor::new(&q));
         for _ in 0..2 {
-            two.extend(c.next(&p, 0, &mut jobs));
-            two.extend(d.next(&q, 0, &mut jobs));
+            two.extend(c.next(0, &mut jobs));
+            two.extend(d.next(0, &mut jobs));
         }
         assert_eq!(one.len(), 4);
         assert_eq!(one, two);
@@ -264,9 +303,9 @@ mod tests {
     fn periods_do_not_drift() {
         let p = pattern(vec![Step::Period(100), Step::Run(Dist::Fixed(1))]);
         let mut c = PatternCursor::new(&p);
-        assert_eq!(c.next(&p, 30, &mut []), Some(Op::SleepUntil(130)));
-        c.next(&p, 135, &mut []);
-        assert_eq!(c.next(&p, 190, &mut []), Some(Op::SleepUntil(230)));
+        assert_eq!(c.next(30, &mut []), Some(Op::SleepUntil(130)));
+        c.next(135, &mut []);
+        assert_eq!(c.next(190, &mut []), Some(Op::SleepUntil(230)));
     }
 
     #[test]

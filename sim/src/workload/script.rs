@@ -1,24 +1,34 @@
 //! Recorded programs in few bytes: the form in which a trace of ten million events fits in memory.
 //!
-//! Each op is one tag byte and up to two LEB128 numbers; a typical run or sleep takes 4 or 5 bytes.
-//! Readers share the bytes, so ten policies replay one copy.
+//! Each op is a head byte, its tag in the low half and the length of its number in bytes in the high half,
+//! then the number, least byte first; a typical run or sleep takes 3 or 4 bytes. A number is read as the
+//! eight bytes that begin where it does, cut to its length: no loop, no branch. So that there are always
+//! eight, a finished program ends with as many zeros after its last op. Readers share the bytes, so ten
+//! policies replay one copy.
 //!
-//! | tag | op | numbers |
-//! |---|---|---|
-//! | 0 | `Run` without stall | cycles |
-//! | 1 | `Run` | cycles, stall_ns |
-//! | 2 | `SleepFor` | ns |
-//! | 3 | `SleepUntil` | ns |
-//! | 4 | `Io` | ns |
-//! | 5 | `Block` | |
-//! | 6 | `Wake` | task |
-//! | 7 | `OnCpu` | cpu, ns since the last `OnCpu` |
+//! | tag | op | number | after it |
+//! |---|---|---|---|
+//! | 0 | the end | | |
+//! | 1 | `Run` without stall | cycles | |
+//! | 2 | `Run` | cycles | the length of stall_ns in a byte, then stall_ns |
+//! | 3 | `SleepFor` | ns | |
+//! | 4 | `SleepUntil` | ns | |
+//! | 5 | `Io` | ns | |
+//! | 6 | `Block` | | |
+//! | 7 | `Wake` | task | |
+//! | 8 | `OnCpu` | ns since the last `OnCpu` | the CPU in two bytes |
 
 use super::{Op, TaskId};
 use std::sync::Arc;
 
 /// Tag of `OnCpu`, the step that is looked for before it is taken.
-const ON_CPU: u8 = 7;
+const ON_CPU: u8 = 8;
+
+/// Bits of a head byte that hold the tag; the length is above them.
+const TAG_BITS: u32 = 4;
+
+/// What a finished program ends with: an end, and enough for the longest number to begin at any byte before.
+const END: [u8; 8] = [0; 8];
 
 /// A finished program; cloning shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,16 +78,17 @@ impl ScriptBuilder {
         self.flush();
         match op {
             Op::Run { .. } => {}
-            Op::SleepFor(ns) => self.put(2, &[ns]),
-            Op::SleepUntil(ns) => self.put(3, &[ns]),
-            Op::Io(ns) => self.put(4, &[ns]),
-            Op::Block => self.put(5, &[]),
-            Op::Wake(TaskId(t)) => self.put(6, &[u64::from(t)]),
+            Op::SleepFor(ns) => self.put(3, ns),
+            Op::SleepUntil(ns) => self.put(4, ns),
+            Op::Io(ns) => self.put(5, ns),
+            Op::Block => self.put(6, 0),
+            Op::Wake(TaskId(t)) => self.put(7, u64::from(t)),
             Op::OnCpu { cpu, at_ns } => {
                 // Times go up; one that does not is damage, and counts as no time at all.
                 let passed = at_ns.saturating_sub(self.clock);
                 self.clock += passed;
-                self.put(ON_CPU, &[u64::from(cpu), passed]);
+                self.put(ON_CPU, passed);
+                self.bytes.extend_from_slice(&cpu.to_le_bytes());
             }
             // No trace shows which lock was waited for: recordings have none.
             Op::Lock(_) | Op::Unlock(_) => {}
@@ -87,22 +98,24 @@ impl ScriptBuilder {
     fn flush(&mut self) {
         match self.run.take() {
             None | Some((0, 0)) => {}
-            Some((cycles, 0)) => self.put(0, &[cycles]),
-            Some((cycles, stall)) => self.put(1, &[cycles, stall]),
+            Some((cycles, 0)) => self.put(1, cycles),
+            Some((cycles, stall)) => {
+                self.put(2, cycles);
+                self.bytes.push(length(stall) as u8);
+                self.number(stall);
+            }
         }
     }
 
-    fn put(&mut self, tag: u8, numbers: &[u64]) {
-        self.bytes.push(tag);
-        for &n in numbers {
-            let mut n = n;
-            while n >= 0x80 {
-                self.bytes.push(n as u8 | 0x80);
-                n >>= 7;
-            }
-            self.bytes.push(n as u8);
-        }
+    /// Appends an op's head and its number.
+    fn put(&mut self, tag: u8, n: u64) {
+        self.bytes.push(tag | (length(n) as u8) << TAG_BITS);
+        self.number(n);
         self.ops += 1;
+    }
+
+    fn number(&mut self, n: u64) {
+        self.bytes.extend_from_slice(&n.to_le_bytes()[..length(n)]);
     }
 
     /// Steps so far, a run in the making included.
@@ -113,6 +126,7 @@ impl ScriptBuilder {
     /// The finished program.
     pub fn finish(mut self) -> Script {
         self.flush();
+        self.bytes.extend_from_slice(&END);
         Script { bytes: self.bytes.into(), ops: self.ops }
     }
 }
@@ -134,76 +148,77 @@ impl Script {
     /// Where and when the task is put on a CPU, if that is the step at `position`, which then moves on.
     #[inline]
     pub(crate) fn on_cpu(&self, position: &mut ScriptPosition) -> Option<(u16, u64)> {
-        if self.bytes.get(position.byte) != Some(&ON_CPU) {
+        let head = *self.bytes.get(position.byte)?;
+        if head % (1 << TAG_BITS) != ON_CPU {
             return None;
         }
         position.byte += 1;
-        let cpu = self.number(&mut position.byte) as u16;
-        position.clock = position.clock.saturating_add(self.number(&mut position.byte));
-        Some((cpu, position.clock))
+        Some(self.place_and_time(usize::from(head >> TAG_BITS), position))
     }
 
     /// The step at `position`, which moves on to the next one; `None` at the end.
     // Inlined so that whoever matches on the step jumps once, by its tag, and not again by the `Op`.
     #[inline(always)]
     pub fn step(&self, position: &mut ScriptPosition) -> Option<Op> {
+        let head = *self.bytes.get(position.byte)?;
+        let len = usize::from(head >> TAG_BITS);
         let at = &mut position.byte;
-        let tag = *self.bytes.get(*at)?;
         *at += 1;
-        Some(match tag {
-            0 => Op::Run { cycles: self.number(at), stall_ns: 0 },
-            1 => Op::Run { cycles: self.number(at), stall_ns: self.number(at) },
-            2 => Op::SleepFor(self.number(at)),
-            3 => Op::SleepUntil(self.number(at)),
-            4 => Op::Io(self.number(at)),
-            5 => Op::Block,
-            6 => Op::Wake(TaskId(self.number(at) as u32)),
+        Some(match head % (1 << TAG_BITS) {
+            0 => {
+                *at -= 1;
+                return None;
+            }
+            1 => Op::Run { cycles: self.number(len, at), stall_ns: 0 },
+            2 => {
+                let cycles = self.number(len, at);
+                let len = self.number(1, at) as usize;
+                Op::Run { cycles, stall_ns: self.number(len, at) }
+            }
+            3 => Op::SleepFor(self.number(len, at)),
+            4 => Op::SleepUntil(self.number(len, at)),
+            5 => Op::Io(self.number(len, at)),
+            6 => Op::Block,
+            7 => Op::Wake(TaskId(self.number(len, at) as u32)),
             _ => {
-                let cpu = self.number(at) as u16;
-                position.clock = position.clock.saturating_add(self.number(at));
-                Op::OnCpu { cpu, at_ns: position.clock }
+                let (cpu, at_ns) = self.place_and_time(len, position);
+                Op::OnCpu { cpu, at_ns }
             }
         })
     }
 
+    /// What follows the head of an `OnCpu`, of whose time the length is known.
     #[inline]
-    fn number(&self, at: &mut usize) -> u64 {
-        // Eight bytes at once where there are as many: a loop over a number's bytes is never foreseen.
-        let next = self.bytes.get(*at..).and_then(|b| b.first_chunk());
-        if let Some((value, len)) = next.and_then(|&word| number_in(u64::from_le_bytes(word))) {
-            *at += len;
-            return value;
-        }
-        let mut value = 0u64;
-        let mut shift = 0;
-        while let Some(&b) = self.bytes.get(*at) {
-            *at += 1;
-            value |= u64::from(b & 0x7f) << shift;
-            if b < 0x80 {
-                break;
-            }
-            shift += 7;
-        }
-        value
+    fn place_and_time(&self, len: usize, position: &mut ScriptPosition) -> (u16, u64) {
+        let passed = self.number(len, &mut position.byte);
+        position.clock = position.clock.saturating_add(passed);
+        (self.number(2, &mut position.byte) as u16, position.clock)
+    }
+
+    /// The number of `len` bytes at `at`, which moves on.
+    #[inline]
+    fn number(&self, len: usize, at: &mut usize) -> u64 {
+        let word = self.bytes.get(*at..).and_then(|b| b.first_chunk()).map_or(0, |&w| u64::from_le_bytes(w));
+        *at += len;
+        word & LOW_BYTES[len % LOW_BYTES.len()]
     }
 }
 
-/// The LEB128 number that a little-endian word begins with, and its length; `None` when it goes on beyond.
-#[inline]
-fn number_in(word: u64) -> Option<(u64, usize)> {
-    const LAST: u64 = 0x8080_8080_8080_8080;
-    let last = !word & LAST;
-    if last == 0 {
-        return None;
-    }
-    // Everything up to the top bit of the last byte, without those bits; then the gaps that they leave are
-    // closed between neighbours, pairs and fours.
-    let bits = word & (last ^ (last - 1)) & !LAST;
-    let bits = bits & 0x007f_007f_007f_007f | (bits & 0x7f00_7f00_7f00_7f00) >> 1;
-    let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x3fff_0000_3fff_0000) >> 2;
-    let bits = bits & 0x0fff_ffff | (bits & 0x0fff_ffff_0000_0000) >> 4;
-    Some((bits, last.trailing_zeros() as usize / 8 + 1))
+/// How many bytes a number takes.
+fn length(n: u64) -> usize {
+    (u64::BITS - n.leading_zeros()).div_ceil(8) as usize
 }
+
+/// Masks of a word's first bytes, by their number; as many as a head's length can say.
+const LOW_BYTES: [u64; 16] = {
+    let mut masks = [u64::MAX; 16];
+    let mut len = 0;
+    while len < 8 {
+        masks[len] = (1 << (8 * len)) - 1;
+        len += 1;
+    }
+    masks
+};
 
 impl Iterator for ScriptReader {
     type Item = Op;

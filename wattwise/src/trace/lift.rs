@@ -70,7 +70,7 @@ const RHYTHM: usize = 8;
 pub const DEFAULT_KHZ: u32 = 1_000_000;
 
 /// Tasks beyond this number, or ops, are left out: only a damaged or hostile file has so many. A
-/// script takes 2 to 5 bytes an op.
+/// script takes 2 to 6 bytes an op.
 const MOST_TASKS: usize = 1 << 20;
 const MOST_OPS: u64 = 1 << 29;
 
