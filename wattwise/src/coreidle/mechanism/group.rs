@@ -1,0 +1,123 @@
+//! cgroup v1: a cpuset of the CPUs that are kept.
+
+use super::{Kind, Mechanism, Moved, cpus_in, failed, make, read, set, write};
+use crate::coreidle::Problem;
+use crate::coreidle::tasks::affinity;
+use crate::hw::cpus::CpuSet;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+/// The kept CPUs as a cpuset, and every movable task in it.
+pub(super) struct Group {
+    pub(super) parent: PathBuf,
+    pub(super) group: PathBuf,
+    pub(super) online: CpuSet,
+    /// Tasks that stay: asked about once, not at every look.
+    pub(super) immovable: BTreeSet<u32>,
+    pub(super) looks: u32,
+    /// Pinned tasks are taken along.
+    pub(super) pinned_too: bool,
+}
+
+impl Group {
+    /// Numbers of tasks end and are given again: what is known of them is forgotten now and then.
+    const FORGET: u32 = 100;
+
+    /// Puts into the group whatever is beside it and was not pinned by somebody.
+    fn gather(&mut self) -> Result<Moved, Problem> {
+        let path = self.parent.join("tasks");
+        let beside = read(&path).map_err(|e| failed(&path, &e))?;
+        let into = self.group.join("tasks");
+        let allowed = cpus_in(&self.parent.join("cpuset.cpus"))?.and(&self.online);
+        self.looks += 1;
+        if self.looks.is_multiple_of(Self::FORGET) {
+            self.immovable.clear();
+        }
+        let mut moved = Moved::default();
+        for tid in beside.lines().filter_map(|l| l.trim().parse::<u32>().ok()) {
+            if self.immovable.contains(&tid) {
+                moved.stayed += 1;
+                continue;
+            }
+            let Some(may) = affinity(tid) else { continue };
+            let pinned = !self.pinned_too && !allowed.without(&may).is_empty();
+            match if pinned {
+                Err(io::ErrorKind::InvalidInput.into())
+            } else {
+                write(&into, &tid.to_string())
+            } {
+                Ok(()) => moved.moved += 1,
+                // It has ended.
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(failed(&into, &e)),
+                // Pinned, or a kernel thread that may not leave the root.
+                Err(_) => {
+                    self.immovable.insert(tid);
+                    moved.stayed += 1;
+                }
+            }
+        }
+        Ok(moved)
+    }
+}
+
+impl Mechanism for Group {
+    fn kind(&self) -> Kind {
+        Kind::Group
+    }
+
+    fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {
+        let cpus = self.group.join("cpuset.cpus");
+        let wanted = kept.to_string();
+        match read(&cpus) {
+            Ok(now) if now == wanted => {}
+            Ok(_) => set(&cpus, &wanted)?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                make(&self.group)?;
+                let mems = self.parent.join("cpuset.mems");
+                set(&self.group.join("cpuset.mems"), &read(&mems).map_err(|e| failed(&mems, &e))?)?;
+                set(&cpus, &wanted)?;
+            }
+            Err(e) => return Err(failed(&cpus, &e)),
+        }
+        self.gather()
+    }
+
+    fn kept(&self) -> Result<CpuSet, Problem> {
+        cpus_in(&self.group.join("cpuset.cpus"))
+    }
+
+    fn release(&mut self) -> Vec<String> {
+        /// Tasks fork while they are moved: so many rounds catch up with any but a fork bomb.
+        const ROUNDS: usize = 50;
+        if !self.group.exists() {
+            return Vec::new();
+        }
+        // First everything may run everywhere; the way back can take its time.
+        let all = read(&self.parent.join("cpuset.cpus"));
+        let mut left: Vec<String> = match all {
+            Ok(all) => {
+                set(&self.group.join("cpuset.cpus"), &all).err().map(|e| e.to_string()).into_iter().collect()
+            }
+            Err(e) => vec![failed(&self.parent, &e).to_string()],
+        };
+        let back = self.parent.join("tasks");
+        let mut why = None;
+        for _ in 0..ROUNDS {
+            for tid in read(&self.group.join("tasks")).unwrap_or_default().lines() {
+                if let Err(e) = write(&back, tid)
+                    && e.raw_os_error() != Some(libc::ESRCH)
+                {
+                    why = Some(failed(&back, &e));
+                }
+            }
+            match std::fs::remove_dir(&self.group) {
+                Ok(()) => return left,
+                Err(e) => why = why.or(Some(failed(&self.group, &e))),
+            }
+        }
+        left.extend(why.map(|e| e.to_string()));
+        left
+    }
+}
