@@ -5,9 +5,9 @@
 
 use super::sched::CpuSet;
 use super::{NEVER, NONE, Phase, Placement, Simulation, Source};
-use crate::machine::Machine;
-use wattwise_policy::cores::{Place, order};
-use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
+use crate::machine::{CState, Machine};
+use wattwise_policy::cores::Place;
+use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample};
 
 /// A core policy at work.
 pub(super) struct Keeper {
@@ -22,18 +22,43 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(policy: Box<dyn CorePolicy>, machine: &Machine) -> Keeper {
+    pub(super) fn new(mut policy: Box<dyn CorePolicy>, machine: &Machine) -> Keeper {
+        policy.learn(&powers(machine));
         let places: Vec<Place> =
             machine.cpus.iter().map(|c| Place { core: c.core, package: c.package }).collect();
         Keeper {
+            order: policy.order(&places),
             policy,
-            order: order(&places),
             kept: machine.cpus.len(),
             seen: vec![(0, 0); machine.cpus.len()],
             seen_at: 0,
             samples: vec![CpuSample::default(); machine.cpus.len()],
         }
     }
+}
+
+/// What a core policy is told of a machine.
+pub(super) fn powers(machine: &Machine) -> Vec<CorePower> {
+    let milli = |x: f64| (x * 1000.0) as u32;
+    let power = |c: &crate::machine::Cpu| {
+        let (kind, package) =
+            (&machine.kinds[usize::from(c.kind)], &machine.packages[usize::from(c.package)]);
+        let (top, threads) = (&kind.levels[0], machine.cores[usize::from(c.core)].cpus.len());
+        let rate = top.cycles_per_ns * kind.ipc;
+        let share = |table: &[f64]| table.get(threads - 1).or(table.last()).copied().unwrap_or(1.0);
+        let idle = |s: Option<&CState>| s.and_then(|s| s.watts.first()).map_or(0, |&w| milli(w));
+        CorePower {
+            place: Place { core: c.core, package: c.package },
+            rate: milli(rate),
+            rate_all: milli(rate * threads as f64 * share(&kind.smt_throughput)),
+            busy_mw: milli(top.busy_w),
+            busy_all_mw: milli(top.busy_w * share(&kind.smt_power)),
+            shallow_mw: idle(kind.idle.first()),
+            deep_mw: idle(kind.idle.last()),
+            package_saves_mw: package.idle.last().map_or(0, |s| milli(package.uncore_w - s.watts)),
+        }
+    };
+    machine.cpus.iter().map(power).collect()
 }
 
 impl Simulation<'_> {

@@ -47,7 +47,7 @@ use speed::{DomainState, Governor};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tasks::TaskState;
-use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, Platform, PowerSource, SpeedPolicy};
+use wattwise_policy::{CorePolicy, CorePower, IdlePolicy, IdleState, Platform, PowerSource, SpeedPolicy};
 
 pub use sched::Placement;
 
@@ -114,6 +114,11 @@ impl<'a, 'i> Setup<'a, 'i> {
 /// What a policy may know of a machine before it runs.
 pub fn platform(machine: &Machine) -> Platform {
     speed::platform(machine)
+}
+
+/// What a core policy may know of a machine before it runs: one entry a CPU.
+pub fn core_powers(machine: &Machine) -> Vec<CorePower> {
+    cores::powers(machine)
 }
 
 /// What a CPU is doing. Who runs is [`CpuState::current`].

@@ -116,20 +116,25 @@ pub fn simulate<'a>(plan: &Plan<'a>, policy: &PolicySpec, idle: &IdleSpec) -> Si
     let idle = policy.idle.as_ref().unwrap_or(idle);
     let make = |states: &[IdleState], tick: u64| idle.build(states, tick);
     let mut setup = Setup::new(plan.machine, plan.workload, speed, &make);
+    place(policy, &mut setup);
+    setup.source = plan.source;
+    setup.latency_limit_ns = plan.latency_limit_ns;
+    setup.timeline = plan.detail;
+    Simulation::new(setup)
+}
+
+/// Puts a policy's placement and core policy into a set-up.
+pub(crate) fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
     if let Some(p) = policy.placement {
         setup.placement = p;
     }
     if let Some(c) = &policy.cores {
-        setup.cores = Some((c.cores.build)(plan.machine.cpus.len(), &c.settings));
+        setup.cores = Some((c.cores.build)(setup.machine.cpus.len(), &c.settings));
         // A recorded placement knows no kept CPUs.
         if setup.placement == Placement::Recorded {
             setup.placement = Placement::Spread;
         }
     }
-    setup.source = plan.source;
-    setup.latency_limit_ns = plan.latency_limit_ns;
-    setup.timeline = plan.detail;
-    Simulation::new(setup)
 }
 
 /// Virtual time after which work counts as endless: a thousand times its span and an hour.

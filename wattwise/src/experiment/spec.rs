@@ -91,9 +91,13 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Str
 }
 
 /// Words for placements.
-const PLACEMENTS: [(&str, Placement); 4] = [
+const PLACEMENTS: [(&str, Placement); 7] = [
     ("spread", Placement::Spread),
     ("pack", Placement::Pack),
+    ("affine", Placement::Affine),
+    ("sched_mc", Placement::SchedMc),
+    // Level 1 of either does the same to the balance; the first word is the one that is written back.
+    ("sched_smt", Placement::SchedMc),
     ("recorded", Placement::Recorded),
     ("fifo", Placement::Fifo),
 ];
