@@ -30,7 +30,9 @@ const WATCH_NS: u64 = 5_000_000_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
 /// CPU time of one of cyclictest's wake-ups, in ns, its own and its tracing's: fitted to the mean C0 of the default.
-const WAKE_NS: f64 = 23_600.0;
+const WAKE_NS: f64 = 17_600.0;
+/// How long each of trace-cmd's recorders sleeps: its default (`-s 1000`).
+const RECORDER_NS: u64 = 1_000_000;
 /// CPU time of one request and its reply, client and server together, in ns: as `workloads/ping-pong.toml`.
 const ROUND_NS: f64 = 30_000.0;
 /// Share of it that is spent after the other side was woken: fitted to the mean C0 of the default.
@@ -96,13 +98,18 @@ fn work(ns: f64) -> Step {
     Step::Run(Dist::Uniform((cycles * 0.5) as u64, (cycles * 1.5) as u64))
 }
 
-/// `cyclictest -y other -t 30 -i 200`: a thread every 200 us, the next every 700, and so on to 14.7 ms.
+/// `cyclictest -y other -t 30 -i 200`: a thread every 200 us, the next every 700, and so on to 14.7 ms. turbostat watched
+/// a `trace-cmd record` beside it, which has a process for each CPU that empties its buffer.
 fn cyclictest(seed: u64) -> Workload {
     let thread = |i: u64| {
         let steps = vec![Step::Period(200_000 + 500_000 * i), work(WAKE_NS)];
         task(format!("cyclictest-{i}"), seed * 100 + i, i * 37_000 * seed, steps)
     };
-    load("cyclictest", (0..30).map(thread).collect())
+    let recorder = |i: u64| {
+        let steps = vec![Step::Period(RECORDER_NS), work(WAKE_NS)];
+        task(format!("trace-cmd-{i}"), seed * 100 + 30 + i, i * 241_000 + seed * 11_000, steps)
+    };
+    load("cyclictest", (0..30).map(thread).chain((0..4).map(recorder)).collect())
 }
 
 /// `tbench 1`: a client that asks, a server that answers; each goes on for a while after it has woken the other.
