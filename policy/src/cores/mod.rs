@@ -31,6 +31,10 @@ pub struct CoreObservation<'a> {
     pub cpus: &'a [CpuSample],
     /// The longest that a task waited for a CPU since then, in ns.
     pub worst_wait_ns: u64,
+    /// The wait that 99 of 100 did not exceed, in ns; `None` where only the longest is known.
+    pub wait_p99_ns: Option<u64>,
+    /// Tasks that woke since then; `None` where nobody counts them.
+    pub wakeups: Option<u64>,
 }
 
 impl CoreObservation<'_> {
@@ -63,6 +67,8 @@ pub struct CorePower {
     pub shallow_mw: u32,
     /// Power in the deepest C-state, in mW.
     pub deep_mw: u32,
+    /// Shortest stay that pays for a C-state about as frugal as the deepest, in ns.
+    pub deep_stay_ns: u64,
     /// What its package draws less, beside its cores, when all of them sleep deeply, in mW.
     pub package_saves_mw: u32,
 }
@@ -146,7 +152,13 @@ mod testing {
                 ..CpuSample::default()
             })
             .collect();
-        policy.observe(&CoreObservation { now_ns, cpus: &cpus, worst_wait_ns })
+        policy.observe(&CoreObservation {
+            now_ns,
+            cpus: &cpus,
+            worst_wait_ns,
+            wait_p99_ns: None,
+            wakeups: None,
+        })
     }
 
     #[test]

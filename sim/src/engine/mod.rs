@@ -189,8 +189,6 @@ pub struct Simulation<'a> {
     devices: BinaryHeap<Reverse<(u64, u32)>>,
     governor: Governor,
     keeper: Option<cores::Keeper>,
-    /// The longest that a task waited for a CPU since the core policy last looked.
-    worst_wait_ns: u64,
     /// A policy per CPU.
     idlers: Vec<Box<dyn IdlePolicy>>,
     /// C-states as policies see them, per kind.
@@ -307,7 +305,6 @@ impl<'a> Simulation<'a> {
             devices: BinaryHeap::new(),
             governor,
             keeper: setup.cores.map(|policy| cores::Keeper::new(policy, machine)),
-            worst_wait_ns: 0,
             idlers,
             idle_tables,
             inverse_speed,

@@ -455,7 +455,9 @@ impl Simulation<'_> {
             let waited = self.now - task.woken_at;
             task.woken_at = NEVER;
             self.wake_latency.record(waited);
-            self.worst_wait_ns = self.worst_wait_ns.max(waited);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.waits.record(waited);
+            }
         }
         if !self.advance(t, c) {
             self.check_done();

@@ -209,8 +209,10 @@ fn cases(bench: &Bench) -> Result<Vec<Case>, StudyError> {
         loads.into_iter().flat_map(|load| SCHEDULERS.map(|scheduler| (load, scheduler))).collect();
     all.into_par_iter()
         .map(|((load, make), (scheduler, policy))| {
-            let runs =
-                SEEDS.iter().map(|&seed| see(bench, &make(seed), policy)).collect::<Result<_, StudyError>>()?;
+            let runs = SEEDS
+                .iter()
+                .map(|&seed| see(bench, &make(seed), policy))
+                .collect::<Result<_, StudyError>>()?;
             Ok(Case { load, scheduler, runs })
         })
         .collect()
@@ -335,7 +337,8 @@ pub fn run() -> Result<Study, StudyError> {
                 .map(String::from)
                 .to_vec(),
             groups,
-            note: "The study's formula weights a power for each state with the mean residency of the CPUs.".into(),
+            note: "The study's formula weights a power for each state with the mean residency of the CPUs."
+                .into(),
         }),
         figure_table(&figures),
         Section::Table(table.clone()),
@@ -359,7 +362,8 @@ fn differences(figures: &[Figure]) -> Vec<String> {
         let found = figures.iter().find(|f| f.what == what);
         found.map_or((f64::NAN, f64::NAN), |f| (f.published.unwrap_or(f64::NAN), f.modelled))
     };
-    let saving = |load: &str, scheduler: &str| of(&format!("{load}, {scheduler}: saving against the default"));
+    let saving =
+        |load: &str, scheduler: &str| of(&format!("{load}, {scheduler}: saving against the default"));
     let (cyc, cyc_mc) = (saving("cyclictest", "coreidle-ondemand"), saving("cyclictest", "sched_mc"));
     let (tb, tb_mc) = (saving("tbench", "coreidle-ondemand"), saving("tbench", "sched_mc"));
     let c7 = of("cyclictest, default: mean C7");
@@ -414,7 +418,8 @@ mod tests {
     #[test]
     fn savings_have_the_studys_sign_and_size() {
         let study = run().expect("bundled");
-        let of = |what: &str| study.figures.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
+        let of =
+            |what: &str| study.figures.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
         for f in study.figures.iter().filter(|f| f.basis == Basis::Fitted) {
             assert!(f.deviation().expect("published").abs() < 0.02, "{f:?}");
         }

@@ -218,7 +218,8 @@ impl std::fmt::Display for Study {
             )?;
         }
         for t in &self.tables {
-            let wide = |i: usize| t.rows.iter().chain([&t.head]).map(|r| r[i].chars().count()).max().unwrap_or(0);
+            let wide =
+                |i: usize| t.rows.iter().chain([&t.head]).map(|r| r[i].chars().count()).max().unwrap_or(0);
             let widths: Vec<usize> = (0..t.head.len()).map(wide).collect();
             writeln!(f, "\n{}", t.title)?;
             for row in std::iter::once(&t.head).chain(&t.rows) {
