@@ -53,7 +53,7 @@ struct Note {
 
 struct Consolidate {
     cpus: usize,
-    period_ns: u64,
+    rest_ns: u64,
     trial_ns: u64,
     note_ns: u64,
     cost_ns: u64,
@@ -90,7 +90,7 @@ impl Consolidate {
     /// CPUs that the load needs.
     fn needed(&self, obs: &CoreObservation<'_>) -> usize {
         // In a look that is shorter than a period a CPU may well be busy throughout by chance.
-        let whole = |c: &CpuSample| c.busy_ns >= self.period_ns && c.not_busy_ns() == 0;
+        let whole = |c: &CpuSample| c.busy_ns >= self.rest_ns && c.not_busy_ns() == 0;
         if obs.cpus.iter().any(whole) {
             return self.cpus;
         }
@@ -166,11 +166,11 @@ impl CorePolicy for Consolidate {
         let needed = self.needed(obs);
         let open = self.kept == self.cpus;
         // In a trial too few wake up to tell.
-        if look_ns >= self.period_ns {
+        if look_ns >= self.rest_ns {
             self.worth_it = self.is_worth_it(obs, look_ns);
         }
         let worth_it = self.worth_it;
-        if open && worth_it && needed < self.cpus && look_ns <= self.note_ns.max(self.period_ns) {
+        if open && worth_it && needed < self.cpus && look_ns <= self.note_ns.max(self.rest_ns) {
             if self.settled {
                 self.note = Some(Note {
                     p99_ns: obs.wait_p99_ns.unwrap_or(obs.worst_wait_ns),
@@ -197,9 +197,9 @@ impl CorePolicy for Consolidate {
         self.kept = if target < before { target + (before - target) / 2 } else { target };
         self.next_ns = match () {
             () if self.kept < before => self.trial_ns,
-            () if self.kept < self.cpus => self.period_ns,
+            () if self.kept < self.cpus => self.rest_ns,
             // What keeps all CPUs busy, or seldom wakes any, may go on for long.
-            () if !worth_it || needed == self.cpus => (self.next_ns * 2).clamp(self.period_ns, LONGEST_NS),
+            () if !worth_it || needed == self.cpus => (self.next_ns * 2).clamp(self.rest_ns, LONGEST_NS),
             () if held_ns > 0 && self.floor == self.cpus => held_ns.clamp(self.note_ns, LONGEST_NS),
             () => self.note_ns,
         };
@@ -268,7 +268,7 @@ pub(super) static CONSOLIDATE: Cores = Cores {
     build: |cpus, s| {
         Box::new(Consolidate {
             cpus,
-            period_ns: s.ms("period"),
+            rest_ns: s.ms("period"),
             trial_ns: s.ms("trial"),
             note_ns: s.ms("note"),
             cost_ns: s.us("cost"),

@@ -39,7 +39,7 @@ const ROUND_NS: f64 = 30_000.0;
 const TAIL: f64 = 0.395;
 
 const FITTED: [&str; 4] = [
-    "cyclictest: CPU time of a wake-up (23.6 us), to the mean C0 under the default scheduler (7.58 %).",
+    "cyclictest: CPU time of a wake-up (17.6 us), to the mean C0 under the default scheduler (7.58 %).",
     "tbench: share of a request's CPU time in which client and server may overlap (0.395), to the mean C0 under the \
      default scheduler (36.78 %).",
     "tbench: megabytes a request, to the default scheduler's throughput (225.55 MB/s).",
@@ -375,7 +375,9 @@ fn differences(figures: &[Figure]) -> Vec<String> {
         format!(
             "cyclictest: coreidle-ondemand saves {:.1} % of the power, published {:.1} %: {:.2} of it. The model's default \
              sleeps more deeply than the study's ({:.1} % in C7, published {:.1} %), so there is less to save: its menu \
-             governor sees bare timers, the study's kernel was traced while it was watched.",
+             governor knows when the next timer of a CPU is due, and nothing else wakes one. trace-cmd's recorders, a process \
+             a CPU every millisecond, are in the load since a first run without them, fitted in the same way, had given \
+             19.4 %: the study's command line shows that they ran.",
             cyc.1,
             cyc.0,
             cyc.1 / cyc.0,
@@ -426,10 +428,13 @@ mod tests {
         let saving = of("cyclictest, coreidle-ondemand: saving against the default");
         assert!(saving.deviation().expect("published").abs() < 1.0 / 3.0, "{saving:?}");
         assert!(of("tbench, coreidle-ondemand: saving against the default").modelled > 0.0);
-        // sched_mc does next to nothing, as published.
+        // sched_mc does little, as published, whatever its sign.
+        let saving = |load: &str, s: &str| of(&format!("{load}, {s}: saving against the default"));
         for load in ["cyclictest", "tbench"] {
-            let f = of(&format!("{load}, sched_mc: saving against the default"));
-            assert!(f.modelled.abs() < 3.0 && f.published.expect("published").abs() < 3.0, "{f:?}");
+            let (little, much) = (saving(load, "sched_mc"), saving(load, "coreidle-ondemand"));
+            assert!(little.modelled.abs() < much.modelled / 3.0, "{little:?} {much:?}");
+            let published = |f: &Figure| f.published.expect("published");
+            assert!(published(little).abs() < published(much) / 3.0, "{little:?} {much:?}");
         }
         let per_watt = |s: &str| of(&format!("tbench, {s}: throughput a watt")).modelled;
         assert!(per_watt("coreidle-ondemand") > per_watt("default"));
