@@ -101,7 +101,7 @@ pub const PLACEMENTS: [(&str, Placement, &str); 7] = [
         "as affine, but the balance leaves running tasks together (sched_mc_power_savings=1)",
     ),
     // Level 1 of either does the same to the balance; the first word is the one that is written back.
-    ("sched_smt", Placement::SchedMc, "the same (sched_smt_power_savings=1)"),
+    ("sched_smt", Placement::SchedMc, "as sched_mc (sched_smt_power_savings=1)"),
     ("recorded", Placement::Recorded, "the CPU of the recording; where it had as many CPUs"),
     ("fifo", Placement::Fifo, "one queue for all CPUs, first come, first served"),
 ];
