@@ -7,7 +7,7 @@
 //!
 //! Both loads are generated. The bundled recordings of the two programs come from a machine of two CPUs, today's
 //! kernel and programs of today: how many clients ran and how often a thread woke is the study's, how long each
-//! step takes is set by one residency for each load (see [`FITTED`]).
+//! step takes is set by one residency for each load (`FITTED`).
 
 use super::{Basis, Bench, Figure, Study, StudyError, figure_table, mean_sd, number, rows};
 use crate::meter::model::package_watts;
