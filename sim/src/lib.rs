@@ -13,4 +13,4 @@ pub mod machine;
 pub mod outcome;
 pub mod workload;
 
-pub use engine::{Placement, RunError, Setup, Simulation, platform};
+pub use engine::{Placement, RunError, Setup, Simulation, core_powers, platform};

@@ -9,6 +9,8 @@ pub struct Outcome {
     pub energy: Energy,
     /// One entry a CPU.
     pub cpus: Vec<CpuTimes>,
+    /// Time of each core as a whole in each of its kind's C-states, in ns, shallowest first: its shallowest thread's.
+    pub cores: Vec<Vec<u64>>,
     /// Time in each package state, in ns: `packages[p][0]` awake, then the package's idle states.
     pub packages: Vec<Vec<u64>>,
     /// Time from a task's becoming runnable to its running, C-state exit included.

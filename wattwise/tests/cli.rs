@@ -140,6 +140,7 @@ fn studies_and_lists_print() {
         &["reproduce", "openbsd"],
         &["reproduce", "thomson", "--json"],
         &["reproduce", "powerctl"],
+        &["reproduce", "coreidle"],
         &["bench", "sim", "--seconds", "5", "--runs", "1"],
         &[
             "bench",

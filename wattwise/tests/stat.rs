@@ -93,7 +93,13 @@ fn each_cpu_alone_is_seen_to_the_tick() {
             let settings = Settings::parse(lpmd.params, "busiest=85").expect("parses");
             let mut policy = (lpmd.build)(cpus, &settings);
             policy.start();
-            let obs = CoreObservation { now_ns: 0, cpus: &samples, worst_wait_ns: 0 };
+            let obs = CoreObservation {
+                now_ns: 0,
+                cpus: &samples,
+                worst_wait_ns: 0,
+                wait_p99_ns: None,
+                wakeups: None,
+            };
             assert_eq!(policy.observe(&obs), cpus, "{cpus} CPUs, {busy} busy");
 
             // The published form: the last line's CPU stands for all. It sees only its own work.

@@ -31,6 +31,10 @@ pub struct CoreObservation<'a> {
     pub cpus: &'a [CpuSample],
     /// The longest that a task waited for a CPU since then, in ns.
     pub worst_wait_ns: u64,
+    /// The wait that 99 of 100 did not exceed, in ns; `None` where only the longest is known.
+    pub wait_p99_ns: Option<u64>,
+    /// Tasks that woke since then; `None` where nobody counts them.
+    pub wakeups: Option<u64>,
 }
 
 impl CoreObservation<'_> {
@@ -45,8 +49,38 @@ impl CoreObservation<'_> {
     }
 }
 
+/// What a CPU's core draws and does, for a policy that is told of the machine. The figures are of the whole core at
+/// its highest speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CorePower {
+    /// Where the CPU is.
+    pub place: Place,
+    /// Work done in a time by one busy thread and by all of the core's; any unit, the same for all CPUs.
+    pub rate: u32,
+    /// See `rate`.
+    pub rate_all: u32,
+    /// Power with one thread busy, in mW.
+    pub busy_mw: u32,
+    /// Power with all threads busy, in mW.
+    pub busy_all_mw: u32,
+    /// Power in the shallowest C-state, in mW.
+    pub shallow_mw: u32,
+    /// Power in the deepest C-state, in mW.
+    pub deep_mw: u32,
+    /// Shortest stay that pays for a C-state about as frugal as the deepest, in ns.
+    pub deep_stay_ns: u64,
+    /// What its package draws less, beside its cores, when all of them sleep deeply, in mW.
+    pub package_saves_mw: u32,
+}
+
 /// Keeps few CPUs busy.
 pub trait CorePolicy: Send {
+    /// What the machine draws, one entry a CPU. Told before [`CorePolicy::start`] by whoever knows it.
+    fn learn(&mut self, _: &[CorePower]) {}
+    /// The order in which CPUs are kept; asked for after [`CorePolicy::learn`].
+    fn order(&self, places: &[Place]) -> Vec<u16> {
+        order(places)
+    }
     /// Time between observations, in ns.
     fn period_ns(&self) -> u64;
     /// CPU time of one decision at the highest speed, in ns.
@@ -118,7 +152,13 @@ mod testing {
                 ..CpuSample::default()
             })
             .collect();
-        policy.observe(&CoreObservation { now_ns, cpus: &cpus, worst_wait_ns })
+        policy.observe(&CoreObservation {
+            now_ns,
+            cpus: &cpus,
+            worst_wait_ns,
+            wait_p99_ns: None,
+            wakeups: None,
+        })
     }
 
     #[test]

@@ -224,6 +224,12 @@ impl CoreAccount {
         (0..usize::from(self.awake)).map(move |code| self.thread_times(thread).map(|codes| codes[code]).sum())
     }
 
+    /// The core's time in each C-state so far.
+    fn core_idle_ns(&self) -> Vec<u64> {
+        let of = |code: usize| self.slots().filter(|&(_, c, _)| c == code).map(|(.., ns)| ns).sum();
+        (0..usize::from(self.awake)).map(of).collect()
+    }
+
     /// Speed times time so far, in kHz x ns: the domain's clock, whatever the core did.
     pub(super) fn khz_ns(&self, kind: &CoreKind) -> f64 {
         self.slots().map(|(l, _, ns)| f64::from(kind.levels[l].khz) * ns as f64).sum()
@@ -480,6 +486,7 @@ pub(super) fn outcome(sim: &Simulation<'_>) -> Outcome {
         elapsed_ns: sim.now,
         energy,
         cpus,
+        cores: sim.cores.iter().map(CoreAccount::core_idle_ns).collect(),
         packages: sim.packages.iter().map(|p| p.row.times.clone()).collect(),
         wake_latency: sim.wake_latency.clone(),
         transitions: sim.domains.iter().map(|d| d.transitions).sum(),

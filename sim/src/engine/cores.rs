@@ -5,9 +5,10 @@
 
 use super::sched::CpuSet;
 use super::{NEVER, NONE, Phase, Placement, Simulation, Source};
-use crate::machine::Machine;
-use wattwise_policy::cores::{Place, order};
-use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
+use crate::machine::{CState, Machine};
+use crate::outcome::Histogram;
+use wattwise_policy::cores::Place;
+use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample};
 
 /// A core policy at work.
 pub(super) struct Keeper {
@@ -19,21 +20,56 @@ pub(super) struct Keeper {
     seen: Vec<(u64, u64)>,
     seen_at: u64,
     samples: Vec<CpuSample>,
+    /// Waits and wake-ups since then.
+    pub(super) waits: Histogram,
+    wakeups: u64,
 }
 
 impl Keeper {
-    pub(super) fn new(policy: Box<dyn CorePolicy>, machine: &Machine) -> Keeper {
+    pub(super) fn new(mut policy: Box<dyn CorePolicy>, machine: &Machine) -> Keeper {
+        policy.learn(&powers(machine));
         let places: Vec<Place> =
             machine.cpus.iter().map(|c| Place { core: c.core, package: c.package }).collect();
         Keeper {
+            order: policy.order(&places),
             policy,
-            order: order(&places),
             kept: machine.cpus.len(),
             seen: vec![(0, 0); machine.cpus.len()],
             seen_at: 0,
             samples: vec![CpuSample::default(); machine.cpus.len()],
+            waits: Histogram::default(),
+            wakeups: 0,
         }
     }
+}
+
+/// What a core policy is told of a machine.
+pub(super) fn powers(machine: &Machine) -> Vec<CorePower> {
+    let milli = |x: f64| (x * 1000.0) as u32;
+    let power = |c: &crate::machine::Cpu| {
+        let (kind, package) =
+            (&machine.kinds[usize::from(c.kind)], &machine.packages[usize::from(c.package)]);
+        let (top, threads) = (&kind.levels[0], machine.cores[usize::from(c.core)].cpus.len());
+        let rate = top.cycles_per_ns * kind.ipc;
+        let share = |table: &[f64]| table.get(threads - 1).or(table.last()).copied().unwrap_or(1.0);
+        let watts = |s: &CState| s.watts.first().copied().unwrap_or(0.0);
+        let ends = kind.idle.first().zip(kind.idle.last());
+        // Within a tenth of what there is to save.
+        let frugal = ends.map_or(0.0, |(shallow, deep)| watts(deep) + (watts(shallow) - watts(deep)) * 0.1);
+        let idle = |s: Option<&CState>| s.map_or(0, |s| milli(watts(s)));
+        CorePower {
+            place: Place { core: c.core, package: c.package },
+            rate: milli(rate),
+            rate_all: milli(rate * threads as f64 * share(&kind.smt_throughput)),
+            busy_mw: milli(top.busy_w),
+            busy_all_mw: milli(top.busy_w * share(&kind.smt_power)),
+            shallow_mw: idle(kind.idle.first()),
+            deep_mw: idle(kind.idle.last()),
+            deep_stay_ns: kind.idle.iter().find(|s| watts(s) <= frugal).map_or(0, |s| s.target_ns),
+            package_saves_mw: package.idle.last().map_or(0, |s| milli(package.uncore_w - s.watts)),
+        }
+    };
+    machine.cpus.iter().map(power).collect()
 }
 
 impl Simulation<'_> {
@@ -60,11 +96,14 @@ impl Simulation<'_> {
             keeper.samples[c] = CpuSample { busy_ns, idle_ns, iowait_ns, runnable, ..CpuSample::default() };
         }
         keeper.seen_at = self.now;
-        let worst_wait_ns = std::mem::take(&mut self.worst_wait_ns);
+        let waits = std::mem::take(&mut keeper.waits);
+        let wakeups = self.wakeups - std::mem::replace(&mut keeper.wakeups, self.wakeups);
         let kept = keeper.policy.observe(&CoreObservation {
             now_ns: self.now,
             cpus: &keeper.samples,
-            worst_wait_ns,
+            worst_wait_ns: waits.max(),
+            wait_p99_ns: Some(waits.quantile(0.99)),
+            wakeups: Some(wakeups),
         });
         let (next, cost, first) = (
             self.now + keeper.policy.period_ns().max(1),

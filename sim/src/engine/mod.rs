@@ -47,7 +47,7 @@ use speed::{DomainState, Governor};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tasks::TaskState;
-use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, Platform, PowerSource, SpeedPolicy};
+use wattwise_policy::{CorePolicy, CorePower, IdlePolicy, IdleState, Platform, PowerSource, SpeedPolicy};
 
 pub use sched::Placement;
 
@@ -116,6 +116,11 @@ pub fn platform(machine: &Machine) -> Platform {
     speed::platform(machine)
 }
 
+/// What a core policy may know of a machine before it runs: one entry a CPU.
+pub fn core_powers(machine: &Machine) -> Vec<CorePower> {
+    cores::powers(machine)
+}
+
 /// What a CPU is doing. Who runs is [`CpuState::current`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -181,8 +186,6 @@ pub struct Simulation<'a> {
     devices: BinaryHeap<Reverse<(u64, u32)>>,
     governor: Governor,
     keeper: Option<cores::Keeper>,
-    /// The longest that a task waited for a CPU since the core policy last looked.
-    worst_wait_ns: u64,
     /// A policy per CPU.
     idlers: Vec<Box<dyn IdlePolicy>>,
     /// C-states as policies see them, per kind.
@@ -298,7 +301,6 @@ impl<'a> Simulation<'a> {
             devices: BinaryHeap::new(),
             governor,
             keeper: setup.cores.map(|policy| cores::Keeper::new(policy, machine)),
-            worst_wait_ns: 0,
             idlers,
             idle_tables,
             inverse_speed,

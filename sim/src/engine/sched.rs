@@ -46,6 +46,13 @@ pub enum Placement {
     Spread,
     /// An idle thread of the fullest package and core: few cores awake (`sched_mc_power_savings`).
     Pack,
+    /// Near whoever wakes it, as Linux 3.1 does: the waker's CPU when that idles, else an idle thread of its core, else
+    /// of its package. Timers wake tasks where they slept.
+    Affine,
+    /// [`Placement::Affine`] with `sched_mc_power_savings=1` or `sched_smt_power_savings=1`. That level leaves wake-ups
+    /// as they are; the balance no longer pulls running tasks apart. (Linux also pulls tasks together that keep
+    /// running, which is not modelled.)
+    SchedMc,
     /// One first-come first-served queue for all CPUs, no preemption: the textbook station.
     Fifo,
 }
@@ -54,7 +61,7 @@ impl Placement {
     /// Whether virtual time decides who goes next.
     #[inline]
     fn shares_fairly(self) -> bool {
-        matches!(self, Placement::Spread | Placement::Pack)
+        !matches!(self, Placement::Recorded | Placement::Fifo)
     }
 }
 
@@ -98,7 +105,7 @@ impl CpuSet {
 
     /// The lowest CPU that is in all three.
     #[inline]
-    fn first_in(&self, b: &CpuSet, c: &CpuSet) -> Option<usize> {
+    pub(super) fn first_in(&self, b: &CpuSet, c: &CpuSet) -> Option<usize> {
         let words = self.0.iter().zip(&b.0).zip(&c.0).map(|((a, b), c)| a & b & c);
         words.enumerate().find_map(|(i, w)| (w != 0).then(|| i * 64 + w.trailing_zeros() as usize))
     }
@@ -224,6 +231,9 @@ impl Simulation<'_> {
             Placement::Fifo => self.idle_set.first_in(&self.allowed, &self.allowed).unwrap_or(0),
             Placement::Spread => self.choose_spread(last, from),
             Placement::Pack => self.choose_packed(last),
+            // A new task goes where most is free.
+            Placement::Affine | Placement::SchedMc if task.fresh => self.choose_spread(last, from),
+            Placement::Affine | Placement::SchedMc => self.choose_affine(last, from),
         }
     }
 
@@ -253,6 +263,23 @@ impl Simulation<'_> {
             (false, true) => from,
             (false, false) => self.allowed.iter().min_by_key(|&c| load(c)).unwrap_or(last),
         }
+    }
+
+    fn choose_affine(&self, last: usize, from: usize) -> usize {
+        let ok = |c: usize| self.allowed.contains(c);
+        let idle = |c: &usize| ok(*c) && self.idle_set.contains(*c);
+        let target = match (ok(from), ok(last)) {
+            (true, _) => from,
+            (false, true) => last,
+            (false, false) => self.allowed.iter().min_by_key(|&c| self.cpus[c].queue.len()).unwrap_or(last),
+        };
+        let siblings = self.threads_of(usize::from(self.cpus[target].core));
+        if idle(&target) {
+            return target;
+        }
+        let order = &self.search[usize::from(self.cpus[target].package)];
+        let package = || order.iter().find_map(|s| self.idle_set.first_in(s, &self.allowed));
+        siblings.into_iter().find(idle).or_else(package).unwrap_or(target)
     }
 
     /// CPUs on cores that idle as a whole.
@@ -443,7 +470,9 @@ impl Simulation<'_> {
             let waited = self.now - task.woken_at;
             task.woken_at = NEVER;
             self.wake_latency.record(waited);
-            self.worst_wait_ns = self.worst_wait_ns.max(waited);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.waits.record(waited);
+            }
         }
         if !self.advance(t, c) {
             self.check_done();
@@ -515,7 +544,11 @@ impl Simulation<'_> {
         match self.placement {
             Placement::Fifo if c != 0 => return self.pick(0),
             Placement::Fifo => return None,
-            Placement::Recorded | Placement::Spread | Placement::Pack => {}
+            Placement::Recorded
+            | Placement::Spread
+            | Placement::Pack
+            | Placement::Affine
+            | Placement::SchedMc => {}
         }
         if self.crowded.is_empty() || !self.allowed.contains(c) {
             return None;
@@ -583,12 +616,18 @@ impl Simulation<'_> {
         if self.idle_set.is_empty() && self.placement != Placement::Recorded {
             self.even_out();
         }
-        if self.placement == Placement::Spread {
+        if self.pulls_apart() {
             self.unshare();
         }
         if !self.crowded.is_empty() {
             self.arm_balance();
         }
+    }
+
+    /// Whether the balance moves running tasks to better cores.
+    #[inline]
+    fn pulls_apart(&self) -> bool {
+        matches!(self.placement, Placement::Spread | Placement::Affine)
     }
 
     /// Running tasks that share a core, or run on a weaker kind, move to cores that idle.
@@ -654,7 +693,7 @@ impl Simulation<'_> {
     /// Sees to it that somebody looks whether tasks could be better placed, now that a CPU idles, if its core does.
     #[inline]
     pub(super) fn arm_unshare(&mut self, c: usize) {
-        if self.placement == Placement::Spread
+        if self.pulls_apart()
             && (self.shared_cores > 0 || self.machine.kinds.len() > 1)
             && self.idle_cores().contains(c)
         {

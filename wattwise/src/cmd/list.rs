@@ -1,7 +1,7 @@
 //! `policies`, `machines`, `workloads`: what there is, and each thing in full.
 
 use super::{Failure, Outcome, print, print_json};
-use crate::experiment::spec::nearest;
+use crate::experiment::spec::{PLACEMENTS, nearest};
 use crate::library;
 use clap::Subcommand;
 use serde::Serialize;
@@ -93,7 +93,14 @@ pub(super) fn policies(args: &Args) -> Outcome {
     entries.extend(idle::ALL.iter().map(|p| entry(p.name, "idle (C-states)", p.summary)));
     entries
         .extend(cores::ALL.iter().map(|p| entry(p.name, "cores (which CPUs are kept for work)", p.summary)));
+    entries.extend(
+        PLACEMENTS.iter().map(|(word, _, help)| entry(word, "placements (where a waking task goes)", help)),
+    );
     let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
+    if let Some((word, _, help)) = PLACEMENTS.iter().find(|(word, ..)| word == name) {
+        print(&format!("{word}: {help}\n"))?;
+        return Ok(0);
+    }
     let page = match (speed::find(name), idle::find(name), cores::find(name)) {
         (Some(p), ..) => page(p.name, p.summary, p.source, p.params),
         (None, Some(p), _) => page(p.name, p.summary, p.source, p.params),

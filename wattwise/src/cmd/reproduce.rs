@@ -26,6 +26,8 @@ enum Name {
     Openbsd,
     /// Locks whose waiters lower their cores (Powerctl)
     Powerctl,
+    /// Few cores kept for light load (COREIDLE)
+    Coreidle,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -33,7 +35,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         Some(Name::Thomson) => &[study::thomson::run],
         Some(Name::Openbsd) => &[study::openbsd::run],
         Some(Name::Powerctl) => &[study::powerctl::run],
-        None => &[study::thomson::run, study::openbsd::run, study::powerctl::run],
+        Some(Name::Coreidle) => &[study::coreidle::run],
+        None => &[study::thomson::run, study::openbsd::run, study::powerctl::run, study::coreidle::run],
     };
     let studies: Vec<Study> = one.iter().map(|s| s()).collect::<Result<_, _>>().map_err(Failure::work)?;
     if let Some(path) = &args.report {

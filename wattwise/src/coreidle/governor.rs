@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use wattwise_policy::cores::{Place, order};
+use wattwise_policy::cores::Place;
 use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
 
 /// Ticks in the shortest period.
@@ -61,11 +61,11 @@ impl<'r> Governor<'r> {
         let mut stat = StatFile::open(root).map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
         let then = stat.look().map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
         let places = places(&Topology::read(root));
-        let order = kept_order(&places, |_| true);
-        if order.is_empty() {
+        if places.is_empty() {
             return Err(Problem::Impossible("the kernel lists no CPU".to_owned()));
         }
-        let policy = (spec.cores.build)(order.len(), &spec.settings);
+        let policy = (spec.cores.build)(places.len(), &spec.settings);
+        let order = kept_order(&*policy, &places);
         Ok(Governor {
             root,
             spec: spec.clone(),
@@ -121,16 +121,23 @@ impl<'r> Governor<'r> {
         let came = self.then.cpus.iter().any(|t| !self.order.contains(&t.cpu));
         if came || !self.order.iter().all(|&cpu| there(cpu)) {
             self.places.extend(places(&Topology::read(self.root)));
-            self.order = kept_order(&self.places, there);
-            self.policy = (self.spec.cores.build)(self.order.len(), &self.spec.settings);
+            let places: BTreeMap<u32, Place> =
+                self.places.iter().filter(|(cpu, _)| there(**cpu)).map(|(c, p)| (*c, *p)).collect();
+            self.policy = (self.spec.cores.build)(places.len(), &self.spec.settings);
+            self.order = kept_order(&*self.policy, &places);
             return Ok(self.start());
         }
         if asleep_s > SUSPEND_S {
             return Ok(self.start());
         }
         let cpus = samples(&self.then, &then, &self.order, self.tick_ns);
-        let obs =
-            CoreObservation { now_ns: self.begun.elapsed().as_nanos() as u64, cpus: &cpus, worst_wait_ns };
+        let obs = CoreObservation {
+            now_ns: self.begun.elapsed().as_nanos() as u64,
+            cpus: &cpus,
+            worst_wait_ns,
+            wait_p99_ns: None,
+            wakeups: None,
+        };
         let keep = self.policy.observe(&obs);
         self.due = Instant::now() + self.period();
         Ok(self.first(keep))
@@ -151,10 +158,10 @@ fn places(topology: &Topology) -> BTreeMap<u32, Place> {
     online.map(|c| (c.cpu, place(c))).collect()
 }
 
-/// CPUs in the order in which they are kept, whole cores and packages together.
-fn kept_order(places: &BTreeMap<u32, Place>, there: impl Fn(u32) -> bool) -> Vec<u32> {
-    let (cpus, places): (Vec<u32>, Vec<Place>) = places.iter().filter(|(cpu, _)| there(**cpu)).unzip();
-    order(&places).into_iter().map(|at| cpus[usize::from(at)]).collect()
+/// CPUs in the order in which the policy keeps them.
+fn kept_order(policy: &dyn CorePolicy, places: &BTreeMap<u32, Place>) -> Vec<u32> {
+    let (cpus, places): (Vec<u32>, Vec<Place>) = places.iter().unzip();
+    policy.order(&places).into_iter().map(|at| cpus[usize::from(at)]).collect()
 }
 
 /// What passed between two looks, in the order of `cpus`. The kernel says how many tasks could run, not where:

@@ -116,20 +116,25 @@ pub fn simulate<'a>(plan: &Plan<'a>, policy: &PolicySpec, idle: &IdleSpec) -> Si
     let idle = policy.idle.as_ref().unwrap_or(idle);
     let make = |states: &[IdleState], tick: u64| idle.build(states, tick);
     let mut setup = Setup::new(plan.machine, plan.workload, speed, &make);
+    place(policy, &mut setup);
+    setup.source = plan.source;
+    setup.latency_limit_ns = plan.latency_limit_ns;
+    setup.timeline = plan.detail;
+    Simulation::new(setup)
+}
+
+/// Puts a policy's placement and core policy into a set-up.
+pub(crate) fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
     if let Some(p) = policy.placement {
         setup.placement = p;
     }
     if let Some(c) = &policy.cores {
-        setup.cores = Some((c.cores.build)(plan.machine.cpus.len(), &c.settings));
+        setup.cores = Some((c.cores.build)(setup.machine.cpus.len(), &c.settings));
         // A recorded placement knows no kept CPUs.
         if setup.placement == Placement::Recorded {
             setup.placement = Placement::Spread;
         }
     }
-    setup.source = plan.source;
-    setup.latency_limit_ns = plan.latency_limit_ns;
-    setup.timeline = plan.detail;
-    Simulation::new(setup)
 }
 
 /// Virtual time after which work counts as endless: a thousand times its span and an hour.
@@ -363,5 +368,36 @@ mod tests {
         assert_eq!(best(Goal::Time, f64::INFINITY), "performance");
         let why = choose(&r, Rule::default()).why;
         assert!(why.contains("20.0 % below performance") && why.contains("b needs less"), "{why}");
+    }
+
+    /// Study 002's first load, recorded: `consolidate` needs the least energy of the policies that choose CPUs by
+    /// themselves, and its 99th percentile of wake-up latency is within the guard on each machine model with SMT.
+    #[test]
+    fn consolidate_beats_the_other_core_policies_where_there_is_something_to_gain() {
+        let workload = crate::library::workload("cyclictest", &Default::default()).expect("bundled");
+        let names = ["", "+coreidle-ondemand", "+dragonfly", "+lpmd", "+consolidate"];
+        let policies: Vec<PolicySpec> = names
+            .iter()
+            .map(|c| PolicySpec::parse(&format!("performance+spread{c}")).expect("valid"))
+            .collect();
+        for name in ["core-i5-2gen", "i7-4510u", "alderlake-p-laptop"] {
+            let machine = crate::library::machine(name).expect("bundled");
+            let plan = Plan {
+                machine: &machine,
+                workload: &workload,
+                policies: &policies,
+                rule: Rule::default(),
+                source: PowerSource::Unknown,
+                latency_limit_ns: u64::MAX,
+                detail: false,
+            };
+            let (comparison, _) = compare(&plan, &|_| {}).expect("runs");
+            let (ours, others) = comparison.results.split_last().expect("five");
+            for other in others {
+                assert!(ours.window_energy_j < other.window_energy_j, "{name}: {}", other.policy);
+            }
+            let (p99, open) = (ours.wake_latency_us.p99, others[0].wake_latency_us.p99);
+            assert!(p99 <= 1.5 * open, "{name}: {p99} us, {open} us without");
+        }
     }
 }

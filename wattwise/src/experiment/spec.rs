@@ -113,16 +113,24 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Str
     known.into_iter().max_by_key(|k| likeness(k)).unwrap_or_default().to_owned()
 }
 
-/// Words for placements.
-const PLACEMENTS: [(&str, Placement); 4] = [
-    ("spread", Placement::Spread),
-    ("pack", Placement::Pack),
-    ("recorded", Placement::Recorded),
-    ("fifo", Placement::Fifo),
+/// Words for placements, with a line of help each.
+pub const PLACEMENTS: [(&str, Placement, &str); 7] = [
+    ("spread", Placement::Spread, "its last CPU when its core idles, else an idle core, else an idle thread"),
+    ("pack", Placement::Pack, "an idle thread of the fullest package and core, for every wake-up"),
+    ("affine", Placement::Affine, "an idle thread of its waker's core, else of its package (Linux 3.1)"),
+    (
+        "sched_mc",
+        Placement::SchedMc,
+        "as affine, but the balance leaves running tasks together (sched_mc_power_savings=1)",
+    ),
+    // Level 1 of either does the same to the balance; the first word is the one that is written back.
+    ("sched_smt", Placement::SchedMc, "as sched_mc (sched_smt_power_savings=1)"),
+    ("recorded", Placement::Recorded, "the CPU of the recording; where it had as many CPUs"),
+    ("fifo", Placement::Fifo, "one queue for all CPUs, first come, first served"),
 ];
 
 fn placement(word: &str) -> Option<Placement> {
-    PLACEMENTS.iter().find(|(w, _)| *w == word).map(|(_, p)| *p)
+    PLACEMENTS.iter().find(|(w, ..)| *w == word).map(|(_, p, _)| *p)
 }
 
 /// The word before a part's parameters.
@@ -230,7 +238,7 @@ impl PolicySpec {
             text.push_str(&part_text(i.idle.name, i.idle.params, &i.settings));
         }
         if let Some(p) = self.placement
-            && let Some((word, _)) = PLACEMENTS.iter().find(|(_, known)| *known == p)
+            && let Some((word, ..)) = PLACEMENTS.iter().find(|(_, known, _)| *known == p)
         {
             text.push('+');
             text.push_str(word);
@@ -288,9 +296,17 @@ mod tests {
             "powersave+spread",
             "performance+menu+pack+coreidle-ondemand:period=100",
             "schedutil+consolidate",
+            "performance+sched_mc",
+            "performance+affine+lpmd",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
+    }
+
+    #[test]
+    fn the_schedulers_two_switches_are_one_placement() {
+        let text = |t: &str| PolicySpec::parse(t).unwrap().text;
+        assert_eq!(text("performance+sched_smt"), text("performance+sched_mc"));
     }
 
     #[test]

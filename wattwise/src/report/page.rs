@@ -27,7 +27,7 @@ pub enum Section {
 }
 
 /// A table; columns whose every cell begins like a number are set as numbers and sort as such.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Table {
     /// Said above it.
     pub title: String,

@@ -3,13 +3,14 @@
 //! Each sets its predictions beside what was published and says what the model had been fitted to.
 //! A difference is explained where it can be, and stays a difference.
 
+pub mod coreidle;
 pub mod openbsd;
 pub mod powerctl;
 pub mod thomson;
 
-use crate::experiment::{CompareError, PolicyError, PolicySpec, machine_idle};
+use crate::experiment::{CompareError, PolicyError, PolicySpec, machine_idle, place};
 use crate::library::{self, LibraryError};
-use crate::report::Section;
+use crate::report::{Section, Table};
 use serde::Serialize;
 use wattwise_sim::machine::Machine;
 use wattwise_sim::workload::{Dist, Pattern, Program, Step, Task, Workload};
@@ -24,6 +25,9 @@ pub struct Study {
     pub title: &'static str,
     /// Every published figure with what was predicted for it.
     pub figures: Vec<Figure>,
+    /// Tables beside them, where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<Table>,
     /// What the model was fitted to, a sentence each.
     pub fitted: Vec<String>,
     /// What differs and why, a sentence each.
@@ -133,6 +137,7 @@ impl Bench {
         let speed = (spec.speed.build)(&platform(&self.machine), &spec.speed_settings);
         let make = |states: &[wattwise_policy::IdleState], tick: u64| self.idle.build(states, tick);
         let mut setup = Setup::new(&self.machine, workload, speed, &make);
+        place(&spec, &mut setup);
         adjust(&mut setup);
         Ok(Simulation::new(setup))
     }
@@ -182,7 +187,7 @@ fn figure_table(figures: &[Figure]) -> Section {
             format!("{:?}", f.basis).to_lowercase(),
         ]
     };
-    Section::Table(crate::report::Table {
+    Section::Table(Table {
         title: "Published and modelled".into(),
         head: ["figure", "unit", "published", "modelled", "deviation", "basis"].map(String::from).to_vec(),
         rows: figures.iter().map(row).collect(),
@@ -211,6 +216,19 @@ impl std::fmt::Display for Study {
                 x.deviation().map_or(String::new(), |d| format!("{:+.1} %", d * 100.0)),
                 format!("{:?}", x.basis).to_lowercase(),
             )?;
+        }
+        for t in &self.tables {
+            let wide =
+                |i: usize| t.rows.iter().chain([&t.head]).map(|r| r[i].chars().count()).max().unwrap_or(0);
+            let widths: Vec<usize> = (0..t.head.len()).map(wide).collect();
+            writeln!(f, "\n{}", t.title)?;
+            for row in std::iter::once(&t.head).chain(&t.rows) {
+                let (name, cells) = (row[0].as_str(), row[1..].iter().zip(&widths[1..]));
+                write!(f, "{name:0$}", widths[0])?;
+                cells.into_iter().try_for_each(|(cell, wide)| write!(f, "  {cell:>wide$}"))?;
+                writeln!(f)?;
+            }
+            writeln!(f, "{}", t.note)?;
         }
         for (title, lines) in [("Fitted", &self.fitted), ("What differs, and why", &self.differences)] {
             writeln!(f, "\n{title}")?;

@@ -144,6 +144,7 @@ pub fn run() -> Result<Study, StudyError> {
         name: "openbsd",
         title: "OpenBSD battery policies (2021): one build, equal time",
         figures,
+        tables: Vec::new(),
         fitted,
         differences,
         page,

@@ -194,6 +194,7 @@ pub fn run() -> Result<Study, StudyError> {
         name: "powerctl",
         title: "Powerctl: MCS locks that lower the waiting core (study 004)",
         figures,
+        tables: Vec::new(),
         fitted,
         differences,
         page,

@@ -239,6 +239,7 @@ pub fn run() -> Result<Study, StudyError> {
         name: "thomson",
         title: "FreeBSD speed states (Thomson 2010) on a ThinkPad R51",
         figures,
+        tables: Vec::new(),
         fitted,
         differences,
         page,
