@@ -11,7 +11,8 @@
  *  1. A task that wakes, forks or execs gets an idle CPU among those kept, its own last one first; the kernel's
  *     search knows caches and siblings. A pinned one gets an idle CPU of its affinity.
  *  2. With none idle it is queued by virtual time. One that slept starts at most a slice before the others,
- *     or it would have the machine to itself for as long as it slept.
+ *     or it would have the machine to itself for as long as it slept. It preempts who runs on the CPU where it woke,
+ *     if he is half a slice ahead of it: less would have two that wake each other preempt without end.
  *  3. A kept CPU takes the queue's first task that may run on it. A CPU that was given up takes the first pinned
  *     one, and looks at no other: that is all of the confinement. With nothing better to do, whoever
  *     ran there goes on, if he might be taken there now.
@@ -32,6 +33,7 @@
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "coreidle.h"
 
@@ -48,6 +50,11 @@ const volatile bool stall;
 /* Most rounds of a rebuild: each is for another change that came in between. */
 #define REBUILDS 8
 #define SECOND_ROUND_NS 2000000
+/*
+ * Slices that a task may be ahead of the others. At nice 19 one turn counts as a hundred; but whoever is ahead
+ * waits for that times the number of those that compute, and the watchdog bites after 10 s.
+ */
+#define LEAD 8
 
 /* What the loader asks for; apply() takes it over if it makes sense. */
 u64 asked[COREIDLE_WORDS];
@@ -62,7 +69,7 @@ bool nothing_left;
 
 struct coreidle_cpu cpus[COREIDLE_CPUS];
 
-/* Virtual time of the task that was last put on a CPU, if it is the latest so far. */
+/* Virtual time of the free task that was last put on a CPU, if it is the latest so far. */
 static u64 now_vtime;
 
 /* The kept mask as the kernel's functions want it, and the timer of the second round. */
@@ -154,6 +161,28 @@ s32 BPF_PROG(coreidle_select_cpu, struct task_struct *p, s32 prev, u64 wake_flag
 	return stays || cpu >= (s32)scx_bpf_nr_cpu_ids() ? prev : cpu;
 }
 
+/*
+ * A task's virtual time, no further from the others' than is good for anyone: one that slept would keep all others off,
+ * and one that had a CPU to itself would wait for them. Also when they run, since tasks of disjoint
+ * affinities drift apart: there order of arrival takes over, and weights count for less.
+ */
+static __always_inline u64 within(u64 vtime, u64 now)
+{
+	if ((s64)(vtime - (now - slice_ns)) < 0)
+		return now - slice_ns;
+	if ((s64)(vtime - (now + LEAD * slice_ns)) > 0)
+		return now + LEAD * slice_ns;
+	return vtime;
+}
+
+/* Whether who runs on the CPU has had half a slice more than one with this virtual time. */
+static __always_inline bool is_behind(u64 vtime, s32 cpu)
+{
+	struct task_struct *current = scx_bpf_cpu_curr(cpu);
+
+	return current && (s64)(current->scx.dsq_vtime - vtime) > (s64)(slice_ns / 2);
+}
+
 SEC("struct_ops/coreidle_enqueue")
 void BPF_PROG(coreidle_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -168,12 +197,12 @@ void BPF_PROG(coreidle_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	bool pinned = is_pinned(p, mask);
 	bool looks = pinned || bpf_cpumask_test_cpu(own, mask);
+	struct coreidle_cpu *own_now = counters(own);
 	u64 vtime = p->scx.dsq_vtime;
 
 	if (!looks && c)
 		c->moves++;
-	if ((s64)(vtime - (now_vtime - slice_ns)) < 0)
-		vtime = now_vtime - slice_ns;
+	vtime = within(vtime, pinned && own_now ? own_now->pinned_vtime : now_vtime);
 	scx_bpf_dsq_insert_vtime(p, QUEUE, slice_ns, vtime, enq_flags);
 
 	s32 cpu = idle_cpu(p, mask, pinned, own, 0);
@@ -184,6 +213,8 @@ void BPF_PROG(coreidle_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	else if (looks && enq_flags & SCX_ENQ_WAKEUP && is_behind(vtime, own))
+		scx_bpf_kick_cpu(own, SCX_KICK_PREEMPT);
 	else if (!looks || enq_flags & SCX_ENQ_LAST) {
 		cpu = any_cpu(p, mask, pinned);
 		if (cpu < (s32)scx_bpf_nr_cpu_ids())
@@ -239,12 +270,14 @@ void BPF_PROG(coreidle_running, struct task_struct *p)
 	if (!mask || !c)
 		return;
 	c->started_ns = p->se.sum_exec_runtime;
-	if ((s64)(p->scx.dsq_vtime - now_vtime) > 0)
-		now_vtime = p->scx.dsq_vtime;
 	if (bpf_cpumask_test_cpu(cpu, mask)) {
 		c->free++;
+		if ((s64)(p->scx.dsq_vtime - now_vtime) > 0)
+			now_vtime = p->scx.dsq_vtime;
 	} else if (is_pinned(p, mask)) {
 		c->pinned++;
+		if ((s64)(p->scx.dsq_vtime - c->pinned_vtime) > 0)
+			c->pinned_vtime = p->scx.dsq_vtime;
 	} else {
 		c->strays++;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -398,6 +431,22 @@ static __always_inline void set_online(u32 cpu, bool is)
 		__sync_fetch_and_and(&online[cpu / 64], ~(1ULL << cpu % 64));
 }
 
+/*
+ * Before the first step of a CPU's way down. The callback below comes too late if this is the last CPU that is kept:
+ * by then the kernel has made it unfit for tasks and waits for a grace period, whose thread waits for a CPU.
+ */
+SEC("tp_btf/cpuhp_enter")
+int BPF_PROG(coreidle_going, unsigned int cpu, int target, int step)
+{
+	int active = bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE);
+
+	if (step == active && target < active) {
+		set_online(cpu, false);
+		rebuild();
+	}
+	return 0;
+}
+
 SEC("struct_ops/coreidle_cpu_online")
 void BPF_PROG(coreidle_cpu_online, s32 cpu)
 {
@@ -466,6 +515,6 @@ struct sched_ext_ops coreidle = {
 	/* A CPU that is given up must not go on with its last task, and a task that exits is no exception. */
 	.flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	/* After this without a turn for some task the kernel takes over. */
-	.timeout_ms = 5000,
+	.timeout_ms = 10000,
 	.name = "coreidle",
 };

@@ -299,7 +299,7 @@ int main(int argc, char **argv)
 	}
 	struct ring_buffer *exits = ring_buffer__new(bpf_map__fd(skeleton->maps.exits), on_exit_event, &code, NULL);
 
-	failed = attach();
+	failed = bpf_program__attach(skeleton->progs.coreidle_going) ? attach() : -errno;
 	if (failed < 0 || !exits || signalled < 0) {
 		fprintf(stderr, "coreidle-scx: not attached: %s; is another scheduler loaded?\n", strerror(-failed));
 		return IMPOSSIBLE;

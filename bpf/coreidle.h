@@ -19,6 +19,8 @@ struct coreidle_cpu {
 	unsigned long long moves;
 	/* CPU time of the running task when it was put here, in ns. */
 	unsigned long long started_ns;
+	/* The latest virtual time of a pinned task that ran here: those of a CPU are measured against each other. */
+	unsigned long long pinned_vtime;
 };
 
 /* Why the kernel took scheduling back; sent once, through the ring buffer. */

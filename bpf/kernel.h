@@ -77,6 +77,10 @@ struct scx_exit_info {
 	char *msg;
 };
 
+enum cpuhp_state {
+	CPUHP_AP_ACTIVE = 1,
+};
+
 #pragma clang attribute pop
 
 struct bpf_timer {
@@ -112,6 +116,7 @@ struct sched_ext_ops {
 
 #define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
 #define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62))
+#define SCX_ENQ_WAKEUP 1
 #define SCX_ENQ_LAST (1ULL << 41)
 #define SCX_TASK_QUEUED 1
 #define SCX_KICK_IDLE 1
@@ -149,6 +154,7 @@ extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
 extern void scx_bpf_dsq_reenq(u64 dsq_id, u64 flags) __ksym;
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
 extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
+extern struct task_struct *scx_bpf_cpu_curr(s32 cpu) __ksym;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 extern bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym;
 extern bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime) __ksym;
