@@ -16,6 +16,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -152,6 +153,12 @@ static int apply(void)
 	return failed ? failed : (int)run.retval;
 }
 
+/* The scheduler does not see real-time threads, so this one keeps to the mask by itself. */
+static void stay_on(const struct mask *mask)
+{
+	sched_setaffinity(0, sizeof(mask->words), (const cpu_set_t *)mask->words);
+}
+
 static void set_mask(const char *text)
 {
 	struct mask mask;
@@ -161,10 +168,12 @@ static void set_mask(const char *text)
 	memcpy(skeleton->bss->asked, mask.words, sizeof(mask.words));
 	int failed = apply();
 
-	if (failed)
+	if (failed) {
 		printf("error: mask `%s`: the scheduler refused it: %s\n", text, strerror(-failed));
-	else
-		puts("ok");
+		return;
+	}
+	stay_on(&mask);
+	puts("ok");
 }
 
 static void stats(void)
@@ -304,6 +313,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "coreidle-scx: not attached: %s; is another scheduler loaded?\n", strerror(-failed));
 		return IMPOSSIBLE;
 	}
+	/* Whoever opens CPUs must not wait for one. Not being allowed to costs some ms under load, no more. */
+	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 1 });
+	stay_on(&mask);
 	puts("ready");
 	while (!quit && code < 0) {
 		struct pollfd wait[] = {

@@ -6,11 +6,12 @@
  *       ct-free: H that compute, L that fork and exec children in a row, P pairs that wake each other through pipes;
  *       ct-pinC: computes on CPU C alone; ct-partA-B: forks children that compute on CPUs A to B alone.
  *       Prints what each kind got done. Those named ct-nice compute at nice 5.
- *   coretest change ms=N period_ms=P masks=M,M,.. file=F      writes the masks (A-B or A) to a file in turn
+ *   coretest change ms=N period_ms=P masks=M,M,.. file=F      writes the masks (A-B or A) to a file in turn, each for
+ *       a period, or if it took more than half of one, for a period from then on
  *   coretest change ... in=F out=F                            the same as commands; each is answered by a line
  *       Marks the trace: `coreidle to HEX` before, `coreidle at HEX` when it is done. Prints the times that it took.
  *   coretest one mask=M file=F | in=F out=F                   a single change
- *   coretest affinities                                       every thread's CPUs: pid hex name
+ *   coretest affinities                                       every process's CPUs: pid, hex, k(ernel) or u(ser), name
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -327,6 +328,9 @@ static void change(int64_t end, bool once)
 		if (n < 100000)
 			took[n++] = now() - from;
 		next += period;
+		/* Behind: the next mask gets its time all the same. */
+		if (next < now() + period / 2)
+			next = now() + period;
 		if (!once)
 			sleep_until(next);
 	} while (!once && now() < end);
@@ -344,6 +348,7 @@ static void affinities(void)
 	for (struct dirent *d; all && (d = readdir(all));) {
 		char path[300], line[4200], name[32] = "";
 		unsigned long long mask = 0;
+		char kind = 'k';
 
 		if (d->d_name[0] < '0' || d->d_name[0] > '9')
 			continue;
@@ -354,6 +359,8 @@ static void affinities(void)
 		while (f && fgets(line, sizeof(line), f)) {
 			if (sscanf(line, "Name: %31s", name) == 1)
 				continue;
+			if (!strncmp(line, "VmSize:", 7))
+				kind = 'u';
 			if (!strncmp(line, "Cpus_allowed:", 13)) {
 				/* Words of 32 CPUs: the guest has one. */
 				const char *last = strrchr(line, ',');
@@ -364,7 +371,7 @@ static void affinities(void)
 		if (f)
 			fclose(f);
 		if (mask)
-			printf("%s %llx %s\n", d->d_name, mask, name);
+			printf("%s %llx %c %s\n", d->d_name, mask, kind, name);
 	}
 }
 

@@ -32,6 +32,7 @@ mask() {
 echo 16384 >$t/buffer_size_kb
 echo mono >$t/trace_clock
 echo 1 >$t/events/sched/sched_switch/enable
+echo 1 >$t/events/irq_vectors/local_timer_entry/enable
 echo 0 >$t/tracing_on
 
 # Bad values are refused and change nothing.
@@ -103,7 +104,7 @@ changes() {
 record changes changes
 
 # A kept CPU goes, then the last one: the kernel lets the group use its parent's. What was asked for comes back.
-coretest storm ms=3000 hogs=3 leaves=1 pairs=1 >/tmp/storm &
+coretest storm ms=4000 hogs=3 leaves=1 pairs=1 >/tmp/storm &
 storm=$!
 echo 1-2 >$cpus
 echo 0 >$CPU/cpu2/online
@@ -117,7 +118,7 @@ sleep 0.2
 expect "one comes back" "1-2 2" "$(cat $cpus) $(cat $cpus.effective)"
 echo 1 >$CPU/cpu1/online
 sleep 0.2
-expect "both are back" "1-2 1-2 1-2" "$(cat $cpus) $(cat $cpus.effective) $(list $storm)"
+expect "both are back" "1-2 1-2 1-2" "$(cat $cpus) $(cat $cpus.effective) $(list $$)"
 wait $storm || fail "work under hotplug: $(cat /tmp/storm)"
 say "$(cat /tmp/storm)"
 

@@ -38,6 +38,7 @@ storm() { # storm NAME ARGUMENTS
 echo 24576 >$t/buffer_size_kb
 echo mono >$t/trace_clock
 echo 1 >$t/events/sched/sched_switch/enable
+echo 1 >$t/events/irq_vectors/local_timer_entry/enable
 echo 0 >$t/tracing_on
 
 expect "not loaded" disabled "$(cat $state)"
