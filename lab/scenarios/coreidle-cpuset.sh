@@ -50,7 +50,8 @@ pass "bound kernel threads stay"
 # A storm within; one task pinned to a CPU outside, started and left outside. Children follow their parents.
 (
     echo 0 >$root/cgroup.procs
-    exec coretest storm ms=${STEADY_MS:-4000} pin=3 hogs=0
+    # Longer than the storm within: its first process may run anywhere, and must not while that is recorded.
+    exec coretest storm ms=$((${STEADY_MS:-4000} + 3000)) pin=3 hogs=0
 ) >/tmp/outside &
 outside=$!
 sleep 0.3

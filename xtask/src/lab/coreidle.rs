@@ -5,7 +5,8 @@
 //! Tasks of the real-time and stop classes are no concern of the mechanisms', and are left out.
 //!
 //! Time is counted in the CPU's own ticks, since a busy host lets a virtual CPU stand still for tens of ms: it then
-//! runs on, or puts into effect, what was decided before the change. Such a one leaves before its second tick.
+//! runs on, or puts into effect, what was decided before the change. A tick at which the CPU is already told
+//! to switch does not count either: the kernel is where it must not.
 
 use super::guest::Returned;
 use super::run::read;
@@ -136,6 +137,11 @@ fn events(trace: &str, known: &Affinities) -> Result<Events, String> {
             let kept = u64::from_str_radix(mask.trim(), 16).map_err(|e| format!("{line:?}: {e}"))?;
             spans.push(Span { begun, from: at, until: i64::MAX, kept });
         } else if let Some((before, _)) = line.split_once(" local_timer_entry: ") {
+            // N, n, B: told to switch, and held by the kernel where it cannot.
+            let flags = before.split("] ").last().unwrap_or_default();
+            if flags.get(1..2).is_some_and(|f| "NnB".contains(f)) {
+                continue;
+            }
             let cpu =
                 cpu_of(before).and_then(|c| ticks.get_mut(c)).ok_or_else(|| format!("CPU of {line:?}"))?;
             cpu.push(at);
