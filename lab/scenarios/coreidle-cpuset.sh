@@ -51,13 +51,13 @@ pass "bound kernel threads stay"
 (
     echo 0 >$root/cgroup.procs
     # Longer than the storm within: its first process may run anywhere, and must not while that is recorded.
-    exec coretest storm ms=$((${STEADY_MS:-4000} + 3000)) pin=3 hogs=0
+    exec coretest storm ms=$((${STEADY_MS:-3000} + 2000)) pin=3 hogs=0
 ) >/tmp/outside &
 outside=$!
 sleep 0.3
 steady() {
     mask 0-1
-    said=$(coretest storm ms=$((${STEADY_MS:-4000} - 500)) hogs=4 nice=1 leaves=3 pairs=3 pin=1) || fail "steady: $said"
+    said=$(coretest storm ms=$((${STEADY_MS:-3000} - 500)) hogs=4 nice=1 leaves=3 pairs=3 pin=1) || fail "steady: $said"
     say "$said"
 }
 record steady steady
@@ -69,7 +69,7 @@ refused "pinning to a CPU given up" coretest storm ms=10 pin=3
 # One that was pinned before it was moved: what the kernel does with its affinity, and what of it comes back.
 (
     echo 0 >$root/cgroup.procs
-    exec coretest storm ms=4000 pin=3 hogs=0
+    exec coretest storm ms=2500 pin=3 hogs=0
 ) >/tmp/pinned &
 pinned=$!
 sleep 0.5
@@ -105,7 +105,7 @@ changes() {
 record changes changes
 
 # A kept CPU goes, then the last one: the kernel lets the group use its parent's. What was asked for comes back.
-coretest storm ms=4000 hogs=3 leaves=1 pairs=1 >/tmp/storm &
+coretest storm ms=3000 hogs=3 leaves=1 pairs=1 >/tmp/storm &
 storm=$!
 echo 1-2 >$cpus
 echo 0 >$CPU/cpu2/online

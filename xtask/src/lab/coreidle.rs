@@ -366,18 +366,22 @@ mod tests {
         let found = check(&good, &affinities("9 4 k kworker/2:1", false)).expect("readable");
         assert_eq!((found.strays.len(), found.free, found.pinned), (0, 1, 2), "{found:?}");
         assert_eq!(found.leave_us, [3_990]);
-        // Stays.
-        let late = good.replace(&idle(6_000, 2), &idle(8_000, 2));
-        assert_eq!(
-            check(&late, &Affinities::default()).expect("readable").strays,
-            [("ct-free".into(), 2, 990)]
-        );
-        // Comes.
+        // Stays for three ticks. What its CPU did not see pass is no time, nor a tick at which it is told to switch.
+        let tick = |us| line(us, 2, "local_timer_entry: vector=236");
+        let none = Affinities::default();
+        let stays = |third: &str| {
+            let late = [&tick(4_000), &tick(8_000), third, &idle(13_000, 2)].concat();
+            check(&good.replace(&idle(6_000, 2), &late), &none).expect("readable").strays
+        };
+        assert_eq!(stays(""), []);
+        assert_eq!(stays(&tick(12_000).replace("d..2.", "dNh1.")), []);
+        assert_eq!(stays(&tick(12_000)), [("ct-free".into(), 2, 3)]);
+        // Comes; the worker's affinity is known by its name.
         let comes = good.clone() + &switch(30_000, 3, "ct-part1-3", 11, 120) + &idle(30_100, 3);
-        assert_eq!(check(&comes, &Affinities::default()).expect("readable").late, 1);
+        assert_eq!(check(&comes, &none).expect("readable").late, 1);
         // A worker whose affinity is known to be wider than its name, and where that is none of the mechanism's business.
-        assert_eq!(check(&good, &affinities("9 f k kworker", true)).expect("readable").late, 0);
         assert_eq!(check(&good, &affinities("9 f k kworker", false)).expect("readable").late, 1);
+        assert_eq!(check(&good, &affinities("9 f k kworker", true)).expect("readable").late, 0);
     }
 
     #[test]
