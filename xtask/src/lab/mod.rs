@@ -12,6 +12,7 @@
 //! `lab/scenarios`, one line in the table, and a list of the checks that must have run in `lab/golden`.
 
 mod burst;
+mod coreidle;
 mod cpio;
 mod fidelity;
 mod guest;
@@ -74,7 +75,10 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     if options.build_only {
         return Ok(());
     }
-    let programs = modules::programs(root, &lab)?;
+    let mut programs = modules::programs(root, &lab)?;
+    if chosen.iter().any(|s| s.bpf) {
+        programs.push(modules::bpf(root, &lab)?);
+    }
     let mut failures = Vec::new();
     for scenario in chosen {
         let one =

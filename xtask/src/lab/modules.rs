@@ -84,6 +84,24 @@ pub(crate) fn programs(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>
     Ok(programs)
 }
 
+/// The sched_ext scheduler and its loader, one static program. It wants clang and libbpf, which nothing else does.
+pub(crate) fn bpf(root: &Path, lab: &Path) -> Result<(String, PathBuf), String> {
+    let out = lab.join("bpf");
+    Run::new(
+        Command::new("nice")
+            .args(["make", "-s", "-C"])
+            .arg(root.join("bpf"))
+            .arg(format!("OUT={}", out.display())),
+    )
+    .output()
+    .map_err(|e| {
+        format!(
+            "bpf: {e}\n  it wants clang-19, bpftool, libbpf-dev, libelf-dev and zlib1g-dev (Debian's names)"
+        )
+    })?;
+    Ok(("coreidle-scx".to_owned(), out.join("coreidle-scx")))
+}
+
 fn modified(path: &Path) -> Option<std::time::SystemTime> {
     path.metadata().and_then(|m| m.modified()).ok()
 }
