@@ -7,6 +7,10 @@
  * On its input, one a line:   mask CPUS | stats | quit
  * On its output, one a line:  ready | ok | error: WHY | {"kept":...} | ended: WHY
  *
+ * The kernel's watchdog has been seen to miss a stall of a machine that was otherwise idle. So there is one here: an
+ * ordinary thread counts, and when it has not been run for STALLED_S this process, which is real-time and needs no
+ * sched_ext, ends.
+ *
  * The scheduler lives as long as this process: at the end of its input, SIGTERM, SIGINT and SIGKILL alike the
  * kernel drops it with the last reference, and its own scheduler returns. Nothing is left to clean up.
  * Ends with 0 when asked to, 1 if the kernel took scheduling back, 2 on bad usage, 3 where it cannot be loaded.
@@ -16,14 +20,17 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "coreidle.h"
@@ -36,6 +43,10 @@ typedef unsigned long long u64;
 #define LINK_TYPE_STRUCT_OPS 44
 #define MAP_FLAG_LINK (1U << 13)
 #define EXIT_IS_AN_ERROR 1024
+
+/* Longer than any queue on a kept CPU; shorter than the kernel's own watchdog. */
+#define STALLED_S 5
+#define BEAT_MS 200
 
 enum { DONE = 0, ENDED = 1, USAGE = 2, IMPOSSIBLE = 3 };
 
@@ -275,6 +286,34 @@ static int load(const struct mask *mask, bool stall)
 	return coreidle__load(skeleton);
 }
 
+static atomic_uint beats;
+
+static void *beat(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		atomic_fetch_add(&beats, 1);
+		poll(NULL, 0, BEAT_MS);
+	}
+	return NULL;
+}
+
+/* Whether the thread above has not been run for too long. */
+static bool stalled(void)
+{
+	static unsigned int seen;
+	static time_t since;
+	unsigned int now = atomic_load(&beats);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	if (!since || now != seen) {
+		seen = now;
+		since = t.tv_sec;
+	}
+	return t.tv_sec - since > STALLED_S;
+}
+
 int main(int argc, char **argv)
 {
 	struct mask mask;
@@ -306,6 +345,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "coreidle-scx: not loaded: %s; COREIDLE_VERBOSE=1 tells more\n", strerror(-failed));
 		return IMPOSSIBLE;
 	}
+	pthread_t heart;
+	bool watched = !pthread_create(&heart, NULL, beat, NULL);
 	struct ring_buffer *exits = ring_buffer__new(bpf_map__fd(skeleton->maps.exits), on_exit_event, &code, NULL);
 
 	failed = bpf_program__attach(skeleton->progs.coreidle_going) ? attach() : -errno;
@@ -324,8 +365,12 @@ int main(int argc, char **argv)
 			{ .fd = ring_buffer__epoll_fd(exits), .events = POLLIN },
 		};
 
-		if (poll(wait, 3, -1) < 0 && errno != EINTR)
+		if (poll(wait, 3, 1000) < 0 && errno != EINTR)
 			break;
+		if (watched && stalled()) {
+			printf("ended: no ordinary task ran for %d s\n", STALLED_S);
+			code = ENDED;
+		}
 		if (wait[2].revents)
 			ring_buffer__consume(exits);
 		if (wait[1].revents)

@@ -7,7 +7,7 @@
 //!    is lengthened to that.
 //! 2. Pressure says how long *any* task waited: no single one waited longer. Where the kernel keeps no pressure,
 //!    the governor's own lateness stands in: it runs on the kept CPUs like everybody.
-//! 3. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew.
+//! 3. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew, within a second.
 //! 4. After a suspend the sample that spans it is dropped.
 
 use super::Problem;
@@ -15,7 +15,7 @@ use super::force::{Force, Options};
 use super::state::Holder;
 use crate::experiment::spec::CoresSpec;
 use crate::hw::cpus::CpuSet;
-use crate::hw::root::{Access, DirRoot, Node, Root};
+use crate::hw::root::{Access, DirRoot, Node, Root, text};
 use crate::hw::stat::{Stat, StatFile, whole};
 use crate::hw::topology::{Cpu, Topology};
 use crate::meter;
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use wattwise_policy::cores::Place;
 use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
 
+const ONLINE: &str = "sys/devices/system/cpu/online";
 /// Ticks in the shortest period.
 const LEAST_TICKS: u64 = 5;
 /// Tasks that have come since are taken up at least so often.
@@ -103,11 +104,26 @@ impl<'r> Governor<'r> {
         Instant::now() >= self.due
     }
 
-    /// A look and a decision: what to keep from now on. `parked` are the CPUs that we took offline ourselves.
+    /// What to keep if CPUs were unplugged or came back; `parked` are those that we took offline ourselves.
+    fn plugged(&mut self, parked: &CpuSet) -> Option<CpuSet> {
+        let online = CpuSet::parse(&text(self.root, ONLINE)?).ok()?;
+        let there = |cpu: u32| online.contains(cpu) || parked.contains(cpu);
+        if online.iter().all(|cpu| self.order.contains(&cpu)) && self.order.iter().all(|&cpu| there(cpu)) {
+            return None;
+        }
+        self.places.extend(places(&Topology::read(self.root)));
+        let places: BTreeMap<u32, Place> =
+            self.places.iter().filter(|(cpu, _)| there(**cpu)).map(|(c, p)| (*c, *p)).collect();
+        self.policy = (self.spec.cores.build)(places.len(), &self.spec.settings);
+        self.order = kept_order(&*self.policy, &places);
+        Some(self.start())
+    }
+
+    /// A look and a decision: what to keep from now on.
     ///
     /// # Errors
     /// `/proc/stat` cannot be read.
-    pub fn look(&mut self, parked: &CpuSet) -> Result<CpuSet, Problem> {
+    pub fn look(&mut self) -> Result<CpuSet, Problem> {
         let now = self.stat.look().map_err(|e| Problem::Failed(format!("/proc/stat: {e}")))?;
         let at = meter::now();
         let asleep_s = (at.boot_s - self.at.boot_s) - (at.monotonic_s - self.at.monotonic_s);
@@ -117,16 +133,6 @@ impl<'r> Governor<'r> {
         let then = std::mem::replace(&mut self.then, now);
         self.at = at;
         self.due = Instant::now() + self.period();
-        let there = |cpu| parked.contains(cpu) || self.then.cpu(cpu).is_some();
-        let came = self.then.cpus.iter().any(|t| !self.order.contains(&t.cpu));
-        if came || !self.order.iter().all(|&cpu| there(cpu)) {
-            self.places.extend(places(&Topology::read(self.root)));
-            let places: BTreeMap<u32, Place> =
-                self.places.iter().filter(|(cpu, _)| there(**cpu)).map(|(c, p)| (*c, *p)).collect();
-            self.policy = (self.spec.cores.build)(places.len(), &self.spec.settings);
-            self.order = kept_order(&*self.policy, &places);
-            return Ok(self.start());
-        }
         if asleep_s > SUSPEND_S {
             return Ok(self.start());
         }
@@ -264,9 +270,14 @@ pub fn follow(
             break;
         }
         // Between two decisions too, tasks that have come since are taken up.
-        if governor.is_due() {
-            let next = governor.look(&force.parked())?;
-            summary.looks += 1;
+        let next = match governor.plugged(&force.parked()) {
+            None if governor.is_due() => {
+                summary.looks += 1;
+                Some(governor.look()?)
+            }
+            next => next,
+        };
+        if let Some(next) = next {
             summary.changes += u64::from(next != kept);
             kept = next;
         }

@@ -105,7 +105,15 @@ fn initramfs(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Vec<u8>, String
     let environment: String = boot.environment.iter().map(|(k, v)| format!("{k}='{v}'\n")).collect();
     cpio.file("lab/environment", environment.as_bytes());
     for (name, path) in boot.programs {
-        cpio.copy(&format!("bin/{name}"), path)?;
+        match name.strip_prefix('/') {
+            // A library: where the loader looks for it.
+            Some(whole) => {
+                let above: Vec<&Path> = Path::new(whole).ancestors().skip(1).collect();
+                above.iter().rev().skip(1).for_each(|folder| cpio.directory(&folder.to_string_lossy()));
+                cpio.copy(whole, path)?;
+            }
+            None => cpio.copy(&format!("bin/{name}"), path)?,
+        }
     }
     for path in boot.ours {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -26,7 +26,7 @@ mod thomson;
 
 use guest::{Accel, Boot};
 use run::{read, write};
-use scenarios::{SCENARIOS, Scenario};
+use scenarios::{Brings, SCENARIOS, Scenario};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,11 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     let mut programs = modules::programs(root, &lab)?;
-    if chosen.iter().any(|s| s.bpf) {
+    let brings = |what| chosen.iter().any(|s| s.brings == what);
+    if brings(Brings::Product) {
+        programs.extend(modules::product(root, &lab)?);
+    }
+    if brings(Brings::Scheduler) {
         programs.push(modules::bpf(root, &lab)?);
     }
     let mut failures = Vec::new();

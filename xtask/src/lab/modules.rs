@@ -102,6 +102,23 @@ pub(crate) fn bpf(root: &Path, lab: &Path) -> Result<(String, PathBuf), String> 
     Ok(("coreidle-scx".to_owned(), out.join("coreidle-scx")))
 }
 
+/// wattwise as the tests have it, without what a debugger wants, and the libraries that it is linked with.
+pub(crate) fn product(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    Run::new(Command::new(cargo).args(["build", "--quiet", "--package", "wattwise"]).current_dir(root))
+        .output()?;
+    let built = super::target(root).join("debug/wattwise");
+    let slim = lab.join("guest/wattwise");
+    Run::new(Command::new("strip").arg("-o").arg(&slim).arg(&built)).output()?;
+    let linked = Run::new(Command::new("ldd").arg(&built)).output()?;
+    let mut found = vec![("wattwise".to_owned(), slim)];
+    // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the loader's path alone.
+    for path in linked.split_whitespace().filter(|word| word.starts_with('/')) {
+        found.push((path.to_owned(), PathBuf::from(path)));
+    }
+    Ok(found)
+}
+
 fn modified(path: &Path) -> Option<std::time::SystemTime> {
     path.metadata().and_then(|m| m.modified()).ok()
 }

@@ -16,6 +16,16 @@ pub(crate) struct Told {
 type Environment = fn(&Path) -> Result<Vec<(String, String)>, String>;
 type Judge = fn(&Path, &Returned) -> Result<Told, String>;
 
+/// What some scenarios bring along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brings {
+    Nothing,
+    /// The sched_ext scheduler of `bpf/`.
+    Scheduler,
+    /// wattwise itself.
+    Product,
+}
+
 /// One boot and its judge.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
@@ -24,8 +34,8 @@ pub(crate) struct Scenario {
     pub(crate) summary: &'static str,
     /// Part of a plain `lab`.
     pub(crate) usual: bool,
-    /// Wants the sched_ext scheduler.
-    pub(crate) bpf: bool,
+    /// What it needs beside our modules and the guest's programs.
+    pub(crate) brings: Brings,
     /// QEMU's -smp.
     pub(crate) cpus: &'static str,
     pub(crate) accel: Accel,
@@ -106,6 +116,12 @@ fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
     Ok(Told::default())
 }
 
+/// The guest has checked everything and has figures to tell.
+fn guest_tells(_: &Path, returned: &Returned) -> Result<Told, String> {
+    let figures = returned.lines.iter().filter_map(|l| l.get("figure")?.as_str().map(str::to_owned));
+    Ok(Told { figures: figures.collect(), ..Told::default() })
+}
+
 /// Seconds after which a boot is given up. Each takes 15 to 60 on an idle host; one with many other things to do
 /// takes several times as long, and is no reason to fail.
 const LIMIT_S: u64 = 900;
@@ -117,7 +133,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "vpower",
         summary: "the virtual hardware: every governor and sysfs file, faults, unloading",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "4,cores=2,threads=2",
         accel: Accel::Tcg,
         append: "",
@@ -130,7 +146,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "burst",
         summary: "the burst governor's decisions against policy::burst's, idle CPUs, tunables, limits",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "4",
         accel: Accel::Tcg,
         append: "",
@@ -143,7 +159,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "powerctl",
         summary: "profiles of threads: 200 threads, faults, SIGKILL, hotplug, waiting, costs",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "4,cores=2,threads=2",
         accel: Accel::Tcg,
         append: "",
@@ -156,7 +172,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "cost",
         summary: "what powerctl's hook and a request cost, on the instruction clock",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "1",
         accel: Accel::Icount,
         append: "",
@@ -169,7 +185,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "thomson",
         summary: "study 000's job under powerd's rule, burst and performance, beside its table and the model",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "1",
         accel: Accel::Icount,
         append: "",
@@ -182,7 +198,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "fidelity",
         summary: "the kernel's governors against the model's policies, 4 CPUs, every load",
         usual: false,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "4",
         accel: Accel::Tcg,
         append: "",
@@ -195,7 +211,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "fidelity",
         summary: "the same on one CPU whose clock follows its instructions: runs repeat",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "1",
         accel: Accel::Icount,
         append: "",
@@ -208,7 +224,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "fidelity",
         summary: "as icount, under the idle governor ladder",
         usual: false,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "1",
         accel: Accel::Icount,
         append: "",
@@ -217,11 +233,24 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         judge: super::fidelity::judge_icount,
     },
     Scenario {
+        name: "coreidle",
+        script: "coreidle",
+        summary: "wattwise coreidle itself, by a cpuset partition: set, governor, kill, hotplug, another manager",
+        usual: true,
+        brings: Brings::Product,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: guest_tells,
+    },
+    Scenario {
         name: "coreidle-cpuset",
         script: "coreidle-cpuset",
         summary: "the rules of a cpuset that core idling relies on: a storm, pinned tasks, changes, hotplug, removal",
         usual: true,
-        bpf: false,
+        brings: Brings::Nothing,
         cpus: "4",
         accel: Accel::Tcg,
         append: "",
@@ -234,7 +263,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         script: "coreidle-scx",
         summary: "core idling as a sched_ext scheduler, on --kernel 7.2: the same, faults, the way back",
         usual: false,
-        bpf: true,
+        brings: Brings::Scheduler,
         cpus: "4",
         accel: Accel::Tcg,
         append: "",

@@ -119,9 +119,10 @@ impl Cgroups {
             Kind::Group if self.v1.is_none() => {
                 Some("no cgroup v1 hierarchy has the cpuset controller".to_owned())
             }
-            Kind::Scheduler if !Path::new("/sys/kernel/sched_ext").exists() => {
-                Some("the kernel has no sched_ext (Linux 6.12 or later, CONFIG_SCHED_CLASS_EXT)".to_owned())
-            }
+            Kind::Scheduler if !Path::new("/sys/kernel/sched_ext").exists() => Some(
+                "the kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT; ours wants Linux 7.1 or later)"
+                    .to_owned(),
+            ),
             Kind::Scheduler if loader().is_none() => {
                 Some(format!("{LOADER} is neither beside wattwise nor in PATH: 'make -C bpf' builds it"))
             }
