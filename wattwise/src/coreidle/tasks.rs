@@ -15,6 +15,13 @@ pub fn affinity(tid: u32) -> Option<CpuSet> {
     Some((0..MOST_CPUS).filter(|&c| set.is_set(c)).map(|c| c as u32).collect())
 }
 
+/// Whether a task may run on all of these CPUs; none where it has ended or may not be asked.
+pub fn may_run_on_all(tid: u32, cpus: &CpuSet) -> Option<bool> {
+    let pid = Pid::from_raw(i32::try_from(tid).ok()?)?;
+    let set = rustix::thread::sched_getaffinity(Some(pid)).ok()?;
+    Some(cpus.iter().all(|c| (c as usize) < MOST_CPUS && set.is_set(c as usize)))
+}
+
 /// A task that is not moved, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pinned {

@@ -3,6 +3,7 @@
 //! 1. `ab` of the machine as it is against each policy, over the user's own command: energy over equal windows.
 //! 2. A policy passes only if its energy's interval lies below zero, its time's does not reach past `--slowdown`, and
 //!    no run of it took three times the median of the runs without it (a stall).
+//!    Modelled energy is no evidence unless `--modelled` says so.
 //! 3. Those that pass run again beside a probe that sleeps for 1 ms at a time: its p99 lateness may be at most
 //!    `--bound` times what it is without the policy.
 //!
@@ -16,6 +17,7 @@ use crate::experiment::ab::file::{self, Read};
 use crate::experiment::ab::judge::Answer;
 use crate::experiment::ab::result::{self, Judgement};
 use crate::experiment::live::child::{self, Job, Signals};
+use crate::meter::Provenance;
 use clap::Parser;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,9 @@ pub(super) struct Args {
     /// All runs, as JSON lines [default: wattwise-coreidle-tune.jsonl]
     #[arg(long, short, value_name = "FILE", default_value = "wattwise-coreidle-tune.jsonl")]
     output: PathBuf,
+    /// Take modelled energy for evidence, where nothing meters it
+    #[arg(long)]
+    modelled: bool,
     /// Follow the best policy that passed, until a signal comes
     #[arg(long)]
     apply: bool,
@@ -170,6 +175,9 @@ fn trial(policy: &str, arm: usize, read: &Read, judged: &Judgement, args: &Args)
         (None, _) => Some("no energy was seen".to_owned()),
         (Some(_), _) if of("energy").is_some_and(|v| matches!(v.answer, Answer::NotMeasured(_))) => {
             Some("energy was not measured".to_owned())
+        }
+        _ if matches!(read.header.energy, Provenance::Modelled { .. }) && !args.modelled => {
+            Some("energy is modelled here, which proves nothing; --modelled takes it for evidence".to_owned())
         }
         (Some([_, _, high]), _) if *high >= 1.0 => Some("no gain of energy outside the interval".to_owned()),
         (_, Some([_, _, high])) if (*high - 1.0) * 100.0 > args.slowdown => {

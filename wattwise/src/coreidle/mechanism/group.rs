@@ -2,10 +2,11 @@
 
 use super::{Kind, Mechanism, Moved, cpus_in, failed, make, read, set, write};
 use crate::coreidle::Problem;
-use crate::coreidle::tasks::affinity;
+use crate::coreidle::tasks::may_run_on_all;
 use crate::hw::cpus::CpuSet;
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// The kept CPUs as a cpuset, and every movable task in it.
@@ -29,6 +30,7 @@ impl Group {
         let path = self.parent.join("tasks");
         let beside = read(&path).map_err(|e| failed(&path, &e))?;
         let into = self.group.join("tasks");
+        let mut door = OpenOptions::new().write(true).open(&into).map_err(|e| failed(&into, &e))?;
         let allowed = cpus_in(&self.parent.join("cpuset.cpus"))?.and(&self.online);
         self.looks += 1;
         if self.looks.is_multiple_of(Self::FORGET) {
@@ -40,17 +42,18 @@ impl Group {
                 moved.stayed += 1;
                 continue;
             }
-            let Some(may) = affinity(tid) else { continue };
-            let pinned = !self.pinned_too && !allowed.without(&may).is_empty();
-            match if pinned {
-                Err(io::ErrorKind::InvalidInput.into())
-            } else {
-                write(&into, &tid.to_string())
-            } {
+            let Some(free) = may_run_on_all(tid, &allowed) else { continue };
+            let pinned = !self.pinned_too && !free;
+            let put = match pinned {
+                true => Err(io::ErrorKind::InvalidInput.into()),
+                false => door.write_all(tid.to_string().as_bytes()),
+            };
+            match put {
                 Ok(()) => moved.moved += 1,
                 // It has ended.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(failed(&into, &e)),
+                // The group was taken away: the next look makes it anew.
+                Err(e) if e.raw_os_error() == Some(libc::ENODEV) => break,
                 // Pinned, or a kernel thread that may not leave the root.
                 Err(_) => {
                     self.immovable.insert(tid);
