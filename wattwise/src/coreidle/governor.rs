@@ -3,7 +3,7 @@
 //! Every period it reads `/proc/stat` (each CPU's busy and idle ticks, tasks that could run) and
 //! `/proc/pressure/cpu` (time in which some task waited for a CPU), asks the policy, and puts the mask in force.
 //!
-//! 1. A tick is 10 ms: a period of fewer than [`LEAST_TICKS`] ticks would see CPUs that are either idle or full. It
+//! 1. A tick is 10 ms: a period of fewer than five would see CPUs that are either idle or full. It
 //!    is lengthened to that.
 //! 2. Pressure says how long *any* task waited: no single one waited longer. Where the kernel keeps no pressure,
 //!    the governor's own lateness stands in: it runs on the kept CPUs like everybody.
