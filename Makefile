@@ -30,7 +30,7 @@ test: tools lint
 	sh scripts/deny.sh
 	$(MAKE) fuzz
 	$(MAKE) lab
-	$(MAKE) loom miri tsan
+	$(MAKE) loom miri
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
@@ -51,8 +51,8 @@ tsan:
 	sh scripts/locks.sh tsan $(NIGHTLY)
 
 # What `make test` samples, whole: 10,000 sequences of set, hotplug, fault and restore, a kill at every write of a
-# transaction over 64 CPUs, a million windows of the meters. Some twenty minutes.
-soak:
+# transaction over 64 CPUs, a million windows of the meters; and the locks' storm under the thread sanitizer. Half an hour.
+soak: tsan
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise --lib -- hw::tests meter::
 	$(CARGO) test -p wattwise --test hardware killed
 

@@ -22,6 +22,8 @@ need dpkg-deb dpkg
 [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
 [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 need strace strace
+# systemd's interface is tried on a bus of the test's own.
+need dbus-daemon dbus-daemon
 # The studies' own workloads, for the presets.
 need nuttcp nuttcp
 need tbench dbench

@@ -1,6 +1,6 @@
 //! A mask in force: taken charge of, changed, released; and what a killed holder left, released for it.
 
-use super::mechanism::{self, Cgroups, Kind, Mechanism, Moved, Terms};
+use super::mechanism::{self, Cgroups, Kind, Mechanism, Moved, Notes, Terms};
 use super::state::{self, Charge, Holder, State};
 use super::steer::{self, Steering};
 use super::{Problem, check_mask};
@@ -76,7 +76,7 @@ impl<'r> Force<'r> {
         let terms = Terms {
             within: options.within.clone(),
             online: online.clone(),
-            enabled_controller: false,
+            notes: Notes::default(),
             pinned_too: options.pinned_too,
         };
         let mechanism = mechanism::open(kind, &cgroups, terms)?;
@@ -101,14 +101,15 @@ impl<'r> Force<'r> {
             topology.online.extend(self.parked().iter());
             check_mask(kept, &topology)?;
             self.state.kept = kept.to_string();
+            self.state.notes = self.mechanism.notes();
             self.charge.note(&self.state)?;
             if let Some(steering) = &mut self.steering {
                 steering.to(kept).map_err(|e| Problem::Failed(e.to_string()))?;
             }
         }
         let moved = self.mechanism.keep(kept)?;
-        if self.mechanism.enabled_controller() && !self.state.enabled_controller {
-            self.state.enabled_controller = true;
+        if self.mechanism.notes() != self.state.notes {
+            self.state.notes = self.mechanism.notes();
             self.charge.note(&self.state)?;
         }
         self.kept = kept.clone();

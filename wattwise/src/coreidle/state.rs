@@ -5,7 +5,7 @@
 //! with its holder, so a state of a governor whose lock is free was left by a killed one.
 
 use super::Problem;
-use super::mechanism::{Kind, Terms};
+use super::mechanism::{Kind, Notes, Terms};
 use crate::hw::cpus::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -44,8 +44,8 @@ pub struct State {
     pub kept: String,
     /// CPUs that were online before.
     pub online: String,
-    /// Whether the cpuset controller was handed down by us.
-    pub enabled_controller: bool,
+    /// What has to be put back beside the mechanism's own group.
+    pub notes: Notes,
 }
 
 impl State {
@@ -59,7 +59,7 @@ impl State {
             within,
             kept: String::new(),
             online: String::new(),
-            enabled_controller: false,
+            notes: Notes::default(),
         }
     }
 
@@ -68,7 +68,7 @@ impl State {
         Terms {
             within: self.within.clone(),
             online: CpuSet::parse(&self.online).unwrap_or_default(),
-            enabled_controller: self.enabled_controller,
+            notes: self.notes.clone(),
             pinned_too: false,
         }
     }

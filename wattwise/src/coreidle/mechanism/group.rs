@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The kept CPUs as a cpuset, and every movable task in it.
 pub(super) struct Group {
@@ -92,8 +93,10 @@ impl Mechanism for Group {
     }
 
     fn release(&mut self) -> Vec<String> {
-        /// Tasks fork while they are moved: so many rounds catch up with any but a fork bomb.
-        const ROUNDS: usize = 50;
+        /// Tasks fork while they are moved, and one that has ended counts until its parent has asked for it: so many
+        /// rounds, with a pause after each, catch up with any but a fork bomb.
+        const ROUNDS: usize = 500;
+        const PAUSE: Duration = Duration::from_millis(2);
         if !self.group.exists() {
             return Vec::new();
         }
@@ -119,6 +122,7 @@ impl Mechanism for Group {
                 Ok(()) => return left,
                 Err(e) => why = why.or(Some(failed(&self.group, &e))),
             }
+            std::thread::sleep(PAUSE);
         }
         left.extend(why.map(|e| e.to_string()));
         left

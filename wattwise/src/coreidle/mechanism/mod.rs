@@ -2,6 +2,7 @@
 //!
 //! | | asks the kernel to | tasks pinned outside the mask | cost of a change |
 //! |---|---|---|---|
+//! | slices | have systemd confine its slices (`AllowedCPUs`, by D-Bus) | run on kept CPUs meanwhile; since Linux 6.2 their affinity returns afterwards | a message for each slice |
 //! | partition | take the idled CPUs out of every cgroup (v2, an isolated cpuset) | run on kept CPUs meanwhile; since Linux 6.2 their affinity returns afterwards | one write; scheduling domains are rebuilt |
 //! | group | confine a group (v1) into which every movable task is put | stay where they are; if asked, and since Linux 6.2, they are taken along and their affinity returns afterwards | one write; the first time a move of every task |
 //! | scheduler | run tasks by a scheduler of ours (sched_ext, `bpf/`), which never picks the idled CPUs | are run where they are pinned | one line to its loader; lasts as long as the process that asked |
@@ -11,6 +12,7 @@ mod group;
 mod hotplug;
 mod partition;
 mod scheduler;
+mod slices;
 
 use super::Problem;
 use crate::hw::cpus::CpuSet;
@@ -19,6 +21,8 @@ use hotplug::Hotplug;
 use partition::Partition;
 use scheduler::{LOADER, Scheduler, loader};
 use serde::{Deserialize, Serialize};
+use slices::Slices;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +33,8 @@ const NAME: &str = "wattwise-coreidle";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
+    /// systemd confines its slices
+    Slices,
     /// cgroup v2: an isolated cpuset partition of the CPUs that shall idle
     Partition,
     /// cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it
@@ -41,12 +47,13 @@ pub enum Kind {
 
 impl Kind {
     /// Every way.
-    pub const ALL: [Kind; 4] = [Kind::Partition, Kind::Group, Kind::Scheduler, Kind::Hotplug];
+    pub const ALL: [Kind; 5] = [Kind::Slices, Kind::Partition, Kind::Group, Kind::Scheduler, Kind::Hotplug];
 }
 
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Kind::Slices => "systemd's slices",
             Kind::Partition => "cpuset partition (cgroup v2)",
             Kind::Group => "cpuset group (cgroup v1)",
             Kind::Scheduler => "sched_ext scheduler",
@@ -100,6 +107,8 @@ impl Cgroups {
     /// [`Problem::Impossible`] with what is missing.
     pub fn best(&self) -> Result<Kind, Problem> {
         match (&self.v2, &self.v1) {
+            // Where systemd runs, the tree is its own.
+            (Some(_), _) if slices::why_not().is_none() => Ok(Kind::Slices),
             (Some(_), _) => Ok(Kind::Partition),
             (None, Some(_)) => Ok(Kind::Group),
             (None, None) => Err(Problem::Impossible(
@@ -113,6 +122,7 @@ impl Cgroups {
     /// Why a way is not there.
     pub fn why_not(&self, kind: Kind) -> Option<String> {
         match kind {
+            Kind::Slices => slices::why_not(),
             Kind::Partition if self.v2.is_none() => {
                 Some("no cgroup v2 hierarchy has the cpuset controller".to_owned())
             }
@@ -156,14 +166,23 @@ pub trait Mechanism: Send {
     fn kept(&self) -> Result<CpuSet, Problem>;
     /// Lets everything go. What could not be put back, one line each.
     fn release(&mut self) -> Vec<String>;
-    /// Whether the cpuset controller was handed down by us.
-    fn enabled_controller(&self) -> bool {
-        false
+    /// What a later process has to know to put everything back.
+    fn notes(&self) -> Notes {
+        Notes::default()
     }
     /// Whether it outlives this process.
     fn lasts(&self) -> bool {
         true
     }
+}
+
+/// What has to be put back beside the mechanism's own group.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notes {
+    /// The cpuset controller was handed down by us.
+    pub enabled_controller: bool,
+    /// Masks of systemd's units before, in systemd's form.
+    pub allowed_cpus: BTreeMap<String, Vec<u8>>,
 }
 
 /// What a mechanism has to know.
@@ -173,8 +192,8 @@ pub struct Terms {
     pub within: PathBuf,
     /// The CPUs that were online before it.
     pub online: CpuSet,
-    /// The cpuset controller was handed down by us.
-    pub enabled_controller: bool,
+    /// What an earlier process noted.
+    pub notes: Notes,
     /// Tasks that are pinned are confined too.
     pub pinned_too: bool,
 }
@@ -184,7 +203,7 @@ pub struct Terms {
 /// # Errors
 /// [`Problem::Impossible`] where the machine does not have it.
 pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mechanism>, Problem> {
-    let Terms { within, online, enabled_controller, pinned_too } = terms;
+    let Terms { within, online, notes, pinned_too } = terms;
     if pinned_too && !affinity_returns() {
         return Err(Problem::Impossible(
             "--pinned-too: this kernel is older than 6.2, where a confined task loses its affinity"
@@ -200,7 +219,7 @@ pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mecha
         Kind::Partition => {
             let parent = cgroups.v2.clone().ok_or_else(missing)?;
             let group = parent.join(NAME);
-            Box::new(Partition { parent, group, online, enabled_controller })
+            Box::new(Partition { parent, group, online, enabled_controller: notes.enabled_controller })
         }
         Kind::Group => {
             let parent = cgroups.v1.as_ref().ok_or_else(missing)?.join(&within);
@@ -213,6 +232,7 @@ pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mecha
             let group = parent.join(NAME);
             Box::new(Group { parent, group, online, immovable: Default::default(), looks: 0, pinned_too })
         }
+        Kind::Slices => Box::new(Slices::open(online, &notes)?),
         Kind::Scheduler => Box::new(Scheduler::new(online)),
         Kind::Hotplug => Box::new(Hotplug { root: PathBuf::from("/"), online }),
     })

@@ -1,6 +1,6 @@
 //! cgroup v2: an isolated cpuset partition of the CPUs that shall idle.
 
-use super::{Kind, Mechanism, Moved, cpus_in, failed, make, read, set, write};
+use super::{Kind, Mechanism, Moved, Notes, cpus_in, failed, make, read, set, write};
 use crate::coreidle::Problem;
 use crate::hw::cpus::CpuSet;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ impl Mechanism for Partition {
         left
     }
 
-    fn enabled_controller(&self) -> bool {
-        self.enabled_controller
+    fn notes(&self) -> Notes {
+        Notes { enabled_controller: self.enabled_controller, ..Notes::default() }
     }
 }
