@@ -3,6 +3,8 @@
 CARGO ?= cargo
 # A nightly toolchain: only the fuzzers and miri need one.
 NIGHTLY ?= nightly
+# Built with the whole workspace: for one package alone Cargo would build what it shares with others anew.
+XTASK = $(CARGO) build --quiet --workspace --bins && $${CARGO_TARGET_DIR:-target}/debug/xtask
 # Seconds for each fuzz target in `make test`.
 FUZZ_SECONDS ?= 8
 
@@ -25,7 +27,7 @@ tools:
 
 test: tools lint
 	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace
-	$(CARGO) run --quiet -p xtask -- charts --check
+	$(XTASK) charts --check
 	sh scripts/first-command.sh
 	sh scripts/deny.sh
 	$(MAKE) fuzz
@@ -37,7 +39,7 @@ fuzz:
 
 # Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/lab.md).
 lab:
-	$(CARGO) run --quiet -p xtask -- lab
+	$(XTASK) lab
 	sh scripts/dkms.sh --check "$$(ls -d $${CARGO_TARGET_DIR:-target}/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
 
 # The locks: every order of memory accesses (1 min), undefined behaviour, data races.

@@ -105,7 +105,7 @@ pub(crate) fn bpf(root: &Path, lab: &Path) -> Result<(String, PathBuf), String> 
 /// wattwise as the tests have it, without what a debugger wants, and the libraries that it is linked with.
 pub(crate) fn product(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    Run::new(Command::new(cargo).args(["build", "--quiet", "--package", "wattwise"]).current_dir(root))
+    Run::new(Command::new(cargo).args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root))
         .output()?;
     let built = super::target(root).join("debug/wattwise");
     let slim = lab.join("guest/wattwise");
