@@ -3,8 +3,8 @@
 //! Every period it reads `/proc/stat` (each CPU's busy and idle ticks, tasks that could run) and
 //! `/proc/pressure/cpu` (time in which some task waited for a CPU), asks the policy, and puts the mask in force.
 //!
-//! 1. A tick is 10 ms: a period of fewer than five would see CPUs that are either idle or full. It
-//!    is lengthened to that.
+//! 1. A tick is 10 ms: fewer than five would see CPUs that are either idle or full. Each time between two looks is
+//!    lengthened to that, and the policy is told.
 //! 2. Pressure says how long *any* task waited: no single one waited longer. Where the kernel keeps no pressure,
 //!    the governor's own lateness stands in: it runs on the kept CPUs like everybody.
 //! 3. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew, within a second.
@@ -15,7 +15,7 @@ use super::force::{Force, Options};
 use super::state::Holder;
 use crate::experiment::spec::CoresSpec;
 use crate::hw::cpus::CpuSet;
-use crate::hw::root::{Access, DirRoot, Node, Root, text};
+use crate::hw::root::{Access, DirRoot, Node, Root};
 use crate::hw::stat::{Stat, StatFile, whole};
 use crate::hw::topology::{Cpu, Topology};
 use crate::meter;
@@ -25,11 +25,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wattwise_policy::cores::Place;
-use wattwise_policy::{CoreObservation, CorePolicy, CpuSample};
+use wattwise_policy::{CoreObservation, CorePolicy, CpuSample, MS, ParamKind, Settings};
 
 const ONLINE: &str = "sys/devices/system/cpu/online";
-/// Ticks in the shortest period.
+/// Ticks in the shortest time between two looks.
 const LEAST_TICKS: u64 = 5;
+/// Parameters that are such a time.
+const LOOKS: [&str; 4] = ["period", "poll", "trial", "note"];
 /// Tasks that have come since are taken up at least so often.
 const TEND: Duration = Duration::from_secs(1);
 /// More time asleep than this between two looks is a suspend, s.
@@ -46,6 +48,9 @@ pub struct Governor<'r> {
     places: BTreeMap<u32, Place>,
     stat: StatFile,
     then: Stat,
+    /// The list of CPUs that are online, held open.
+    online: Box<dyn Node>,
+    bytes: Vec<u8>,
     pressure: Option<Pressure>,
     tick_ns: u64,
     begun: Instant,
@@ -61,6 +66,12 @@ impl<'r> Governor<'r> {
     pub fn new(root: &'r dyn Root, spec: &CoresSpec) -> Result<Governor<'r>, Problem> {
         let mut stat = StatFile::open(root).map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
         let then = stat.look().map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
+        let online = root
+            .open(ONLINE, Access::Read)
+            .map_err(|e| Problem::Impossible(format!("/{ONLINE}: {e}")))?;
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let mut spec = spec.clone();
+        spec.settings = for_ticks(&spec, tick_ns);
         let places = places(&Topology::read(root));
         if places.is_empty() {
             return Err(Problem::Impossible("the kernel lists no CPU".to_owned()));
@@ -69,14 +80,16 @@ impl<'r> Governor<'r> {
         let order = kept_order(&*policy, &places);
         Ok(Governor {
             root,
-            spec: spec.clone(),
+            spec,
             policy,
             order,
             places,
             stat,
             then,
+            online,
+            bytes: vec![0; 256],
             pressure: Pressure::open(root),
-            tick_ns: 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1),
+            tick_ns,
             begun: Instant::now(),
             at: meter::now(),
             due: Instant::now(),
@@ -106,7 +119,8 @@ impl<'r> Governor<'r> {
 
     /// What to keep if CPUs were unplugged or came back; `parked` are those that we took offline ourselves.
     fn plugged(&mut self, parked: &CpuSet) -> Option<CpuSet> {
-        let online = CpuSet::parse(&text(self.root, ONLINE)?).ok()?;
+        let list = whole(&mut *self.online, &mut self.bytes).ok()?;
+        let online = CpuSet::parse(list.trim()).ok()?;
         let there = |cpu: u32| online.contains(cpu) || parked.contains(cpu);
         if online.iter().all(|cpu| self.order.contains(&cpu)) && self.order.iter().all(|&cpu| there(cpu)) {
             return None;
@@ -138,7 +152,8 @@ impl<'r> Governor<'r> {
         }
         let cpus = samples(&self.then, &then, &self.order, self.tick_ns);
         let obs = CoreObservation {
-            now_ns: self.begun.elapsed().as_nanos() as u64,
+            // In whole ticks, as the samples are: a look that comes a little late is no longer one.
+            now_ns: self.begun.elapsed().as_nanos() as u64 / self.tick_ns * self.tick_ns,
             cpus: &cpus,
             worst_wait_ns,
             wait_p99_ns: None,
@@ -152,6 +167,20 @@ impl<'r> Governor<'r> {
     fn first(&self, keep: usize) -> CpuSet {
         self.order.iter().take(keep.max(1)).copied().collect()
     }
+}
+
+/// The policy's parameters, with no time between two looks in which too few ticks pass.
+fn for_ticks(spec: &CoresSpec, tick_ns: u64) -> Settings {
+    let mut settings = spec.settings.clone();
+    let least_ms = (tick_ns * LEAST_TICKS).div_ceil(MS);
+    for param in spec.cores.params.iter().filter(|p| LOOKS.contains(&p.name)) {
+        let in_ms = matches!(param.kind, ParamKind::Number { unit: "ms", .. });
+        if in_ms && settings.ms(param.name) < tick_ns * LEAST_TICKS {
+            // Beyond the parameter's range it is left as it was; `period` still holds.
+            let _ = settings.set(spec.cores.params, param.name, &least_ms.to_string());
+        }
+    }
+    settings
 }
 
 /// Where the CPUs are that are online.
@@ -255,6 +284,7 @@ pub fn follow(
     let mut kept = governor.start();
     summary.moved += force.keep(&kept)?.moved as u64;
     told(&force, &kept);
+    let mut tended = Instant::now();
     let mut since = Instant::now();
     let mut charge = |kept: &CpuSet| {
         let now = Instant::now();
@@ -277,11 +307,13 @@ pub fn follow(
             }
             next => next,
         };
-        if let Some(next) = next {
-            summary.changes += u64::from(next != kept);
-            kept = next;
+        let changed = next.as_ref().is_some_and(|next| *next != kept);
+        kept = next.unwrap_or(kept);
+        summary.changes += u64::from(changed);
+        if changed || tended.elapsed() >= TEND {
+            summary.moved += force.keep(&kept)?.moved as u64;
+            tended = Instant::now();
         }
-        summary.moved += force.keep(&kept)?.moved as u64;
     }
     summary.left = force.release();
     Ok(summary)
@@ -349,5 +381,53 @@ impl Drop for Following {
         {
             eprintln!("wattwise: {e}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 10 * MS;
+
+    /// CPUs that a policy keeps of four that are nearly idle, after 50 looks in which waits are short.
+    fn kept_at_rest(spec: &CoresSpec) -> usize {
+        let mut policy = (spec.cores.build)(4, &spec.settings);
+        let mut kept = policy.start();
+        let mut now_ns = 0;
+        for _ in 0..50 {
+            now_ns += policy.period_ns().max(TICK_NS * LEAST_TICKS);
+            let cpu = CpuSample { busy_ns: TICK_NS, idle_ns: 4 * TICK_NS, ..CpuSample::default() };
+            let obs = CoreObservation {
+                now_ns,
+                cpus: &[cpu; 4],
+                worst_wait_ns: 100_000,
+                wait_p99_ns: None,
+                wakeups: None,
+            };
+            kept = policy.observe(&obs);
+        }
+        kept
+    }
+
+    #[test]
+    fn a_policy_that_is_told_of_the_longer_looks_gathers() {
+        let mut spec: CoresSpec = CoresSpec::parse("consolidate:bound=5000").expect("a policy");
+        assert_eq!(kept_at_rest(&spec), 4, "its own looks are shorter than any that it is given");
+        spec.settings = for_ticks(&spec, TICK_NS);
+        assert_eq!(kept_at_rest(&spec), 1);
+        assert_eq!((spec.settings.ms("trial"), spec.settings.us("bound")), (50 * MS, 5 * MS));
+    }
+
+    #[test]
+    fn only_what_is_too_short_is_lengthened() {
+        for (given, param, ms) in
+            [("coreidle-ondemand:period=10", "period", 50), ("dragonfly:poll=500", "poll", 500)]
+        {
+            let spec = CoresSpec::parse(given).expect("a policy");
+            assert_eq!(for_ticks(&spec, TICK_NS).ms(param), ms * MS, "{given}");
+        }
+        let keep = CoresSpec::parse("coreidle-userspace:keep=2").expect("a policy");
+        assert_eq!(for_ticks(&keep, TICK_NS), keep.settings);
     }
 }
