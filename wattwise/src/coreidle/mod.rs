@@ -24,20 +24,7 @@ pub mod tasks;
 
 use crate::hw::cpus::CpuSet;
 use crate::hw::topology::Topology;
-
-/// Why work cannot be kept on some CPUs.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// The mask makes no sense here: the user's to mend.
-    #[error("{0}")]
-    Input(String),
-    /// This machine has no way.
-    #[error("{0}")]
-    Impossible(String),
-    /// The kernel refused, or somebody else interferes.
-    #[error("{0}")]
-    Failed(String),
-}
+pub use crate::problem::Problem;
 
 /// A mask as it may be put in force: not empty, of CPUs that are online.
 ///
