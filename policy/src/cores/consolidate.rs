@@ -7,14 +7,14 @@
 //!    that each core in use has sixteen times the stay that its deep C-states need; one core in use. It looks 20 ms
 //!    later, then twice as long later each time, up to four seconds.
 //! 2. **Note** what waits are like without us: for `note` (20 ms) all CPUs are open, after as long to settle. The
-//!    99th percentile of the time from runnable to running is kept (the longest, where no percentile is known), anew
-//!    every 10 s.
+//!    99th percentile of the time from runnable to running is kept, anew every 10 s; where no percentile is known, the
+//!    mean, and where that is not, the longest.
 //! 3. **Needed** CPUs: the load is the CPUs' busy shares and one for each task that waits; its average rises at once
 //!    and falls by an eighth a look. A CPU counts as full at `full` (80 %): the rest is head-room for bursts. While a
 //!    CPU is busy for a whole `period` all are needed: work that is CPU-bound is never gathered.
 //! 4. **Gather** by halves: from what is kept half-way to what is needed, for a `trial` (4 ms); where that did no harm,
 //!    further. At rest a look every `period` (20 ms).
-//! 5. **Guard.** Harm is a percentile of more than `ratio` (150 %) of the note, or a wait of more than `bound` (2 ms)
+//! 5. **Guard.** Harm is such a wait of more than `ratio` (150 %) of the note, or one of more than `bound` (2 ms)
 //!    and more than the longest of the note. Then twice as many CPUs are kept, and never fewer for a hundred times as
 //!    long as it may have lasted: harm stays under 1 % of the time, which is what a 99th percentile leaves. Each harm
 //!    in a row doubles that.
@@ -27,7 +27,7 @@
 //! another core where the second thread's work costs no more than the same work on a core that would otherwise
 //! sleep; else one thread of each core first. One package before the next where a package that sleeps saves power.
 
-use super::{COST, CoreObservation, CorePolicy, CorePower, Cores, Place, order};
+use super::{COST, CoreObservation, CorePolicy, CorePower, Cores, Draw, Place, order};
 use crate::{CpuSample, MS, Param, ParamKind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -47,8 +47,13 @@ const OFF_NS: u64 = 3_600_000 * MS;
 
 /// What a look at an open machine showed.
 struct Note {
-    p99_ns: u64,
+    usual_ns: u64,
     longest_ns: u64,
+}
+
+/// What stands for all waits: the same kind in every look of a machine.
+fn usual_ns(obs: &CoreObservation<'_>) -> u64 {
+    obs.wait_p99_ns.or(obs.wait_mean_ns).unwrap_or(obs.worst_wait_ns)
 }
 
 struct Consolidate {
@@ -112,7 +117,7 @@ impl Consolidate {
     fn harms(&self, obs: &CoreObservation<'_>) -> bool {
         let Some(note) = &self.note else { return obs.worst_wait_ns > self.bound_ns };
         obs.worst_wait_ns > self.bound_ns.max(note.longest_ns)
-            || obs.wait_p99_ns.unwrap_or(obs.worst_wait_ns) > note.p99_ns * self.ratio_percent / 100
+            || usual_ns(obs) > note.usual_ns * self.ratio_percent / 100
     }
 
     /// Tasks waited too long for CPUs that were kept for the length of a look: more are kept for a while.
@@ -127,13 +132,15 @@ impl Consolidate {
 
 impl CorePolicy for Consolidate {
     fn learn(&mut self, cpus: &[CorePower]) {
-        self.gains = cpus.iter().any(|c| c.shallow_mw > c.deep_mw)
+        // Where nobody knows what C-states draw, the deeper ones draw less.
+        self.gains = cpus.iter().any(|c| c.draw.is_none_or(|d| d.shallow_mw > d.deep_mw))
             && cpus.iter().any(|c| c.place.core != cpus[0].place.core);
         self.cores = (0..cpus.len())
             .filter(|&c| cpus[..c].iter().all(|o| o.place.core != cpus[c].place.core))
             .count() as u64;
         self.deep_stay_ns = cpus.iter().map(|c| c.deep_stay_ns).max().unwrap_or(0);
-        self.order = cheapest_first(cpus);
+        let draws: Option<Vec<Draw>> = cpus.iter().map(|c| c.draw).collect();
+        self.order = draws.map_or(Vec::new(), |draws| cheapest_first(cpus, &draws));
     }
 
     fn order(&self, places: &[Place]) -> Vec<u16> {
@@ -172,10 +179,7 @@ impl CorePolicy for Consolidate {
         let worth_it = self.worth_it;
         if open && worth_it && needed < self.cpus && look_ns <= self.note_ns.max(self.rest_ns) {
             if self.settled {
-                self.note = Some(Note {
-                    p99_ns: obs.wait_p99_ns.unwrap_or(obs.worst_wait_ns),
-                    longest_ns: obs.worst_wait_ns,
-                });
+                self.note = Some(Note { usual_ns: usual_ns(obs), longest_ns: obs.worst_wait_ns });
                 self.noted_at_ns = self.now_ns;
             }
             self.settled = true;
@@ -208,18 +212,18 @@ impl CorePolicy for Consolidate {
 }
 
 /// CPUs in the order in which it is cheapest to keep them; see the module's head.
-fn cheapest_first(cpus: &[CorePower]) -> Vec<u16> {
+fn cheapest_first(cpus: &[CorePower], draws: &[Draw]) -> Vec<u16> {
     let thread = |c: usize| cpus[..c].iter().filter(|o| o.place.core == cpus[c].place.core).count();
     let key = |&c: &u16| {
         let c = usize::from(c);
-        let (p, at) = (&cpus[c], thread(c));
-        let package = if p.package_saves_mw > 0 { p.place.package } else { 0 };
+        let (place, p, at) = (cpus[c].place, &draws[c], thread(c));
+        let package = if p.package_saves_mw > 0 { place.package } else { 0 };
         let energy = u64::from(p.busy_mw) * 1_000_000 / u64::from(p.rate.max(1));
         // Power over work, of the second thread and of a core that would sleep otherwise, each times the other's work.
         let second = u64::from(p.busy_all_mw.saturating_sub(p.busy_mw)) * u64::from(p.rate);
         let sleeper =
             u64::from(p.busy_mw.saturating_sub(p.deep_mw)) * u64::from(p.rate_all.saturating_sub(p.rate));
-        let core = usize::from(p.place.core);
+        let core = usize::from(place.core);
         let (first, then) = if second <= sleeper { (core, at) } else { (at, core) };
         (package, energy, first, then)
     };
@@ -343,6 +347,30 @@ mod tests {
         assert_eq!(step(&mut *p, &mut now, &[20, 0, 0, 0], 0, 3 * MS), 4);
     }
 
+    /// Where no percentile is known the mean is guarded, whatever the longest wait.
+    #[test]
+    fn a_mean_that_grows_is_harm() {
+        let mut p = (CONSOLIDATE.build)(4, &Settings::defaults(CONSOLIDATE.params));
+        p.start();
+        let mut now = 0;
+        let mut look = |mean_ns| {
+            let period = p.period_ns();
+            now += period;
+            let cpu = CpuSample { busy_ns: period / 20, idle_ns: period, ..CpuSample::default() };
+            p.observe(&CoreObservation {
+                now_ns: now,
+                cpus: &[cpu; 4],
+                worst_wait_ns: 1_000_000,
+                wait_p99_ns: None,
+                wait_mean_ns: Some(mean_ns),
+                wakeups: None,
+            })
+        };
+        let kept = (0..60).map(|_| look(10_000)).last();
+        assert_eq!(kept, Some(1));
+        assert_eq!((look(15_000), look(15_001)), (1, 2));
+    }
+
     #[test]
     fn a_cpu_that_never_rests_opens_everything() {
         let (mut p, mut now) = settled();
@@ -353,15 +381,23 @@ mod tests {
     fn power(core: u16, package: u16) -> CorePower {
         CorePower {
             place: Place { core, package },
-            rate: 3000,
-            rate_all: 3700,
-            busy_mw: 8000,
-            busy_all_mw: 9000,
-            shallow_mw: 1000,
-            deep_mw: 50,
             deep_stay_ns: 400_000,
-            package_saves_mw: 0,
+            draw: Some(Draw {
+                rate: 3000,
+                rate_all: 3700,
+                busy_mw: 8000,
+                busy_all_mw: 9000,
+                shallow_mw: 1000,
+                deep_mw: 50,
+                package_saves_mw: 0,
+            }),
         }
+    }
+
+    fn but(c: CorePower, change: impl Fn(&mut Draw)) -> CorePower {
+        let mut draw = c.draw.expect("known");
+        change(&mut draw);
+        CorePower { draw: Some(draw), ..c }
     }
 
     /// Seldom woken, or with nothing to save, it keeps all CPUs and hardly looks.
@@ -383,6 +419,7 @@ mod tests {
                     cpus: &[busy; 4],
                     worst_wait_ns: 100_000,
                     wait_p99_ns: Some(100_000),
+                    wait_mean_ns: None,
                     wakeups: Some(wakeups * look / 1_000_000_000),
                 }));
             }
@@ -393,31 +430,38 @@ mod tests {
         assert_eq!(looks(&two_cores, 400).1, 1);
         let (seldom, least) = looks(&two_cores, 250);
         assert!(seldom < 20 && least == 4, "{seldom} looks, {least} kept");
-        let flat = two_cores.map(|c| CorePower { deep_mw: c.shallow_mw, ..c });
+        let flat = two_cores.map(|c| but(c, |d| d.deep_mw = d.shallow_mw));
         assert_eq!(looks(&flat, 10_000), (1, 4));
         assert_eq!(looks(&[power(0, 0); 4], 10_000), (1, 4));
+        // Nobody says what it draws: the stay that its C-states need decides alone.
+        let unknown = two_cores.map(|c| CorePower { draw: None, ..c });
+        assert_eq!((looks(&unknown, 400).1, looks(&unknown, 250).1), (1, 4));
     }
 
     #[test]
     fn the_power_table_says_which_cpus_are_kept_first() {
-        let order = |machine: &[CorePower]| cheapest_first(machine);
+        let order = |machine: &[CorePower]| {
+            let mut p = (CONSOLIDATE.build)(machine.len(), &Settings::defaults(CONSOLIDATE.params));
+            p.learn(machine);
+            p.order(&machine.iter().map(|c| c.place).collect::<Vec<_>>())
+        };
         // Linux numbers second threads after all first ones.
         let smt = [power(0, 0), power(1, 0), power(0, 0), power(1, 0)];
         assert_eq!(order(&smt), [0, 2, 1, 3]);
         // A second thread that costs nearly as much as a core and does a quarter of its work comes last.
-        assert_eq!(order(&smt.map(|c| CorePower { busy_all_mw: 15_000, ..c })), [0, 1, 2, 3]);
+        assert_eq!(order(&smt.map(|c| but(c, |d| d.busy_all_mw = 15_000))), [0, 1, 2, 3]);
         // Small cores that do a piece of work for half the energy.
-        let small = |core| CorePower {
-            rate: 2000,
-            rate_all: 2000,
-            busy_mw: 2500,
-            busy_all_mw: 2500,
-            ..power(core, 0)
+        let small = |core| {
+            but(power(core, 0), |d| {
+                (d.rate, d.rate_all, d.busy_mw, d.busy_all_mw) = (2000, 2000, 2500, 2500);
+            })
         };
         assert_eq!(order(&[power(0, 0), power(0, 0), small(1), small(2)]), [2, 3, 0, 1]);
         // A package that saves power asleep is kept from being woken.
         let sockets = [power(0, 0), power(1, 1), power(2, 0), power(3, 1)];
         assert_eq!(order(&sockets), [0, 1, 2, 3]);
-        assert_eq!(order(&sockets.map(|c| CorePower { package_saves_mw: 9000, ..c })), [0, 2, 1, 3]);
+        assert_eq!(order(&sockets.map(|c| but(c, |d| d.package_saves_mw = 9000))), [0, 2, 1, 3]);
+        // Of which nothing is known: by package and core.
+        assert_eq!(order(&sockets.map(|c| CorePower { draw: None, ..c })), [0, 2, 1, 3]);
     }
 }

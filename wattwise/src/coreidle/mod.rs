@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! policy (wattwise-policy::cores)      how many CPUs
-//!   governor     /proc/stat, pressure  -> policy -> a mask
+//!   governor     /proc/stat, waits -> policy -> a mask
+//!   waits        /proc/pressure/cpu, /proc/schedstat
 //!   mechanism    mask -> kernel        partition (cgroup v2), group (cgroup v1), hotplug
 //!   steer        mask -> interrupts, unbound kernel work
 //!   state        what is in force, who holds it, what a killed one left
@@ -21,6 +22,7 @@ pub mod mechanism;
 pub mod state;
 pub mod steer;
 pub mod tasks;
+pub mod waits;
 
 use crate::hw::cpus::CpuSet;
 use crate::hw::topology::Topology;
