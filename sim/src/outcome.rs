@@ -112,6 +112,15 @@ impl Histogram {
         }
     }
 
+    /// Counts what another has counted, too.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (own, n) in self.counts.iter_mut().zip(&other.counts) {
+            *own += n;
+        }
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+    }
+
     /// How many times were counted.
     pub fn count(&self) -> u64 {
         self.total

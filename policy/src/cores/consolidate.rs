@@ -4,8 +4,9 @@
 //! one CPU's worth of work however many tasks wait for it; and they never ask what gathering did to those tasks.
 //!
 //! 1. **Stay off** where nothing can be gained: one core; C-states that all draw the same; tasks that wake so seldom
-//!    that each core in use has sixteen times the stay that its deep C-states need; one core in use. It looks 20 ms
-//!    later, then twice as long later each time, up to four seconds.
+//!    that each core in use has sixteen times the stay that its deep C-states need; one core in use. How often they
+//!    wake is a mean over a hundred wake-ups or four seconds: of the five that a look may have, it would be chance, and
+//!    so would be what is done upon it. It looks 20 ms later, then twice as long later each time, up to four seconds.
 //! 2. **Note** what waits are like without us: for `note` (20 ms) all CPUs are open, after as long to settle. The
 //!    99th percentile of the time from runnable to running is kept, anew every 10 s; where no percentile is known, the
 //!    mean, and where that is not, the longest.
@@ -34,6 +35,8 @@ use alloc::vec::Vec;
 
 /// A core gains nothing when tasks leave it this many times the stay that its deep C-states need.
 const STAYS: u64 = 16;
+/// Wake-ups whose mean distance is within a tenth.
+const TELLING: u64 = 100;
 /// Harm may last this part of the time.
 const REST_OF: u64 = 100;
 /// A hold is doubled so many times at most.
@@ -54,6 +57,16 @@ struct Note {
 /// What stands for all waits: the same kind in every look of a machine.
 fn usual_ns(obs: &CoreObservation<'_>) -> u64 {
     obs.wait_p99_ns.or(obs.wait_mean_ns).unwrap_or(obs.worst_wait_ns)
+}
+
+/// Wake-ups, and the time that the cores in use had for them.
+#[derive(Default)]
+struct Seen {
+    wakeups: u64,
+    ns: u64,
+    core_ns: u64,
+    /// Cores in use, in the look that had most.
+    most: u64,
 }
 
 struct Consolidate {
@@ -80,8 +93,9 @@ struct Consolidate {
     /// What the machine is like while all CPUs are open, and when that was noted; `None`: to be noted.
     note: Option<Note>,
     noted_at_ns: u64,
-    /// Whether gathering was worth it when last asked.
+    /// Whether gathering was worth it when last asked, and what was seen since.
     worth_it: bool,
+    seen: Seen,
     /// All CPUs have been open for a look.
     settled: bool,
     /// Fewer CPUs are not kept before a time; that time after the last harm.
@@ -103,14 +117,22 @@ impl Consolidate {
         (needed as usize).clamp(1, self.cpus)
     }
 
-    /// Whether tasks wake so often that cores which are left alone sleep more deeply.
-    fn is_worth_it(&self, obs: &CoreObservation<'_>, look_ns: u64) -> bool {
-        let (Some(n), true) = (obs.wakeups, self.deep_stay_ns > 0) else { return true };
-        // While all are open: where one core does everything already, nothing is left to gather.
+    /// Whether tasks wake so often that cores which are left alone sleep more deeply; none while too few woke to tell.
+    fn is_worth_it(&mut self, obs: &CoreObservation<'_>, look_ns: u64) -> Option<bool> {
+        let (Some(n), true) = (obs.wakeups, self.deep_stay_ns > 0) else { return Some(true) };
         let used = (obs.cpus.iter().filter(|c| c.busy_ns > 0).count() as u64).min(self.cores);
-        let one = used < 2 && self.kept == self.cpus;
-        // look / (wake-ups / cores in use) is the mean time between two of them on one core.
-        !one && look_ns.saturating_mul(used) < n.saturating_mul(STAYS * self.deep_stay_ns)
+        self.seen.wakeups += n;
+        self.seen.ns += look_ns;
+        self.seen.core_ns += look_ns.saturating_mul(used);
+        self.seen.most = self.seen.most.max(used);
+        if self.seen.wakeups < TELLING && self.seen.ns < LONGEST_NS {
+            return None;
+        }
+        let seen = core::mem::take(&mut self.seen);
+        // While all are open: where one core does everything already, nothing is left to gather.
+        let one = seen.most < 2 && self.kept == self.cpus;
+        // Time of the cores in use / wake-ups is the mean time between two of them on one core.
+        Some(!one && seen.core_ns < seen.wakeups.saturating_mul(STAYS * self.deep_stay_ns))
     }
 
     /// Whether tasks waited too long.
@@ -158,6 +180,7 @@ impl CorePolicy for Consolidate {
     fn start(&mut self) -> usize {
         self.kept = self.cpus;
         self.note = None;
+        (self.worth_it, self.seen) = (false, Seen::default());
         self.next_ns = if self.gains { self.note_ns } else { OFF_NS };
         self.cpus
     }
@@ -172,9 +195,9 @@ impl CorePolicy for Consolidate {
         self.average_milli = load.max(self.average_milli - self.average_milli / 8);
         let needed = self.needed(obs);
         let open = self.kept == self.cpus;
-        // In a trial too few wake up to tell.
+        // A trial's CPUs are still filling.
         if look_ns >= self.rest_ns {
-            self.worth_it = self.is_worth_it(obs, look_ns);
+            self.worth_it = self.is_worth_it(obs, look_ns).unwrap_or(self.worth_it);
         }
         let worth_it = self.worth_it;
         if open && worth_it && needed < self.cpus && look_ns <= self.note_ns.max(self.rest_ns) {
@@ -288,7 +311,8 @@ pub(super) static CONSOLIDATE: Cores = Cores {
             average_milli: 0,
             kept: cpus,
             note: None,
-            worth_it: true,
+            worth_it: false,
+            seen: Seen::default(),
             settled: false,
             noted_at_ns: 0,
             floor: 1,
@@ -403,7 +427,7 @@ mod tests {
     /// Seldom woken, or with nothing to save, it keeps all CPUs and hardly looks.
     #[test]
     fn it_stays_off_where_nothing_can_be_gained() {
-        let looks = |machine: &[CorePower], wakeups: u64| {
+        let uneven = |machine: &[CorePower], wakeups: u64, more: u64| {
             let mut p = (CONSOLIDATE.build)(4, &Settings::defaults(CONSOLIDATE.params));
             p.learn(machine);
             p.start();
@@ -420,16 +444,21 @@ mod tests {
                     worst_wait_ns: 100_000,
                     wait_p99_ns: Some(100_000),
                     wait_mean_ns: None,
-                    wakeups: Some(wakeups * look / 1_000_000_000),
+                    wakeups: Some(
+                        wakeups * look / 1_000_000_000 + more * u64::from((1..=2).contains(&(looks % 4))),
+                    ),
                 }));
             }
             (looks, least)
         };
+        let looks = |machine: &[CorePower], wakeups: u64| uneven(machine, wakeups, 0);
         let two_cores = [power(0, 0), power(0, 0), power(1, 0), power(1, 0)];
         // Two cores, sixteen times 400 us: 312 wake-ups a second are worth it.
         assert_eq!(looks(&two_cores, 400).1, 1);
         let (seldom, least) = looks(&two_cores, 250);
         assert!(seldom < 20 && least == 4, "{seldom} looks, {least} kept");
+        // Eight instead of three in two looks of 20 ms, one after the other, are chance.
+        assert_eq!(uneven(&two_cores, 150, 5).1, 4);
         let flat = two_cores.map(|c| but(c, |d| d.deep_mw = d.shallow_mw));
         assert_eq!(looks(&flat, 10_000), (1, 4));
         assert_eq!(looks(&[power(0, 0); 4], 10_000), (1, 4));
