@@ -193,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn merged_is_as_if_one_had_counted_all() {
+        let [mut one, mut other, mut all] = [(); 3].map(|()| Histogram::default());
+        for ns in [3, 90, 90, 5_000_000, 17] {
+            if ns > 50 { &mut other } else { &mut one }.record(ns);
+            all.record(ns);
+        }
+        one.merge(&other);
+        assert_eq!(one, all);
+    }
+
+    #[test]
     fn quantiles_are_within_a_slot() {
         let mut h = Histogram::default();
         (1..=1000u64).for_each(|i| h.record(i * 1000));
