@@ -29,3 +29,22 @@ CPU=/sys/devices/system/cpu
 governor() { # governor NAME, on every policy
     for policy in $CPU/cpufreq/policy*; do echo "$1" >"$policy/scaling_governor"; done
 }
+tracing=/sys/kernel/tracing
+trace_tasks() { # trace_tasks KB: a buffer for what the core-idling judge reads, and nothing recorded yet
+    echo "$1" >$tracing/buffer_size_kb
+    echo mono >$tracing/trace_clock
+    echo 1 >$tracing/events/sched/sched_switch/enable
+    echo 1 >$tracing/events/irq_vectors/local_timer_entry/enable
+    echo 0 >$tracing/tracing_on
+}
+record() { # record NAME COMMAND...: its trace, and every task's affinity before and after
+    name=$1
+    shift
+    coretest affinities >>/out/affinities.txt
+    echo >$tracing/trace
+    echo 1 >$tracing/tracing_on
+    "$@"
+    echo 0 >$tracing/tracing_on
+    coretest affinities >>/out/affinities.txt
+    cat $tracing/trace >/out/$name.txt
+}

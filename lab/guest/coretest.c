@@ -6,10 +6,11 @@
  *       ct-free: H that compute, L that fork and exec children in a row, P pairs that wake each other through pipes;
  *       ct-pinC: computes on CPU C alone; ct-partA-B: forks children that compute on CPUs A to B alone.
  *       Prints what each kind got done. Those named ct-nice compute at nice 5.
- *   coretest change ms=N period_ms=P masks=M,M,.. file=F      writes the masks (A-B or A) to a file in turn, each for
- *       a period, or if it took more than half of one, for a period from then on
+ *   coretest change ms=N period_ms=P masks=M,M,.. file=F      writes the masks (A-B or A) to a file in turn, one at the
+ *       end of each period; who is late catches up, but is never more than a period behind: what is more is left out
  *   coretest change ... in=F out=F                            the same as commands; each is answered by a line
- *       Marks the trace: `coreidle to HEX` before, `coreidle at HEX` when it is done. Prints the times that it took.
+ *       Marks the trace: `coreidle to HEX` before, `coreidle at HEX` when it is done. Prints the times that it took,
+ *       how late the median one began, and how many were left out.
  *   coretest one mask=M file=F | in=F out=F                   a single change
  *   coretest affinities                                       every process's CPUs: pid, hex, k(ernel) or u(ser), name
  */
@@ -302,12 +303,12 @@ static int compare(const void *a, const void *b)
 
 static void change(int64_t end, bool once)
 {
-	static int64_t took[100000];
+	static int64_t took[100000], late[100000];
 	const char *masks = text(once ? "mask" : "masks"), *at = masks, *file = text("file");
 	int marker = open("/sys/kernel/tracing/trace_marker", O_WRONLY | O_CLOEXEC);
 	int in = open(file ? file : text("in"), O_WRONLY | O_CLOEXEC), out = file ? -1 : open(text("out"), O_RDONLY | O_CLOEXEC);
 	int64_t period = number("period_ms", 10) * 1000000, next = now();
-	long n = 0;
+	long n = 0, left_out = 0;
 
 	/* Its period is the test's, whatever the scheduler makes of the others. */
 	struct sched_param first = { .sched_priority = 1 };
@@ -325,20 +326,23 @@ static void change(int64_t end, bool once)
 		snprintf(mask, sizeof(mask), "%.*s", (int)length, at);
 		at = at[length] ? at + length + 1 : masks;
 		change_to(mask, marker, in, out);
-		if (n < 100000)
+		if (n < 100000) {
+			late[n] = from - next;
 			took[n++] = now() - from;
-		next += period;
-		/* Behind: the next mask gets its time all the same. */
-		if (next < now() + period / 2)
-			next = now() + period;
+		}
+		/* Of those that are due already, the last is made up for. */
+		for (next += period; next + period <= now(); next += period)
+			left_out++;
 		if (!once)
 			sleep_until(next);
 	} while (!once && now() < end);
 	if (once)
 		return;
 	qsort(took, n, sizeof(took[0]), compare);
-	printf("{\"changes\":%ld,\"median_us\":%.1f,\"p99_us\":%.1f,\"most_us\":%.1f}\n", n, took[n / 2] / 1e3,
-	       took[n * 99 / 100] / 1e3, took[n - 1] / 1e3);
+	qsort(late, n, sizeof(late[0]), compare);
+	printf("{\"changes\":%ld,\"left_out\":%ld,\"median_us\":%.1f,\"p99_us\":%.1f,\"most_us\":%.1f,"
+	       "\"late_median_us\":%.1f}\n",
+	       n, left_out, took[n / 2] / 1e3, took[n * 99 / 100] / 1e3, took[n - 1] / 1e3, late[n / 2] / 1e3);
 }
 
 static void affinities(void)

@@ -1,5 +1,4 @@
 # The rules of a cgroup v2 cpuset that core idling relies on: what follows a task, what a pinned one keeps, hotplug.
-t=/sys/kernel/tracing
 mkdir -p /tmp/cgroup
 mount -t cgroup2 cgroup2 /tmp/cgroup
 root=/tmp/cgroup
@@ -12,28 +11,13 @@ movable() { # every task that may be moved: of the kernel's threads none that is
         echo "$p" >$group/cgroup.procs 2>/dev/null || true
     done
 }
-record() { # record NAME COMMAND...
-    name=$1
-    shift
-    coretest affinities >>/out/affinities.txt
-    echo >$t/trace
-    echo 1 >$t/tracing_on
-    "$@"
-    echo 0 >$t/tracing_on
-    coretest affinities >>/out/affinities.txt
-    cat $t/trace >/out/$name.txt
-}
 list() { # list PID: the CPUs it may run on
     sed -n 's/^Cpus_allowed_list:[^0-9]*//p' "/proc/$1/status"
 }
 mask() {
     coretest one mask="$1" file=$cpus || fail "mask $1"
 }
-echo 16384 >$t/buffer_size_kb
-echo mono >$t/trace_clock
-echo 1 >$t/events/sched/sched_switch/enable
-echo 1 >$t/events/irq_vectors/local_timer_entry/enable
-echo 0 >$t/tracing_on
+trace_tasks 16384
 
 # Bad values are refused and change nothing.
 echo 0-1 >$cpus

@@ -1,5 +1,4 @@
 # coreidle as a sched_ext scheduler: confinement, changes, faults, and the way back to the kernel's own.
-t=/sys/kernel/tracing
 state=/sys/kernel/sched_ext/state
 [ -r $state ] || fail "this kernel has no sched_ext: --kernel 7.2"
 mkfifo /tmp/in /tmp/out
@@ -18,28 +17,13 @@ ask() { # ask LINE: its answer is in $said
 mask() {
     coretest one mask="$1" in=/tmp/in out=/tmp/out || fail "mask $1"
 }
-record() { # record NAME COMMAND...
-    name=$1
-    shift
-    coretest affinities >>/out/affinities.txt
-    echo >$t/trace
-    echo 1 >$t/tracing_on
-    "$@"
-    echo 0 >$t/tracing_on
-    coretest affinities >>/out/affinities.txt
-    cat $t/trace >/out/$name.txt
-}
 storm() { # storm NAME ARGUMENTS
     name=$1
     shift
     said=$(coretest storm "$@") || fail "$name: $said"
     say "$said"
 }
-echo 24576 >$t/buffer_size_kb
-echo mono >$t/trace_clock
-echo 1 >$t/events/sched/sched_switch/enable
-echo 1 >$t/events/irq_vectors/local_timer_entry/enable
-echo 0 >$t/tracing_on
+trace_tasks 24576
 
 expect "not loaded" disabled "$(cat $state)"
 loader 0-1

@@ -25,7 +25,7 @@ mod params;
 pub mod pelt;
 pub mod speed;
 
-pub use cores::{CoreObservation, CorePolicy, CorePower, Cores};
+pub use cores::{CoreObservation, CorePolicy, CorePower, Cores, Draw};
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 pub use params::{Param, ParamKind, Settings, SpecError};
 pub use speed::{Cadence, Speed, SpeedPolicy};

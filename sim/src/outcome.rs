@@ -112,6 +112,15 @@ impl Histogram {
         }
     }
 
+    /// Counts what another has counted, too.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (own, n) in self.counts.iter_mut().zip(&other.counts) {
+            *own += n;
+        }
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+    }
+
     /// How many times were counted.
     pub fn count(&self) -> u64 {
         self.total
@@ -181,6 +190,17 @@ mod tests {
             assert!(Histogram::floor(slot) <= ns, "{ns}");
             assert!(slot + 1 == 61 * 16 || ns < Histogram::floor(slot + 1), "{ns}");
         }
+    }
+
+    #[test]
+    fn merged_is_as_if_one_had_counted_all() {
+        let [mut one, mut other, mut all] = [(); 3].map(|()| Histogram::default());
+        for ns in [3, 90, 90, 5_000_000, 17] {
+            if ns > 50 { &mut other } else { &mut one }.record(ns);
+            all.record(ns);
+        }
+        one.merge(&other);
+        assert_eq!(one, all);
     }
 
     #[test]

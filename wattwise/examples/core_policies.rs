@@ -7,14 +7,19 @@
 //!
 //! Prints the tables of `docs/coreidle.md`, or every single figure with `--csv`. A workload is cut off after
 //! [`window_s`]: a run that is not done by then counts as slowed down by the work that it lacks.
+//!
+//! Where tasks end up is chaotic, and a percentile may stand at an edge that a handful of wake-ups decide: each figure is
+//! of [`PHASES`] runs that differ in when the tick comes, wake-ups of all of them together.
 
 use rayon::prelude::*;
-use wattwise::experiment::{Plan, PolicySpec, Rule, machine_idle, simulate};
+use wattwise::experiment::{PolicySpec, machine_idle};
 use wattwise::library;
 use wattwise::trace::ImportOptions;
-use wattwise_policy::PowerSource;
+use wattwise_policy::IdleState;
 use wattwise_sim::machine::{Machine, builtin};
+use wattwise_sim::outcome::Histogram;
 use wattwise_sim::workload::Workload;
+use wattwise_sim::{Setup, Simulation, platform};
 
 /// The scheduler as it comes first; `consolidate` last.
 const POLICIES: [&str; 8] = [
@@ -27,6 +32,9 @@ const POLICIES: [&str; 8] = [
     "spread+lpmd",
     "spread+consolidate",
 ];
+
+/// When the tick and the core policy's clock begin, ns: anywhere within a tick of 4 ms, at no even distance.
+const PHASES: [u64; 4] = [0, 370_000, 1_410_000, 2_830_000];
 
 /// Less than this share of the energy is no difference.
 const SAME_ENERGY: f64 = 0.002;
@@ -60,36 +68,42 @@ fn see(
 ) -> Result<Vec<Seen>, Box<dyn std::error::Error + Send + Sync>> {
     let policies: Vec<PolicySpec> =
         POLICIES.iter().map(|p| PolicySpec::parse(&format!("performance+{p}"))).collect::<Result<_, _>>()?;
-    let plan = Plan {
-        machine,
-        workload,
-        policies: &policies,
-        rule: Rule::default(),
-        source: PowerSource::Unknown,
-        latency_limit_ns: u64::MAX,
-        detail: false,
-    };
     let idle = machine_idle(machine)?;
     let limit = window_s(&workload.name) * 1_000_000_000;
-    let mut runs: Vec<_> = policies
-        .iter()
-        .map(|p| {
-            let mut sim = simulate(&plan, p, &idle);
-            let done = sim.run_to_completion(limit).map(|o| o.elapsed_ns).unwrap_or(limit);
-            (sim, done)
-        })
-        .collect();
-    let window = runs.iter().map(|r| r.1).max().unwrap_or(limit);
-    let (mut out, mut base) = (Vec::new(), None);
-    for (sim, done) in &mut runs {
-        let o = sim.run_until(window);
-        let (first_done, first_cycles) = *base.get_or_insert((*done, o.cycles));
-        let lacks = if o.cycles > 0.0 { first_cycles / o.cycles } else { 1.0 };
-        out.push(Seen {
-            joules: o.energy.total_j(),
-            p99_us: o.wake_latency.quantile(0.99) as f64 * 1e-3,
-            slowdown: lacks.max(*done as f64 / first_done as f64),
-        });
+    let make = |states: &[IdleState], tick: u64| idle.build(states, tick);
+    let begin = |policy: &PolicySpec, phase_ns: u64| {
+        let speed = (policy.speed.build)(&platform(machine), &policy.speed_settings);
+        let mut setup = Setup::new(machine, workload, speed, &make);
+        setup.placement = policy.placement.unwrap_or(setup.placement);
+        setup.cores = policy.cores.as_ref().map(|c| (c.cores.build)(machine.cpus.len(), &c.settings));
+        setup.phase_ns = phase_ns;
+        let mut sim = Simulation::new(setup);
+        let done = sim.run_to_completion(limit).map(|o| o.elapsed_ns).unwrap_or(limit);
+        (sim, done)
+    };
+    let mut runs: Vec<Vec<_>> =
+        policies.iter().map(|p| PHASES.iter().map(|&phase| begin(p, phase)).collect()).collect();
+    let window = runs.iter().flatten().map(|r| r.1).max().unwrap_or(limit);
+    // Of the default's runs: when it was done, and the work that it did.
+    let mut first: Vec<(u64, f64)> = Vec::new();
+    let mut out = Vec::new();
+    let share = 1.0 / PHASES.len() as f64;
+    for of_policy in &mut runs {
+        let mut waits = Histogram::default();
+        let mut seen = Seen { joules: 0.0, p99_us: 0.0, slowdown: 0.0 };
+        for (i, (sim, done)) in of_policy.iter_mut().enumerate() {
+            let o = sim.run_until(window);
+            if i == first.len() {
+                first.push((*done, o.cycles));
+            }
+            let (first_done, first_cycles) = first[i];
+            let lacks = if o.cycles > 0.0 { first_cycles / o.cycles } else { 1.0 };
+            seen.joules += o.energy.total_j() * share;
+            seen.slowdown += lacks.max(*done as f64 / first_done as f64) * share;
+            waits.merge(&o.wake_latency);
+        }
+        seen.p99_us = waits.quantile(0.99) as f64 * 1e-3;
+        out.push(seen);
     }
     Ok(out)
 }

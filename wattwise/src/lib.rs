@@ -10,6 +10,7 @@ pub mod experiment;
 pub mod hw;
 pub mod library;
 pub mod meter;
+pub mod problem;
 pub mod report;
 #[cfg(test)]
 mod schema;

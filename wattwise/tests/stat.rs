@@ -98,6 +98,7 @@ fn each_cpu_alone_is_seen_to_the_tick() {
                 cpus: &samples,
                 worst_wait_ns: 0,
                 wait_p99_ns: None,
+                wait_mean_ns: None,
                 wakeups: None,
             };
             assert_eq!(policy.observe(&obs), cpus, "{cpus} CPUs, {busy} busy");

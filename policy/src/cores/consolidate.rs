@@ -4,17 +4,18 @@
 //! one CPU's worth of work however many tasks wait for it; and they never ask what gathering did to those tasks.
 //!
 //! 1. **Stay off** where nothing can be gained: one core; C-states that all draw the same; tasks that wake so seldom
-//!    that each core in use has sixteen times the stay that its deep C-states need; one core in use. It looks 20 ms
-//!    later, then twice as long later each time, up to four seconds.
+//!    that each core in use has sixteen times the stay that its deep C-states need; one core in use. How often they
+//!    wake is a mean over a hundred wake-ups or four seconds: of the five that a look may have, it would be chance, and
+//!    so would be what is done upon it. It looks 20 ms later, then twice as long later each time, up to four seconds.
 //! 2. **Note** what waits are like without us: for `note` (20 ms) all CPUs are open, after as long to settle. The
-//!    99th percentile of the time from runnable to running is kept (the longest, where no percentile is known), anew
-//!    every 10 s.
+//!    99th percentile of the time from runnable to running is kept, anew every 10 s; where no percentile is known, the
+//!    mean, and where that is not, the longest.
 //! 3. **Needed** CPUs: the load is the CPUs' busy shares and one for each task that waits; its average rises at once
 //!    and falls by an eighth a look. A CPU counts as full at `full` (80 %): the rest is head-room for bursts. While a
 //!    CPU is busy for a whole `period` all are needed: work that is CPU-bound is never gathered.
 //! 4. **Gather** by halves: from what is kept half-way to what is needed, for a `trial` (4 ms); where that did no harm,
 //!    further. At rest a look every `period` (20 ms).
-//! 5. **Guard.** Harm is a percentile of more than `ratio` (150 %) of the note, or a wait of more than `bound` (2 ms)
+//! 5. **Guard.** Harm is such a wait of more than `ratio` (150 %) of the note, or one of more than `bound` (2 ms)
 //!    and more than the longest of the note. Then twice as many CPUs are kept, and never fewer for a hundred times as
 //!    long as it may have lasted: harm stays under 1 % of the time, which is what a 99th percentile leaves. Each harm
 //!    in a row doubles that.
@@ -27,13 +28,15 @@
 //! another core where the second thread's work costs no more than the same work on a core that would otherwise
 //! sleep; else one thread of each core first. One package before the next where a package that sleeps saves power.
 
-use super::{COST, CoreObservation, CorePolicy, CorePower, Cores, Place, order};
+use super::{COST, CoreObservation, CorePolicy, CorePower, Cores, Draw, Place, order};
 use crate::{CpuSample, MS, Param, ParamKind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// A core gains nothing when tasks leave it this many times the stay that its deep C-states need.
 const STAYS: u64 = 16;
+/// Wake-ups whose mean distance is within a tenth.
+const TELLING: u64 = 100;
 /// Harm may last this part of the time.
 const REST_OF: u64 = 100;
 /// A hold is doubled so many times at most.
@@ -47,8 +50,23 @@ const OFF_NS: u64 = 3_600_000 * MS;
 
 /// What a look at an open machine showed.
 struct Note {
-    p99_ns: u64,
+    usual_ns: u64,
     longest_ns: u64,
+}
+
+/// What stands for all waits: the same kind in every look of a machine.
+fn usual_ns(obs: &CoreObservation<'_>) -> u64 {
+    obs.wait_p99_ns.or(obs.wait_mean_ns).unwrap_or(obs.worst_wait_ns)
+}
+
+/// Wake-ups, and the time that the cores in use had for them.
+#[derive(Default)]
+struct Seen {
+    wakeups: u64,
+    ns: u64,
+    core_ns: u64,
+    /// Cores in use, in the look that had most.
+    most: u64,
 }
 
 struct Consolidate {
@@ -75,8 +93,9 @@ struct Consolidate {
     /// What the machine is like while all CPUs are open, and when that was noted; `None`: to be noted.
     note: Option<Note>,
     noted_at_ns: u64,
-    /// Whether gathering was worth it when last asked.
+    /// Whether gathering was worth it when last asked, and what was seen since.
     worth_it: bool,
+    seen: Seen,
     /// All CPUs have been open for a look.
     settled: bool,
     /// Fewer CPUs are not kept before a time; that time after the last harm.
@@ -98,21 +117,29 @@ impl Consolidate {
         (needed as usize).clamp(1, self.cpus)
     }
 
-    /// Whether tasks wake so often that cores which are left alone sleep more deeply.
-    fn is_worth_it(&self, obs: &CoreObservation<'_>, look_ns: u64) -> bool {
-        let (Some(n), true) = (obs.wakeups, self.deep_stay_ns > 0) else { return true };
-        // While all are open: where one core does everything already, nothing is left to gather.
+    /// Whether tasks wake so often that cores which are left alone sleep more deeply; none while too few woke to tell.
+    fn is_worth_it(&mut self, obs: &CoreObservation<'_>, look_ns: u64) -> Option<bool> {
+        let (Some(n), true) = (obs.wakeups, self.deep_stay_ns > 0) else { return Some(true) };
         let used = (obs.cpus.iter().filter(|c| c.busy_ns > 0).count() as u64).min(self.cores);
-        let one = used < 2 && self.kept == self.cpus;
-        // look / (wake-ups / cores in use) is the mean time between two of them on one core.
-        !one && look_ns.saturating_mul(used) < n.saturating_mul(STAYS * self.deep_stay_ns)
+        self.seen.wakeups += n;
+        self.seen.ns += look_ns;
+        self.seen.core_ns += look_ns.saturating_mul(used);
+        self.seen.most = self.seen.most.max(used);
+        if self.seen.wakeups < TELLING && self.seen.ns < LONGEST_NS {
+            return None;
+        }
+        let seen = core::mem::take(&mut self.seen);
+        // While all are open: where one core does everything already, nothing is left to gather.
+        let one = seen.most < 2 && self.kept == self.cpus;
+        // Time of the cores in use / wake-ups is the mean time between two of them on one core.
+        Some(!one && seen.core_ns < seen.wakeups.saturating_mul(STAYS * self.deep_stay_ns))
     }
 
     /// Whether tasks waited too long.
     fn harms(&self, obs: &CoreObservation<'_>) -> bool {
         let Some(note) = &self.note else { return obs.worst_wait_ns > self.bound_ns };
         obs.worst_wait_ns > self.bound_ns.max(note.longest_ns)
-            || obs.wait_p99_ns.unwrap_or(obs.worst_wait_ns) > note.p99_ns * self.ratio_percent / 100
+            || usual_ns(obs) > note.usual_ns * self.ratio_percent / 100
     }
 
     /// Tasks waited too long for CPUs that were kept for the length of a look: more are kept for a while.
@@ -127,13 +154,15 @@ impl Consolidate {
 
 impl CorePolicy for Consolidate {
     fn learn(&mut self, cpus: &[CorePower]) {
-        self.gains = cpus.iter().any(|c| c.shallow_mw > c.deep_mw)
+        // Where nobody knows what C-states draw, the deeper ones draw less.
+        self.gains = cpus.iter().any(|c| c.draw.is_none_or(|d| d.shallow_mw > d.deep_mw))
             && cpus.iter().any(|c| c.place.core != cpus[0].place.core);
         self.cores = (0..cpus.len())
             .filter(|&c| cpus[..c].iter().all(|o| o.place.core != cpus[c].place.core))
             .count() as u64;
         self.deep_stay_ns = cpus.iter().map(|c| c.deep_stay_ns).max().unwrap_or(0);
-        self.order = cheapest_first(cpus);
+        let draws: Option<Vec<Draw>> = cpus.iter().map(|c| c.draw).collect();
+        self.order = draws.map_or(Vec::new(), |draws| cheapest_first(cpus, &draws));
     }
 
     fn order(&self, places: &[Place]) -> Vec<u16> {
@@ -151,6 +180,7 @@ impl CorePolicy for Consolidate {
     fn start(&mut self) -> usize {
         self.kept = self.cpus;
         self.note = None;
+        (self.worth_it, self.seen) = (false, Seen::default());
         self.next_ns = if self.gains { self.note_ns } else { OFF_NS };
         self.cpus
     }
@@ -165,17 +195,14 @@ impl CorePolicy for Consolidate {
         self.average_milli = load.max(self.average_milli - self.average_milli / 8);
         let needed = self.needed(obs);
         let open = self.kept == self.cpus;
-        // In a trial too few wake up to tell.
+        // A trial's CPUs are still filling.
         if look_ns >= self.rest_ns {
-            self.worth_it = self.is_worth_it(obs, look_ns);
+            self.worth_it = self.is_worth_it(obs, look_ns).unwrap_or(self.worth_it);
         }
         let worth_it = self.worth_it;
         if open && worth_it && needed < self.cpus && look_ns <= self.note_ns.max(self.rest_ns) {
             if self.settled {
-                self.note = Some(Note {
-                    p99_ns: obs.wait_p99_ns.unwrap_or(obs.worst_wait_ns),
-                    longest_ns: obs.worst_wait_ns,
-                });
+                self.note = Some(Note { usual_ns: usual_ns(obs), longest_ns: obs.worst_wait_ns });
                 self.noted_at_ns = self.now_ns;
             }
             self.settled = true;
@@ -208,18 +235,18 @@ impl CorePolicy for Consolidate {
 }
 
 /// CPUs in the order in which it is cheapest to keep them; see the module's head.
-fn cheapest_first(cpus: &[CorePower]) -> Vec<u16> {
+fn cheapest_first(cpus: &[CorePower], draws: &[Draw]) -> Vec<u16> {
     let thread = |c: usize| cpus[..c].iter().filter(|o| o.place.core == cpus[c].place.core).count();
     let key = |&c: &u16| {
         let c = usize::from(c);
-        let (p, at) = (&cpus[c], thread(c));
-        let package = if p.package_saves_mw > 0 { p.place.package } else { 0 };
+        let (place, p, at) = (cpus[c].place, &draws[c], thread(c));
+        let package = if p.package_saves_mw > 0 { place.package } else { 0 };
         let energy = u64::from(p.busy_mw) * 1_000_000 / u64::from(p.rate.max(1));
         // Power over work, of the second thread and of a core that would sleep otherwise, each times the other's work.
         let second = u64::from(p.busy_all_mw.saturating_sub(p.busy_mw)) * u64::from(p.rate);
         let sleeper =
             u64::from(p.busy_mw.saturating_sub(p.deep_mw)) * u64::from(p.rate_all.saturating_sub(p.rate));
-        let core = usize::from(p.place.core);
+        let core = usize::from(place.core);
         let (first, then) = if second <= sleeper { (core, at) } else { (at, core) };
         (package, energy, first, then)
     };
@@ -284,7 +311,8 @@ pub(super) static CONSOLIDATE: Cores = Cores {
             average_milli: 0,
             kept: cpus,
             note: None,
-            worth_it: true,
+            worth_it: false,
+            seen: Seen::default(),
             settled: false,
             noted_at_ns: 0,
             floor: 1,
@@ -343,6 +371,30 @@ mod tests {
         assert_eq!(step(&mut *p, &mut now, &[20, 0, 0, 0], 0, 3 * MS), 4);
     }
 
+    /// Where no percentile is known the mean is guarded, whatever the longest wait.
+    #[test]
+    fn a_mean_that_grows_is_harm() {
+        let mut p = (CONSOLIDATE.build)(4, &Settings::defaults(CONSOLIDATE.params));
+        p.start();
+        let mut now = 0;
+        let mut look = |mean_ns| {
+            let period = p.period_ns();
+            now += period;
+            let cpu = CpuSample { busy_ns: period / 20, idle_ns: period, ..CpuSample::default() };
+            p.observe(&CoreObservation {
+                now_ns: now,
+                cpus: &[cpu; 4],
+                worst_wait_ns: 1_000_000,
+                wait_p99_ns: None,
+                wait_mean_ns: Some(mean_ns),
+                wakeups: None,
+            })
+        };
+        let kept = (0..60).map(|_| look(10_000)).last();
+        assert_eq!(kept, Some(1));
+        assert_eq!((look(15_000), look(15_001)), (1, 2));
+    }
+
     #[test]
     fn a_cpu_that_never_rests_opens_everything() {
         let (mut p, mut now) = settled();
@@ -353,21 +405,29 @@ mod tests {
     fn power(core: u16, package: u16) -> CorePower {
         CorePower {
             place: Place { core, package },
-            rate: 3000,
-            rate_all: 3700,
-            busy_mw: 8000,
-            busy_all_mw: 9000,
-            shallow_mw: 1000,
-            deep_mw: 50,
             deep_stay_ns: 400_000,
-            package_saves_mw: 0,
+            draw: Some(Draw {
+                rate: 3000,
+                rate_all: 3700,
+                busy_mw: 8000,
+                busy_all_mw: 9000,
+                shallow_mw: 1000,
+                deep_mw: 50,
+                package_saves_mw: 0,
+            }),
         }
+    }
+
+    fn but(c: CorePower, change: impl Fn(&mut Draw)) -> CorePower {
+        let mut draw = c.draw.expect("known");
+        change(&mut draw);
+        CorePower { draw: Some(draw), ..c }
     }
 
     /// Seldom woken, or with nothing to save, it keeps all CPUs and hardly looks.
     #[test]
     fn it_stays_off_where_nothing_can_be_gained() {
-        let looks = |machine: &[CorePower], wakeups: u64| {
+        let uneven = |machine: &[CorePower], wakeups: u64, more: u64| {
             let mut p = (CONSOLIDATE.build)(4, &Settings::defaults(CONSOLIDATE.params));
             p.learn(machine);
             p.start();
@@ -383,41 +443,54 @@ mod tests {
                     cpus: &[busy; 4],
                     worst_wait_ns: 100_000,
                     wait_p99_ns: Some(100_000),
-                    wakeups: Some(wakeups * look / 1_000_000_000),
+                    wait_mean_ns: None,
+                    wakeups: Some(
+                        wakeups * look / 1_000_000_000 + more * u64::from((1..=2).contains(&(looks % 4))),
+                    ),
                 }));
             }
             (looks, least)
         };
+        let looks = |machine: &[CorePower], wakeups: u64| uneven(machine, wakeups, 0);
         let two_cores = [power(0, 0), power(0, 0), power(1, 0), power(1, 0)];
         // Two cores, sixteen times 400 us: 312 wake-ups a second are worth it.
         assert_eq!(looks(&two_cores, 400).1, 1);
         let (seldom, least) = looks(&two_cores, 250);
         assert!(seldom < 20 && least == 4, "{seldom} looks, {least} kept");
-        let flat = two_cores.map(|c| CorePower { deep_mw: c.shallow_mw, ..c });
+        // Eight instead of three in two looks of 20 ms, one after the other, are chance.
+        assert_eq!(uneven(&two_cores, 150, 5).1, 4);
+        let flat = two_cores.map(|c| but(c, |d| d.deep_mw = d.shallow_mw));
         assert_eq!(looks(&flat, 10_000), (1, 4));
         assert_eq!(looks(&[power(0, 0); 4], 10_000), (1, 4));
+        // Nobody says what it draws: the stay that its C-states need decides alone.
+        let unknown = two_cores.map(|c| CorePower { draw: None, ..c });
+        assert_eq!((looks(&unknown, 400).1, looks(&unknown, 250).1), (1, 4));
     }
 
     #[test]
     fn the_power_table_says_which_cpus_are_kept_first() {
-        let order = |machine: &[CorePower]| cheapest_first(machine);
+        let order = |machine: &[CorePower]| {
+            let mut p = (CONSOLIDATE.build)(machine.len(), &Settings::defaults(CONSOLIDATE.params));
+            p.learn(machine);
+            p.order(&machine.iter().map(|c| c.place).collect::<Vec<_>>())
+        };
         // Linux numbers second threads after all first ones.
         let smt = [power(0, 0), power(1, 0), power(0, 0), power(1, 0)];
         assert_eq!(order(&smt), [0, 2, 1, 3]);
         // A second thread that costs nearly as much as a core and does a quarter of its work comes last.
-        assert_eq!(order(&smt.map(|c| CorePower { busy_all_mw: 15_000, ..c })), [0, 1, 2, 3]);
+        assert_eq!(order(&smt.map(|c| but(c, |d| d.busy_all_mw = 15_000))), [0, 1, 2, 3]);
         // Small cores that do a piece of work for half the energy.
-        let small = |core| CorePower {
-            rate: 2000,
-            rate_all: 2000,
-            busy_mw: 2500,
-            busy_all_mw: 2500,
-            ..power(core, 0)
+        let small = |core| {
+            but(power(core, 0), |d| {
+                (d.rate, d.rate_all, d.busy_mw, d.busy_all_mw) = (2000, 2000, 2500, 2500);
+            })
         };
         assert_eq!(order(&[power(0, 0), power(0, 0), small(1), small(2)]), [2, 3, 0, 1]);
         // A package that saves power asleep is kept from being woken.
         let sockets = [power(0, 0), power(1, 1), power(2, 0), power(3, 1)];
         assert_eq!(order(&sockets), [0, 1, 2, 3]);
-        assert_eq!(order(&sockets.map(|c| CorePower { package_saves_mw: 9000, ..c })), [0, 2, 1, 3]);
+        assert_eq!(order(&sockets.map(|c| but(c, |d| d.package_saves_mw = 9000))), [0, 2, 1, 3]);
+        // Of which nothing is known: by package and core.
+        assert_eq!(order(&sockets.map(|c| CorePower { draw: None, ..c })), [0, 2, 1, 3]);
     }
 }

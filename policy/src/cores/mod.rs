@@ -31,8 +31,10 @@ pub struct CoreObservation<'a> {
     pub cpus: &'a [CpuSample],
     /// The longest that a task waited for a CPU since then, in ns.
     pub worst_wait_ns: u64,
-    /// The wait that 99 of 100 did not exceed, in ns; `None` where only the longest is known.
+    /// The wait that 99 of 100 did not exceed, in ns; `None` where nobody times each.
     pub wait_p99_ns: Option<u64>,
+    /// The mean wait, in ns; `None` where nobody adds them up.
+    pub wait_mean_ns: Option<u64>,
     /// Tasks that woke since then; `None` where nobody counts them.
     pub wakeups: Option<u64>,
 }
@@ -49,15 +51,23 @@ impl CoreObservation<'_> {
     }
 }
 
-/// What a CPU's core draws and does, for a policy that is told of the machine. The figures are of the whole core at
-/// its highest speed.
+/// What is known of a CPU's core, for a policy that is told of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CorePower {
     /// Where the CPU is.
     pub place: Place,
-    /// Work done in a time by one busy thread and by all of the core's; any unit, the same for all CPUs.
+    /// Shortest stay that pays for a C-state about as frugal as the deepest, in ns; 0 where that is not known.
+    pub deep_stay_ns: u64,
+    /// What the core draws; `None` on a machine that no model describes.
+    pub draw: Option<Draw>,
+}
+
+/// What a core draws and does, as a whole and at its highest speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Work done in a time by one busy thread; any unit, the same for all CPUs.
     pub rate: u32,
-    /// See `rate`.
+    /// The same by all of the core's threads.
     pub rate_all: u32,
     /// Power with one thread busy, in mW.
     pub busy_mw: u32,
@@ -67,15 +77,13 @@ pub struct CorePower {
     pub shallow_mw: u32,
     /// Power in the deepest C-state, in mW.
     pub deep_mw: u32,
-    /// Shortest stay that pays for a C-state about as frugal as the deepest, in ns.
-    pub deep_stay_ns: u64,
     /// What its package draws less, beside its cores, when all of them sleep deeply, in mW.
     pub package_saves_mw: u32,
 }
 
 /// Keeps few CPUs busy.
 pub trait CorePolicy: Send {
-    /// What the machine draws, one entry a CPU. Told before [`CorePolicy::start`] by whoever knows it.
+    /// What the machine is and draws, one entry a CPU. Told before [`CorePolicy::start`] by whoever knows it.
     fn learn(&mut self, _: &[CorePower]) {}
     /// The order in which CPUs are kept; asked for after [`CorePolicy::learn`].
     fn order(&self, places: &[Place]) -> Vec<u16> {
@@ -157,6 +165,7 @@ mod testing {
             cpus: &cpus,
             worst_wait_ns,
             wait_p99_ns: None,
+            wait_mean_ns: None,
             wakeups: None,
         })
     }

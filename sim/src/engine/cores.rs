@@ -8,7 +8,7 @@ use super::{NEVER, NONE, Phase, Placement, Simulation, Source};
 use crate::machine::{CState, Machine};
 use crate::outcome::Histogram;
 use wattwise_policy::cores::Place;
-use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample};
+use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample, Draw};
 
 /// A core policy at work.
 pub(super) struct Keeper {
@@ -59,14 +59,16 @@ pub(super) fn powers(machine: &Machine) -> Vec<CorePower> {
         let idle = |s: Option<&CState>| s.map_or(0, |s| milli(watts(s)));
         CorePower {
             place: Place { core: c.core, package: c.package },
-            rate: milli(rate),
-            rate_all: milli(rate * threads as f64 * share(&kind.smt_throughput)),
-            busy_mw: milli(top.busy_w),
-            busy_all_mw: milli(top.busy_w * share(&kind.smt_power)),
-            shallow_mw: idle(kind.idle.first()),
-            deep_mw: idle(kind.idle.last()),
             deep_stay_ns: kind.idle.iter().find(|s| watts(s) <= frugal).map_or(0, |s| s.target_ns),
-            package_saves_mw: package.idle.last().map_or(0, |s| milli(package.uncore_w - s.watts)),
+            draw: Some(Draw {
+                rate: milli(rate),
+                rate_all: milli(rate * threads as f64 * share(&kind.smt_throughput)),
+                busy_mw: milli(top.busy_w),
+                busy_all_mw: milli(top.busy_w * share(&kind.smt_power)),
+                shallow_mw: idle(kind.idle.first()),
+                deep_mw: idle(kind.idle.last()),
+                package_saves_mw: package.idle.last().map_or(0, |s| milli(package.uncore_w - s.watts)),
+            }),
         }
     };
     machine.cpus.iter().map(power).collect()
@@ -103,6 +105,7 @@ impl Simulation<'_> {
             cpus: &keeper.samples,
             worst_wait_ns: waits.max(),
             wait_p99_ns: Some(waits.quantile(0.99)),
+            wait_mean_ns: None,
             wakeups: Some(wakeups),
         });
         let (next, cost, first) = (

@@ -22,6 +22,7 @@ mod settings;
 mod table;
 mod trace;
 
+use crate::problem::Problem;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -97,6 +98,16 @@ impl Failure {
     /// Not possible on this machine.
     pub(crate) fn impossible(e: impl std::fmt::Display) -> Failure {
         Failure { code: 3, message: e.to_string() }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        match problem {
+            Problem::Input(_) => Failure::input(problem),
+            Problem::Impossible(_) => Failure::impossible(problem),
+            Problem::Failed(_) => Failure::work(problem),
+        }
     }
 }
 

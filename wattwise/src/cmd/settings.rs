@@ -1,7 +1,7 @@
 //! Settings on the command line: as flags of `set`, and as one word of `run` and `ab`.
 
 use super::Failure;
-use crate::experiment::live::{HoldError, Wishes};
+use crate::experiment::live::Wishes;
 use crate::experiment::spec::CoresSpec;
 use crate::hw::cpufreq::Cpufreq;
 use crate::hw::plan::Setting;
@@ -256,15 +256,6 @@ fn profile(path: &str) -> Result<Wishes, Failure> {
     })?;
     let args = one_word(&profile.set.join(","))?;
     Ok(Wishes { settings: args.settings()?, selector: args.selector, cores: None })
-}
-
-/// Why settings are not in force, with the exit code.
-pub(super) fn not_held(error: HoldError) -> Failure {
-    match error {
-        HoldError::Input(_) => Failure::input(error),
-        HoldError::Impossible(_) => Failure::impossible(error),
-        HoldError::Failed(_) => Failure::work(error),
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,28 @@
 //! A core policy followed on the live machine.
 //!
-//! Every period it reads `/proc/stat` (each CPU's busy and idle ticks, tasks that could run) and
-//! `/proc/pressure/cpu` (time in which some task waited for a CPU), asks the policy, and puts the mask in force.
+//! Every period it reads `/proc/stat` (each CPU's busy and idle ticks, tasks that could run, context switches) and how
+//! long tasks waited for a CPU ([`super::waits`]), asks the policy, and puts the mask in force.
 //!
 //! 1. A tick is 10 ms: fewer than five would see CPUs that are either idle or full. Each time between two looks is
 //!    lengthened to that, and the policy is told.
 //! 2. Pressure says how long *any* task waited: no single one waited longer. Where the kernel keeps no pressure,
-//!    the governor's own lateness stands in: it runs on the kept CPUs like everybody.
-//! 3. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew, within a second.
-//! 4. After a suspend the sample that spans it is dropped.
+//!    the governor's own lateness stands in: it runs on the kept CPUs like everybody. A percentile nobody knows; the
+//!    mean where the kernel adds waits up.
+//! 3. Wake-ups are half of the context switches: a task that wakes on an idle CPU and sleeps again is two. Where tasks
+//!    follow each other without rest up to twice as many woke; a policy asks how often idle CPUs are woken, and those
+//!    are never more. The governor's own wake-up is one of them.
+//! 4. The policy learns where each CPU is and the stay that its deepest C-state needs, as the kernel says. What they draw
+//!    no kernel says: cheaper cores are not told from others. Under a hypervisor (`haltpoll`) the C-states are the
+//!    host's, and not known.
+//! 5. A CPU that is unplugged or comes back changes what there is to keep: the policy begins anew, within a second.
+//! 6. After a suspend the sample that spans it is dropped.
 
 use super::Problem;
 use super::force::{Force, Options};
 use super::state::Holder;
+use super::waits::WaitCounters;
 use crate::experiment::spec::CoresSpec;
+use crate::hw::cpuidle::Cpuidle;
 use crate::hw::cpus::CpuSet;
 use crate::hw::root::{Access, DirRoot, Node, Root};
 use crate::hw::stat::{Stat, StatFile, whole};
@@ -25,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wattwise_policy::cores::Place;
-use wattwise_policy::{CoreObservation, CorePolicy, CpuSample, MS, ParamKind, Settings};
+use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample, MS, ParamKind, Settings};
 
 const ONLINE: &str = "sys/devices/system/cpu/online";
 /// Ticks in the shortest time between two looks.
@@ -44,14 +53,14 @@ pub struct Governor<'r> {
     policy: Box<dyn CorePolicy>,
     /// CPUs in the order in which they are kept.
     order: Vec<u32>,
-    /// Where each is: one that is offline does not tell.
-    places: BTreeMap<u32, Place>,
+    /// What is known of each: one that is offline does not tell.
+    known: BTreeMap<u32, CorePower>,
     stat: StatFile,
     then: Stat,
     /// The list of CPUs that are online, held open.
     online: Box<dyn Node>,
     bytes: Vec<u8>,
-    pressure: Option<Pressure>,
+    waits: WaitCounters,
     tick_ns: u64,
     begun: Instant,
     at: Moment,
@@ -71,23 +80,22 @@ impl<'r> Governor<'r> {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let mut spec = spec.clone();
         spec.settings = for_ticks(&spec, tick_ns);
-        let places = places(&Topology::read(root));
-        if places.is_empty() {
+        let known = known(root);
+        if known.is_empty() {
             return Err(Problem::Impossible("the kernel lists no CPU".to_owned()));
         }
-        let policy = (spec.cores.build)(places.len(), &spec.settings);
-        let order = kept_order(&*policy, &places);
+        let (policy, order) = taught(&spec, &known);
         Ok(Governor {
             root,
             spec,
             policy,
             order,
-            places,
+            known,
             stat,
             then,
             online,
             bytes: vec![0; 256],
-            pressure: Pressure::open(root),
+            waits: WaitCounters::open(root),
             tick_ns,
             begun: Instant::now(),
             at: meter::now(),
@@ -124,11 +132,9 @@ impl<'r> Governor<'r> {
         if online.iter().all(|cpu| self.order.contains(&cpu)) && self.order.iter().all(|&cpu| there(cpu)) {
             return None;
         }
-        self.places.extend(places(&Topology::read(self.root)));
-        let places: BTreeMap<u32, Place> =
-            self.places.iter().filter(|(cpu, _)| there(**cpu)).map(|(c, p)| (*c, *p)).collect();
-        self.policy = (self.spec.cores.build)(places.len(), &self.spec.settings);
-        self.order = kept_order(&*self.policy, &places);
+        self.known.extend(known(self.root));
+        let known = self.known.iter().filter(|(cpu, _)| there(**cpu)).map(|(c, p)| (*c, *p)).collect();
+        (self.policy, self.order) = taught(&self.spec, &known);
         Some(self.start())
     }
 
@@ -141,8 +147,7 @@ impl<'r> Governor<'r> {
         let at = meter::now();
         let asleep_s = (at.boot_s - self.at.boot_s) - (at.monotonic_s - self.at.monotonic_s);
         let late = Instant::now().saturating_duration_since(self.due);
-        let pressure = self.pressure.as_mut().and_then(Pressure::since);
-        let worst_wait_ns = pressure.unwrap_or(late.as_nanos() as u64);
+        let waits = self.waits.since();
         let then = std::mem::replace(&mut self.then, now);
         self.at = at;
         self.due = Instant::now() + self.period();
@@ -154,9 +159,10 @@ impl<'r> Governor<'r> {
             // In whole ticks, as the samples are: a look that comes a little late is no longer one.
             now_ns: self.begun.elapsed().as_nanos() as u64 / self.tick_ns * self.tick_ns,
             cpus: &cpus,
-            worst_wait_ns,
+            worst_wait_ns: waits.longest_ns.unwrap_or(late.as_nanos() as u64),
             wait_p99_ns: None,
-            wakeups: None,
+            wait_mean_ns: waits.mean_ns,
+            wakeups: Some(wakeups(&self.then, &then)),
         };
         let keep = self.policy.observe(&obs);
         self.due = Instant::now() + self.period();
@@ -182,20 +188,35 @@ fn for_ticks(spec: &CoresSpec, tick_ns: u64) -> Settings {
     settings
 }
 
-/// Where the CPUs are that are online.
-fn places(topology: &Topology) -> BTreeMap<u32, Place> {
-    let online = topology.cpus.iter().filter(|c| c.online);
-    let place = |c: &Cpu| Place {
-        core: c.core.unwrap_or(c.cpu) as u16,
-        package: c.package.and_then(|p| u16::try_from(p).ok()).unwrap_or(0),
+/// What the kernel knows of the CPUs that are online.
+fn known(root: &dyn Root) -> BTreeMap<u32, CorePower> {
+    let topology = Topology::read(root);
+    let idle = Cpuidle::read(root, &topology);
+    // A guest's halt leaves it to the host how deeply the CPU sleeps.
+    let of_host = idle.driver.as_deref() == Some("haltpoll");
+    let deep_stay_us = |cpu: u32| {
+        let states = idle.cpus().iter().find(|c| c.cpu == cpu).map_or(&[][..], |c| &c.states);
+        states.iter().filter(|s| !s.disabled && !of_host).map(|s| s.residency_us).max().unwrap_or(0)
     };
-    online.map(|c| (c.cpu, place(c))).collect()
+    let of = |c: &Cpu| CorePower {
+        place: Place {
+            core: c.core.unwrap_or(c.cpu) as u16,
+            package: c.package.and_then(|p| u16::try_from(p).ok()).unwrap_or(0),
+        },
+        deep_stay_ns: deep_stay_us(c.cpu) * 1000,
+        draw: None,
+    };
+    topology.cpus.iter().filter(|c| c.online).map(|c| (c.cpu, of(c))).collect()
 }
 
-/// CPUs in the order in which the policy keeps them.
-fn kept_order(policy: &dyn CorePolicy, places: &BTreeMap<u32, Place>) -> Vec<u32> {
-    let (cpus, places): (Vec<u32>, Vec<Place>) = places.iter().unzip();
-    policy.order(&places).into_iter().map(|at| cpus[usize::from(at)]).collect()
+/// A policy that knows these CPUs, and the order in which it keeps them.
+fn taught(spec: &CoresSpec, known: &BTreeMap<u32, CorePower>) -> (Box<dyn CorePolicy>, Vec<u32>) {
+    let (cpus, known): (Vec<u32>, Vec<CorePower>) = known.iter().unzip();
+    let places: Vec<Place> = known.iter().map(|k| k.place).collect();
+    let mut policy = (spec.cores.build)(cpus.len(), &spec.settings);
+    policy.learn(&known);
+    let order = policy.order(&places).into_iter().map(|at| cpus[usize::from(at)]).collect();
+    (policy, order)
 }
 
 /// What passed between two looks, in the order of `cpus`. The kernel says how many tasks could run, not where:
@@ -223,29 +244,9 @@ pub fn samples(now: &Stat, then: &Stat, cpus: &[u32], tick_ns: u64) -> Vec<CpuSa
     samples
 }
 
-/// `/proc/pressure/cpu`.
-struct Pressure {
-    node: Box<dyn Node>,
-    bytes: Vec<u8>,
-    waited_us: u64,
-}
-
-impl Pressure {
-    fn open(root: &dyn Root) -> Option<Pressure> {
-        let node = root.open("proc/pressure/cpu", Access::Read).ok()?;
-        let mut pressure = Pressure { node, bytes: vec![0; 256], waited_us: 0 };
-        pressure.since()?;
-        Some(pressure)
-    }
-
-    /// Time since the last look in which some task waited, ns.
-    fn since(&mut self) -> Option<u64> {
-        let text = whole(&mut *self.node, &mut self.bytes).ok()?;
-        let some = text.lines().find_map(|l| l.strip_prefix("some "))?;
-        let now: u64 = some.split(' ').find_map(|w| w.strip_prefix("total="))?.trim().parse().ok()?;
-        let then = std::mem::replace(&mut self.waited_us, now);
-        Some(now.saturating_sub(then) * 1000)
-    }
+/// Tasks that woke between two looks, at least as far as idle CPUs were woken for them; see the module's head.
+fn wakeups(now: &Stat, then: &Stat) -> u64 {
+    now.switches.saturating_sub(then.switches) / 2
 }
 
 /// How a governor spent its time.
@@ -402,6 +403,7 @@ mod tests {
                 cpus: &[cpu; 4],
                 worst_wait_ns: 100_000,
                 wait_p99_ns: None,
+                wait_mean_ns: None,
                 wakeups: None,
             };
             kept = policy.observe(&obs);
@@ -416,6 +418,56 @@ mod tests {
         spec.settings = for_ticks(&spec, TICK_NS);
         assert_eq!(kept_at_rest(&spec), 1);
         assert_eq!((spec.settings.ms("trial"), spec.settings.us("bound")), (50 * MS, 5 * MS));
+    }
+
+    /// A machine of two cores with two threads each, numbered as Linux does, and the stay that its second state needs.
+    fn machine(driver: &str, residency_us: u32, disabled: bool) -> (tempfile::TempDir, DirRoot) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cpus = folder.path().join("sys/devices/system/cpu");
+        let put = |path: &str, text: &str| {
+            let path = cpus.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+            std::fs::write(path, text).expect("writable");
+        };
+        put("online", "0-3\n");
+        put("present", "0-3\n");
+        put("cpuidle/current_driver", driver);
+        for cpu in 0..4 {
+            put(&format!("cpu{cpu}/topology/core_id"), &(cpu % 2).to_string());
+            put(&format!("cpu{cpu}/topology/physical_package_id"), "0");
+            for (state, us, disabled) in [(0, 2, false), (1, residency_us, disabled)] {
+                for (file, text) in [
+                    ("name", format!("C{state}")),
+                    ("latency", "1".into()),
+                    ("residency", us.to_string()),
+                    ("disable", u32::from(disabled).to_string()),
+                ] {
+                    put(&format!("cpu{cpu}/cpuidle/state{state}/{file}"), &text);
+                }
+            }
+        }
+        let root = DirRoot::new(folder.path());
+        (folder, root)
+    }
+
+    #[test]
+    fn a_policy_learns_what_the_kernel_knows() {
+        let stays = |driver, us, disabled| -> Vec<u64> {
+            let (_folder, root) = machine(driver, us, disabled);
+            known(&root).values().map(|k| k.deep_stay_ns).collect()
+        };
+        assert_eq!(stays("intel_idle", 400, false), [400_000; 4]);
+        assert_eq!(stays("intel_idle", 400, true), [2_000; 4], "switched off by a user");
+        assert_eq!(stays("haltpoll", 400, false), [0; 4], "the host's");
+        let (_folder, root) = machine("intel_idle", 400, false);
+        let spec = CoresSpec::parse("consolidate").expect("a policy");
+        assert_eq!(taught(&spec, &known(&root)).1, [0, 2, 1, 3], "whole cores first");
+    }
+
+    #[test]
+    fn a_wake_up_is_two_switches() {
+        let [then, now] = [1_000, 1_251].map(|n| Stat::parse(&format!("cpu0 1 0 0 9\nctxt {n}\n")));
+        assert_eq!((wakeups(&now, &then), wakeups(&then, &now)), (125, 0));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! policy (wattwise-policy::cores)      how many CPUs
-//!   governor     /proc/stat, pressure  -> policy -> a mask
+//!   governor     /proc/stat, waits -> policy -> a mask
+//!   waits        /proc/pressure/cpu, /proc/schedstat
 //!   mechanism    mask -> kernel        partition (cgroup v2), group (cgroup v1), hotplug
 //!   steer        mask -> interrupts, unbound kernel work
 //!   state        what is in force, who holds it, what a killed one left
@@ -21,23 +22,11 @@ pub mod mechanism;
 pub mod state;
 pub mod steer;
 pub mod tasks;
+pub mod waits;
 
 use crate::hw::cpus::CpuSet;
 use crate::hw::topology::Topology;
-
-/// Why work cannot be kept on some CPUs.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// The mask makes no sense here: the user's to mend.
-    #[error("{0}")]
-    Input(String),
-    /// This machine has no way.
-    #[error("{0}")]
-    Impossible(String),
-    /// The kernel refused, or somebody else interferes.
-    #[error("{0}")]
-    Failed(String),
-}
+pub use crate::problem::Problem;
 
 /// A mask as it may be put in force: not empty, of CPUs that are online.
 ///

@@ -61,6 +61,8 @@ pub struct Stat {
     pub cpus: Vec<Ticks>,
     /// Tasks that run or could run now.
     pub running: u32,
+    /// Context switches since the start of the machine, on all CPUs; those to and from the idle task are among them.
+    pub switches: u64,
 }
 
 impl Stat {
@@ -72,6 +74,8 @@ impl Stat {
                 stat.cpus.push(ticks);
             } else if let Some(n) = line.strip_prefix("procs_running ") {
                 stat.running = n.trim().parse().unwrap_or(0);
+            } else if let Some(n) = line.strip_prefix("ctxt ") {
+                stat.switches = n.trim().parse().unwrap_or(0);
             }
         }
         stat.cpus.sort_unstable_by_key(|t| t.cpu);
@@ -146,9 +150,10 @@ mod tests {
 
     #[test]
     fn cpus_are_told_by_their_names() {
-        let stat = Stat::parse("cpu  9 9\ncpu10 1 0 0 2 0\ncpu2 5 0 0 1 0\nintr 1\nprocs_running 3\n");
+        let stat =
+            Stat::parse("cpu  9 9\ncpu10 1 0 0 2 0\ncpu2 5 0 0 1 0\nintr 1\nctxt 77\nprocs_running 3\n");
         assert_eq!(stat.cpu(2).map(|t| t.busy), Some(5));
         assert_eq!(stat.cpu(10).map(|t| t.busy), Some(1));
-        assert_eq!((stat.cpu(0), stat.running), (None, 3));
+        assert_eq!((stat.cpu(0), stat.running, stat.switches), (None, 3, 77));
     }
 }

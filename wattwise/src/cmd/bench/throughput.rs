@@ -92,8 +92,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             settings: levels[at].map(|khz| Setting::Freq(Speed::Khz(khz))).into_iter().collect(),
             ..Wishes::default()
         };
-        let held = hold(&*root, &journal, &super::super::set::command_line(), &wishes, &signals)
-            .map_err(settings::not_held)?;
+        let held = hold(&*root, &journal, &super::super::set::command_line(), &wishes, &signals)?;
         let (measured, ended) = measure(&mut observer, &job, &signals).map_err(Failure::input)?;
         drop(held);
         if let Some(signal) = signals.caught() {

@@ -1,6 +1,6 @@
 //! `bench transition`.
 
-use super::super::{Failure, Outcome, hardware, print, print_json, result_file, settings};
+use super::super::{Failure, Outcome, hardware, print, print_json, result_file};
 use super::write;
 use crate::experiment::live::child::Signals;
 use crate::experiment::live::{Wishes, hold};
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let journal = args.root.journal();
     let command = super::super::set::command_line();
-    let held = hold(&*root, &journal, &command, &wishes, &signals).map_err(settings::not_held)?;
+    let held = hold(&*root, &journal, &command, &wishes, &signals)?;
     // The loop must feel the speed that it times; another root's CPUs are not ours.
     if root.describe() == "this machine" {
         pin(args.cpu as usize).map_err(Failure::impossible)?;

@@ -1,6 +1,6 @@
 //! `bench wake`.
 
-use super::super::{Failure, Outcome, ab, hardware, print, print_json, result_file, settings};
+use super::super::{Failure, Outcome, ab, hardware, print, print_json, result_file};
 use super::write;
 use crate::experiment::live::child::Signals;
 use crate::experiment::live::{Wishes, hold};
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 eprintln!("wattwise: C-states cannot be chosen here: {e}");
                 break;
             }
-            Err(e) => return Err(settings::not_held(e)),
+            Err(e) => return Err(e.into()),
         };
         let before = states_now(&*root, sleeper as u32);
         let timer_us = timer(sleeper, sleep, args.times).map_err(Failure::work)?;

@@ -4,13 +4,13 @@ mod cost;
 mod tune;
 
 use super::{Failure, Outcome, print, print_json};
+use crate::coreidle::check_mask;
 use crate::coreidle::force::{Force, Options, Released, clean};
 use crate::coreidle::governor::{Summary, follow};
 use crate::coreidle::mechanism::{Cgroups, Kind, open};
 use crate::coreidle::state::{self, Holder, State};
 use crate::coreidle::steer::Steerable;
 use crate::coreidle::tasks::{Pinned, pinned_outside};
-use crate::coreidle::{Problem, check_mask};
 use crate::experiment::live::child::Signals;
 use crate::experiment::spec::CoresSpec;
 use crate::hw::cpus::CpuSet;
@@ -91,16 +91,6 @@ impl How {
         // As a path within the hierarchy, however it was written.
         let within = within.strip_prefix("/").map(PathBuf::from).unwrap_or(within);
         Options { mechanism: self.mechanism, within, steer: self.steer, pinned_too: self.pinned_too }
-    }
-}
-
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Failure {
-        match problem {
-            Problem::Input(_) => Failure::input(format!("coreidle: {problem}")),
-            Problem::Impossible(_) => Failure::impossible(format!("coreidle: {problem}")),
-            Problem::Failed(_) => Failure::work(format!("coreidle: {problem}")),
-        }
     }
 }
 

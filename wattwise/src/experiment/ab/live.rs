@@ -4,7 +4,7 @@ use super::conduct::{Bench, Place, Progress, Trial};
 use super::file::{Header, Line, Of, Run, Writer};
 use crate::experiment::live::child::{self, Job, Signals};
 use crate::experiment::live::observe::Observer;
-use crate::experiment::live::{HoldError, Measured, Wishes, hold};
+use crate::experiment::live::{Measured, Wishes, hold};
 use crate::hw::root::Root;
 use regex_lite::Regex;
 use std::path::Path;
@@ -159,13 +159,8 @@ impl<'r> Live<'r> {
         let header = self.header;
         let name = &header.arms[at].name;
         let job = self.arms[at].job.clone();
-        let mut held = hold(self.root, self.journal, name, &self.arms[at].wishes, self.signals).map_err(
-            |e| match e {
-                HoldError::Input(m) | HoldError::Impossible(m) | HoldError::Failed(m) => {
-                    format!("{name}: {m}")
-                }
-            },
-        )?;
+        let mut held = hold(self.root, self.journal, name, &self.arms[at].wishes, self.signals)
+            .map_err(|e| e.of(name).to_string())?;
         let pace = self.observer.pace();
         self.observer.begin();
         let begun = Instant::now();

@@ -4,14 +4,14 @@ pub mod child;
 pub mod observe;
 pub mod preset;
 
-use crate::coreidle::Problem;
 use crate::coreidle::force::Options;
 use crate::coreidle::governor::Following;
 use crate::experiment::spec::CoresSpec;
-use crate::hw::plan::{Inventory, PlanError, Setting, plan};
+use crate::hw::plan::{Inventory, Setting, plan};
 use crate::hw::root::Root;
 use crate::hw::select::Selector;
 use crate::hw::transaction::{Change, Restored, Transaction};
+use crate::problem::Problem;
 use child::{Ended, Job, RunError, Signals};
 use observe::{Observed, Observer};
 use serde::{Deserialize, Serialize};
@@ -49,20 +49,6 @@ impl Held<'_> {
     }
 }
 
-/// Why settings are not in force.
-#[derive(Debug, thiserror::Error)]
-pub enum HoldError {
-    /// They make no sense here: the user's to mend.
-    #[error("{0}")]
-    Input(String),
-    /// This machine cannot.
-    #[error("{0}")]
-    Impossible(String),
-    /// They failed on the way and were undone.
-    #[error("{0}")]
-    Failed(String),
-}
-
 /// Puts settings in force and follows a core policy until the value ends; none where nothing would change.
 pub fn hold<'r>(
     root: &'r dyn Root,
@@ -70,21 +56,17 @@ pub fn hold<'r>(
     why: &str,
     wishes: &Wishes,
     signals: &Signals,
-) -> Result<Option<Held<'r>>, HoldError> {
+) -> Result<Option<Held<'r>>, Problem> {
     let settings = hold_settings(root, journal, why, wishes, signals)?;
     let cores = match &wishes.cores {
         None => None,
         Some(_) if root.describe() != "this machine" => {
-            return Err(HoldError::Impossible("a core policy can be followed on this machine alone".into()));
+            return Err(Problem::Impossible("a core policy can be followed on this machine alone".into()));
         }
         Some(spec) => {
             let name = spec.cores.name;
             let following = Following::begin(spec, name, journal.to_owned(), Options::default());
-            Some(following.map_err(|e| match e {
-                Problem::Input(m) => HoldError::Input(m),
-                Problem::Impossible(m) => HoldError::Impossible(format!("{name}: {m}")),
-                Problem::Failed(m) => HoldError::Failed(format!("{name}: {m}")),
-            })?)
+            Some(following.map_err(|e| e.of(name))?)
         }
     };
     Ok((settings.is_some() || cores.is_some()).then_some(Held { settings, cores }))
@@ -96,7 +78,7 @@ fn hold_settings<'r>(
     why: &str,
     wishes: &Wishes,
     signals: &Signals,
-) -> Result<Option<Transaction<'r>>, HoldError> {
+) -> Result<Option<Transaction<'r>>, Problem> {
     if wishes.settings.is_empty() {
         return Ok(None);
     }
@@ -105,14 +87,11 @@ fn hold_settings<'r>(
     let cpus = wishes
         .selector
         .resolve(&inventory.topology, offline_too)
-        .map_err(|e| HoldError::Input(e.to_string()))?;
-    let plan = plan(root, &inventory, &cpus, &wishes.settings).map_err(|e| match e {
-        PlanError::Input(m) => HoldError::Input(m),
-        PlanError::Impossible(m) => HoldError::Impossible(m),
-    })?;
+        .map_err(|e| Problem::Input(e.to_string()))?;
+    let plan = plan(root, &inventory, &cpus, &wishes.settings)?;
     if let Some((step, refusal)) = plan.steps.iter().find_map(|s| s.verdict.as_ref().err().map(|r| (s, r))) {
         let (what, value) = (&step.change.what, &step.change.value);
-        return Err(HoldError::Input(format!("{what} cannot become '{value}': {}", refusal.rule)));
+        return Err(Problem::Input(format!("{what} cannot become '{value}': {}", refusal.rule)));
     }
     let changes: Vec<Change> = plan.steps.iter().map(|s| s.change.clone()).collect();
     if changes.is_empty() {
@@ -120,9 +99,9 @@ fn hold_settings<'r>(
     }
     let stop = || signals.caught().map(|s| format!("signal {s} came"));
     let held = Transaction::apply(root, journal, why, &changes, &plan.beside, &stop)
-        .map_err(|e| HoldError::Failed(e.to_string()))?;
+        .map_err(|e| Problem::Failed(e.to_string()))?;
     if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {
-        return Err(HoldError::Failed(format!(
+        return Err(Problem::Failed(format!(
             "{} was asked to be '{}' and stays '{}': the driver took the write and did nothing",
             o.what, o.asked, o.got
         )));
