@@ -168,6 +168,7 @@ static const struct {
 	{ "supplies", vpower_supply_init, vpower_supply_exit },
 	{ "theft", feel_part, vpower_feel_exit },
 	{ "probe", probe_part, vpower_probe_exit },
+	{ "busy", vpower_busy_init, vpower_busy_exit },
 };
 
 static void vpower_undo(unsigned int n)
