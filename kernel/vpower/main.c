@@ -59,6 +59,10 @@ static bool fast_switch = true;
 module_param(fast_switch, bool, 0444);
 MODULE_PARM_DESC(fast_switch, "speeds can be changed from the scheduler");
 
+static bool any_cpu = true;
+module_param(any_cpu, bool, 0444);
+MODULE_PARM_DESC(any_cpu, "any CPU can change any speed; else each its domain's own");
+
 static bool feel;
 module_param(feel, bool, 0444);
 MODULE_PARM_DESC(feel, "slow the CPUs down in proportion, by stealing time");
@@ -107,6 +111,7 @@ static int vpower_parameters(void)
 	}
 	m->latency_ns = latency_ns;
 	m->fast_switch = fast_switch;
+	m->any_cpu = any_cpu;
 	return 0;
 }
 

@@ -37,6 +37,7 @@ struct vpower_machine {
 	struct cpumask domain[VPOWER_MAX_DOMAINS];
 	unsigned int latency_ns;			/* as the driver states it */
 	bool fast_switch;
+	bool any_cpu;					/* may set any clock */
 };
 
 /* Delays and faults, settable at any time through debugfs. */

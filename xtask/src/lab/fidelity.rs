@@ -476,16 +476,11 @@ fn details(rows: &[Row]) -> String {
     text
 }
 
-/// Results kept from an earlier boot.
-fn kept(folder: &Path) -> Result<Returned, String> {
+/// Results kept from an earlier boot, to be judged again: for work on the policies.
+pub(crate) fn kept(folder: &Path) -> Result<Returned, String> {
     let text = read(&folder.join("results.jsonl"))?;
     let lines = text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
     Ok(Returned { lines, folder: folder.to_owned(), seconds: 0.0, accel: "kept" })
-}
-
-/// Results kept from an earlier boot, judged again: for work on the policies.
-pub(crate) fn again(root: &Path, folder: &Path, cpus: usize) -> Result<Told, String> {
-    told(&rows(root, &kept(folder)?, cpus)?)
 }
 
 fn runs(returned: &Returned) -> Vec<Run> {

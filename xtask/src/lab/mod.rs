@@ -152,16 +152,11 @@ impl Lab<'_> {
     }
 
     fn scenario(&self, scenario: &Scenario) -> Result<(), String> {
-        if self.options.again {
-            let folder = guest::folder(self.lab, scenario.name, &self.kernel.release);
-            let cpus = guest::cpus(scenario.cpus);
-            fidelity::again(self.root, &folder, cpus)?
-                .figures
-                .iter()
-                .for_each(|line| println!("     {line}"));
-            return if self.options.twice { self.twice(scenario) } else { Ok(()) };
-        }
-        let returned = self.boot(scenario)?;
+        let returned = if self.options.again {
+            fidelity::kept(&guest::folder(self.lab, scenario.name, &self.kernel.release))?
+        } else {
+            self.boot(scenario)?
+        };
         let judged = (scenario.judge)(self.root, &returned);
         let told =
             judged.map_err(|why| format!("{}: {why}\n  see {}", scenario.name, returned.folder.display()))?;
