@@ -137,7 +137,7 @@ impl Lab<'_> {
     /// Boots the same once more and holds the kernel against itself.
     fn twice(&self, scenario: &Scenario) -> Result<(), String> {
         let folder = guest::folder(self.lab, scenario.name, &self.kernel.release);
-        let once = folder.with_extension("once");
+        let once = PathBuf::from(format!("{}.once", folder.display()));
         if !self.options.again {
             let _ = std::fs::remove_dir_all(&once);
             std::fs::rename(&folder, &once).map_err(|e| format!("{}: {e}", once.display()))?;
