@@ -380,7 +380,10 @@ mod tests {
         let sockets: Vec<&str> =
             args.iter().filter_map(|a| a.split("socket-id=").nth(1)?.split(',').next()).collect();
         assert_eq!(sockets, ["2", "1", "3"]);
-        assert_eq!((args[1].as_str(), told.as_str()), ("1,sockets=4,cores=1,threads=1,maxcpus=4", "nr_cpus=2"));
+        assert_eq!(
+            (args[1].as_str(), told.as_str()),
+            ("1,sockets=4,cores=1,threads=1,maxcpus=4", "nr_cpus=2")
+        );
         assert_eq!(take_turns(1).1, "");
         assert_eq!(cpus("4,cores=2,threads=2"), 4);
     }
