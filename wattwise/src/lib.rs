@@ -11,5 +11,7 @@ pub mod hw;
 pub mod library;
 pub mod meter;
 pub mod report;
+#[cfg(test)]
+mod schema;
 pub mod study;
 pub mod trace;

@@ -1,4 +1,4 @@
-//! `docs/schema/compare-1.json` takes what `compare --json` prints, and nothing else.
+//! `docs/schema` takes what `--json` prints, and `compare-1.json` nothing else.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/mod.rs"]
@@ -122,4 +122,59 @@ fn every_part_of_the_schema_is_described() {
     }
     check(&schema(), "");
     check(&schema()["$defs"]["result"], "/$defs/result");
+}
+
+/// Shapes made from the types (`wattwise/src/schema.rs`): what the program prints is of them.
+#[test]
+fn measured_and_modelled_results_are_valid() {
+    let locks = ["bench", "locks", "--model", "i7-4510u", "--cs", "short", "--ncs", "long", "--json"];
+    let file = std::env::temp_dir().join(format!("wattwise-schema-{}.jsonl", std::process::id()));
+    let file = file.to_str().unwrap();
+    let ab = [
+        "ab",
+        "--json",
+        "--of",
+        "time",
+        "--idle-floor",
+        "0",
+        "--warm-up",
+        "0",
+        "--pilot",
+        "3",
+        "--pairs",
+        "3",
+        "--others",
+        "100%",
+        "-o",
+        file,
+        "true",
+        "sh -c true",
+    ];
+    let throughput =
+        ["bench", "throughput", "--metric", "value ([0-9]+)", "-n", "1", "--json", "--", "echo", "value 5"];
+    for (schema, args) in [
+        (include_str!("../../docs/schema/run-1.json"), &["run", "--json", "--", "true"][..]),
+        (include_str!("../../docs/schema/ab-1.json"), &ab),
+        (include_str!("../../docs/schema/bench-locks-1.json"), &locks),
+        (include_str!("../../docs/schema/bench-throughput-1.json"), &throughput),
+        (
+            include_str!("../../docs/schema/bench-wake-1.json"),
+            &["bench", "wake", "--times", "20", "--sleep", "300us", "--json"],
+        ),
+    ] {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_wattwise")).args(args).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout);
+        let value: Value = serde_json::from_str(&text).unwrap_or_else(|e| {
+            panic!("{args:?}: {e}: {text}{}", String::from_utf8_lossy(&out.stderr));
+        });
+        let wrong: Vec<String> =
+            validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert_eq!(wrong, Vec::<String>::new(), "{args:?}");
+        let mut other = value;
+        other["schema"] = json!("something else");
+        assert!(!validator.is_valid(&other), "{args:?}");
+    }
+    std::fs::remove_file(file).unwrap();
 }

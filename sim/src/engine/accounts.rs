@@ -71,6 +71,14 @@ impl Row {
         self.entry_left = 0;
     }
 
+    /// Goes on in the slot that is as far after `to` as the present one is after `from`.
+    #[inline]
+    fn shift(&mut self, now: u64, from: usize, to: usize) {
+        self.settle(now);
+        self.slot = self.slot - from + to;
+        self.entry_slot = self.entry_slot - from + to;
+    }
+
     /// Opens the slot of a code, of those from `first` on; `entry_ns` has the C-states' entry times.
     #[inline]
     fn open_code(&mut self, now: u64, first: usize, code: u8, entry_ns: &[u64]) {
@@ -181,6 +189,31 @@ impl CoreAccount {
         self.row.open_code(now, self.level * self.codes, code, &self.entry_ns[..usize::from(self.awake)]);
     }
 
+    /// Whether it has one thread and nothing else depends on what that does.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.count == 1 && !self.counted
+    }
+
+    /// Changes what the thread of a plain core does, and with it the core.
+    #[inline(always)]
+    pub(super) fn set_plain(&mut self, now: u64, state: ThreadState) {
+        let code = self.code_of(state);
+        if self.code != code {
+            self.busy = u8::from(code > self.awake);
+            self.open(now, code);
+        }
+    }
+
+    #[inline(always)]
+    fn code_of(&self, state: ThreadState) -> u8 {
+        match state {
+            ThreadState::Idle(depth) => depth,
+            ThreadState::Stall => self.awake,
+            ThreadState::Busy => self.awake + 1,
+        }
+    }
+
     /// Opens the slot of a code in the row of one of several threads.
     #[inline]
     fn open_thread(&mut self, now: u64, thread: usize, code: u8) {
@@ -196,16 +229,10 @@ impl CoreAccount {
 
     /// Goes on at another level.
     fn relevel(&mut self, now: u64, level: usize) {
-        self.settle(now);
-        // From where a row's slots of the old level begin to where those of the new one do.
-        let moved = |slot: usize, codes: usize| slot + level * codes - self.level * codes;
-        let thread_codes = usize::from(self.awake) + 2;
-        let rows = std::iter::once((&mut self.row, self.codes));
-        for (row, codes) in rows.chain(self.threads.iter_mut().map(|row| (row, thread_codes))) {
-            row.slot = moved(row.slot, codes);
-            row.entry_slot = moved(row.entry_slot, codes);
-        }
-        self.level = level;
+        let was = std::mem::replace(&mut self.level, level);
+        self.row.shift(now, was * self.codes, level * self.codes);
+        let codes = usize::from(self.awake) + 2;
+        self.threads.iter_mut().for_each(|row| row.shift(now, was * codes, level * codes));
     }
 
     /// `(level, code, ns)` of every slot.
@@ -301,11 +328,7 @@ impl Simulation<'_> {
     pub(super) fn set_thread(&mut self, c: usize, state: ThreadState) {
         let index = usize::from(self.cpus[c].core);
         let core = &mut self.cores[index];
-        let code = match state {
-            ThreadState::Idle(depth) => depth,
-            ThreadState::Stall => core.awake,
-            ThreadState::Busy => core.awake + 1,
-        };
+        let code = core.code_of(state);
         if core.count > 1 {
             self.set_one_of_several(index, c, code);
         } else if core.code != code {

@@ -4,10 +4,6 @@ use super::accounts::ThreadState;
 use super::{NEVER, Phase, Simulation};
 use wattwise_policy::{IdleOutcome, IdleQuery};
 
-/// CPU time of a timer's interrupt that wakes a task elsewhere, at the highest speed: about 2 us on
-/// the recording machine (hard interrupt, wake-up by IPI).
-pub(super) const INTERRUPT_NS: u64 = 2_000;
-
 /// Why a CPU leaves its C-state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
@@ -41,6 +37,13 @@ pub(super) struct IdleSide {
 }
 
 impl IdleSide {
+    /// Books a stay that is over.
+    #[inline]
+    fn end_stay(&mut self, now: u64) {
+        let total = if self.io { &mut self.io_total } else { &mut self.idle_total };
+        *total += now - self.since;
+    }
+
     /// `(idle, I/O wait)` so far, in ns, as the kernel's counters would say.
     #[inline]
     pub(super) fn totals(&self, phase: Phase, now: u64) -> (u64, u64) {
@@ -80,7 +83,12 @@ impl Simulation<'_> {
         s.idle.tick_stopped = stop;
         s.tick_at = if stop { NEVER } else { next_tick };
         s.phase = Phase::Idle;
-        self.set_thread(c, ThreadState::Idle(state));
+        let core = &mut self.cores[usize::from(s.core)];
+        if core.is_plain() {
+            core.set_plain(now, ThreadState::Idle(state));
+        } else {
+            self.set_thread(c, ThreadState::Idle(state));
+        }
         self.idle_set.insert(c);
         if self.smt && self.core_is_idle(c) {
             for t in self.threads_of(usize::from(self.cpus[c].core)) {
@@ -113,7 +121,6 @@ impl Simulation<'_> {
         let missed_ticks = s.idle.tick_stopped && self.governor.ticks();
         s.phase = Phase::Exiting;
         s.tick_at = next_tick;
-        s.ready_at = ready;
         if cause == Cause::Work {
             s.idle.tick_stopped = false;
         }
@@ -121,9 +128,12 @@ impl Simulation<'_> {
         if missed_ticks {
             self.report_missed_ticks(c);
         }
+        let s = &mut self.cpus[c];
         if ready == now {
-            self.ready(c);
+            s.idle.end_stay(now);
+            self.dispatch(c);
         } else {
+            s.ready_at = ready;
             self.set_thread(c, ThreadState::Stall);
         }
         self.arm(c);
@@ -154,12 +164,7 @@ impl Simulation<'_> {
         let now = self.now;
         let s = &mut self.cpus[c];
         s.ready_at = NEVER;
-        let stay = now - s.idle.since;
-        if s.idle.io {
-            s.idle.io_total += stay;
-        } else {
-            s.idle.idle_total += stay;
-        }
+        s.idle.end_stay(now);
         self.dispatch(c);
     }
 

@@ -165,6 +165,27 @@ struct CpuState {
     idle: IdleSide,
 }
 
+impl CpuState {
+    /// Times the running piece from `now` on.
+    #[inline(always)]
+    fn time(&mut self, now: u64, need: f64) {
+        self.run_from = now;
+        self.run_need = need;
+        // Rounded up, but for the rounding of a share, which must not cost a nanosecond. A piece always
+        // takes time: a step of no length would let a program spin within one instant.
+        self.run_end = now + round_up(need - 1e-3).max(1);
+    }
+}
+
+/// How long a CPU's running piece would take from here, in ns.
+#[inline(always)]
+fn need(s: &CpuState, tasks: &[TaskState<'_>], core: &CoreAccount, domain: &DomainState) -> f64 {
+    match s.phase {
+        Phase::Task => tasks[s.current as usize].need(core.ns_per_cycle),
+        _ => s.kernel_ns as f64 * domain.slowness(),
+    }
+}
+
 /// One run of one workload; see the module's head.
 pub struct Simulation<'a> {
     machine: &'a Machine,
@@ -348,7 +369,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When `limit_ns` of virtual time were not enough.
     pub fn run_to_completion(&mut self, limit_ns: u64) -> Result<Outcome, RunError> {
-        self.run(limit_ns, |sim| sim.is_done());
+        self.run(limit_ns, true);
         if !self.is_done() {
             return Err(RunError::Unfinished { limit_s: limit_ns / 1_000_000_000 });
         }
@@ -357,7 +378,7 @@ impl<'a> Simulation<'a> {
 
     /// Runs on until `until_ns` (the equal window of a comparison) and returns the accounts there.
     pub fn run_until(&mut self, until_ns: u64) -> Outcome {
-        self.run(until_ns, |_| false);
+        self.run(until_ns, false);
         self.now = self.now.max(until_ns);
         self.outcome()
     }
@@ -367,10 +388,9 @@ impl<'a> Simulation<'a> {
         self.done_at.is_some()
     }
 
-    /// Carries out the events that are not later than `limit`, one by one, until there are none or enough is done.
-    #[inline]
-    fn run(&mut self, limit: u64, enough: impl Fn(&Self) -> bool) {
-        while !enough(self) {
+    /// Carries out the events that are not later than `limit`, one by one, until there are none or the work is done.
+    fn run(&mut self, limit: u64, only_work: bool) {
+        while !(only_work && self.is_done()) {
             let (time, source) = self.calendar.first();
             if time > limit || time == NEVER {
                 return;
@@ -452,9 +472,14 @@ impl<'a> Simulation<'a> {
     /// A CPU begins to run something: busy, or standing still while its domain stalls.
     #[inline(always)]
     fn begin_run(&mut self, c: usize) {
-        if self.domains[usize::from(self.cpus[c].domain)].stalled() {
+        let s = &mut self.cpus[c];
+        let (domain, core) = (&self.domains[usize::from(s.domain)], &mut self.cores[usize::from(s.core)]);
+        if domain.stalled() {
             self.set_thread(c, ThreadState::Stall);
             self.cpus[c].run_end = NEVER;
+        } else if core.is_plain() {
+            core.set_plain(self.now, ThreadState::Busy);
+            s.time(self.now, need(s, &self.tasks, core, domain));
         } else {
             self.set_thread(c, ThreadState::Busy);
             self.time_moving_run(c);
@@ -475,15 +500,8 @@ impl<'a> Simulation<'a> {
     #[inline(always)]
     fn time_moving_run(&mut self, c: usize) {
         let s = &mut self.cpus[c];
-        let need = match s.phase {
-            Phase::Task => self.tasks[s.current as usize].need(self.cores[usize::from(s.core)].ns_per_cycle),
-            _ => s.kernel_ns as f64 * self.domains[usize::from(s.domain)].slowness(),
-        };
-        s.run_from = self.now;
-        s.run_need = need;
-        // Rounded up, but for the rounding of a share, which must not cost a nanosecond. A piece always
-        // takes time: a step of no length would let a program spin within one instant.
-        s.run_end = self.now + round_up(need - 1e-3).max(1);
+        let (domain, core) = (&self.domains[usize::from(s.domain)], &self.cores[usize::from(s.core)]);
+        s.time(self.now, need(s, &self.tasks, core, domain));
     }
 
     /// Re-times a running CPU after its rate has changed.

@@ -428,11 +428,22 @@ impl Simulation<'_> {
     #[inline(always)]
     fn pick(&mut self, c: usize) -> Option<u32> {
         let queue = &mut self.cpus[c].queue;
+        if queue.len() > 1 {
+            return self.pick_among(c);
+        }
+        let t = queue.fair.pop().or_else(|| queue.realtime.pop_front())?;
+        self.crowded.remove(c);
+        Some(t)
+    }
+
+    /// [`Simulation::pick`] where several wait.
+    #[inline(never)]
+    fn pick_among(&mut self, c: usize) -> Option<u32> {
+        let queue = &mut self.cpus[c].queue;
         if !queue.realtime.is_empty() {
             return queue.realtime.pop_front();
         }
         let at = match queue.fair.len() {
-            0 | 1 => return queue.fair.pop(),
             _ if self.placement == Placement::Fifo => 0,
             n if self.placement == Placement::Recorded => {
                 (0..n).min_by_key(|&i| (self.tasks[queue.fair[i] as usize].order, i)).unwrap_or(0)
@@ -446,9 +457,6 @@ impl Simulation<'_> {
     pub(super) fn dispatch(&mut self, c: usize) {
         self.cpus[c].phase = Phase::Switching;
         while let Some(t) = self.pick(c).or_else(|| self.pull(c)) {
-            if self.cpus[c].queue.is_empty() {
-                self.crowded.remove(c);
-            }
             if self.go_on(c, t) {
                 return;
             }
@@ -487,8 +495,11 @@ impl Simulation<'_> {
         s.phase = Phase::Task;
         s.queue.charged_at = self.now;
         s.slice_end = NEVER;
-        self.share(c);
+        let others_wait = !s.queue.is_empty();
         self.begin_run(c);
+        if others_wait {
+            self.share(c);
+        }
         true
     }
 
@@ -503,8 +514,13 @@ impl Simulation<'_> {
         }
         s.phase = Phase::Switching;
         let t = s.current;
-        self.charge_current(c);
-        self.cycles += self.tasks[t as usize].finish_piece();
+        let ran = self.now - std::mem::replace(&mut s.queue.charged_at, self.now);
+        let task = &mut self.tasks[t as usize];
+        task.ran_ns += ran;
+        self.cycles += task.finish_piece();
+        if self.placement.shares_fairly() {
+            self.charge_fairly(c, ran);
+        }
         if self.go_further(t, c) {
             self.cpus[c].phase = Phase::Task;
             self.share(c);

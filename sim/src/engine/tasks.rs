@@ -201,6 +201,12 @@ impl<'a> TaskState<'a> {
     }
 }
 
+/// A length, of 292 years at most: the processor has no conversion of unsigned integers.
+#[inline(always)]
+fn float(x: u64) -> f64 {
+    x.min(i64::MAX as u64) as i64 as f64
+}
+
 /// CPU shares halve about every three nice levels: 1.25 times less each, as POSIX systems do it.
 fn inverse_weight(nice: i8) -> u32 {
     let mut weight = 1024.0f64;
@@ -275,11 +281,14 @@ impl<'a> Simulation<'a> {
             }
             Some(Op::SleepUntil(at)) => {
                 self.skip_op(t);
-                self.tasks[t as usize].state = State::Sleeping;
-                let task = &self.tasks[t as usize];
-                let known = (task.hint as usize) < self.cpus.len();
-                let cpu = if known { task.hint } else { task.cpu };
-                self.sleep_on(cpu as usize, t, at);
+                let cpus = self.cpus.len();
+                let task = &mut self.tasks[t as usize];
+                task.state = State::Sleeping;
+                if (task.hint as usize) < cpus {
+                    task.cpu = task.hint;
+                }
+                let cpu = task.cpu as usize;
+                self.sleep_on(cpu, t, at);
             }
             _ => return false,
         }
@@ -364,8 +373,8 @@ impl<'a> Simulation<'a> {
             };
             match op {
                 Op::Run { cycles, stall_ns } => {
-                    task.left_cycles = cycles as f64;
-                    task.left_stall = stall_ns as f64 + std::mem::take(&mut task.overhead);
+                    task.left_cycles = float(cycles);
+                    task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
                     task.piece_cycles = task.left_cycles;
                     if task.has_work() {
                         return true;
@@ -373,12 +382,14 @@ impl<'a> Simulation<'a> {
                 }
                 Op::SleepFor(ns) => {
                     task.state = State::Sleeping;
+                    task.cpu = c as u32;
                     self.sleep_on(c, t, self.now.saturating_add(ns.max(1)));
                     return false;
                 }
                 Op::SleepUntil(at) if at <= self.now => {}
                 Op::SleepUntil(at) => {
                     task.state = State::Sleeping;
+                    task.cpu = c as u32;
                     self.sleep_on(c, t, at);
                     return false;
                 }
@@ -434,7 +445,9 @@ impl<'a> Simulation<'a> {
         }
         let again = self.poll_governor();
         let daemon = self.governor.daemon;
-        self.tasks[daemon as usize].state = State::Sleeping;
+        let task = &mut self.tasks[daemon as usize];
+        task.state = State::Sleeping;
+        task.cpu = c as u32;
         self.governor.daemon_woke = true;
         self.sleep_on(c, daemon, self.now + again);
         false
@@ -460,11 +473,11 @@ impl<'a> Simulation<'a> {
         self.active -= 1;
     }
 
+    /// A task sleeps on a timer of its CPU.
     #[inline(always)]
     fn sleep_on(&mut self, c: usize, t: u32, at: u64) {
         let s: &mut CpuState = &mut self.cpus[c];
         s.timers.push(at, t);
-        self.tasks[t as usize].cpu = c as u32;
         if s.phase != Phase::Switching {
             self.arm(c);
         }
@@ -487,8 +500,9 @@ impl<'a> Simulation<'a> {
         // The CPU that holds a timer takes its interrupt, wherever the task goes.
         while let Some(t) = self.cpus[c].timers.pop_due(self.now) {
             self.make_runnable(t, c);
-            if self.cpus[c].phase == Phase::Idle {
-                self.interrupt(c, super::idle::INTERRUPT_NS);
+            let ns = self.machine.interrupt_ns;
+            if ns > 0 && self.cpus[c].phase == Phase::Idle {
+                self.interrupt(c, ns);
             }
         }
     }

@@ -341,6 +341,7 @@ table! {
         #[serde(default = "menu")]
         idle_policy: String,
         migration_us: Option<f64>,
+        interrupt_us: Option<f64>,
     }
 }
 
@@ -349,6 +350,8 @@ fn menu() -> String {
 }
 /// A task that finds another core's cache reloads some tens of kilobytes.
 const MIGRATION_US: f64 = 5.0;
+/// A timer's hard interrupt and the wake-up of another CPU, on the machine of the bundled recordings.
+const INTERRUPT_US: f64 = 2.0;
 
 table! {
     struct TickTable {
@@ -511,6 +514,11 @@ fn build(file: &File) -> Result<Machine, String> {
         );
         MIGRATION_US
     });
+    let interrupt_us = platform.interrupt_us.unwrap_or_else(|| {
+        let reason = "2 us, a hard interrupt and a wake-up by another on the recording machine";
+        note_default(from, "platform.interrupt_us".into(), reason);
+        INTERRUPT_US
+    });
     known_policy(&platform.idle_policy).map_err(|e| format!("platform.idle_policy: {e}"))?;
     let thermal = match &file.thermal {
         // Without figures nothing ever gets hot.
@@ -555,6 +563,7 @@ fn build(file: &File) -> Result<Machine, String> {
         },
         tick,
         migration_ns: us("platform.migration_us", migration_us)?,
+        interrupt_ns: us("platform.interrupt_us", interrupt_us)?,
         default_idle: file.platform.idle_policy.clone(),
         load_invariant: true,
         provenance: Vec::new(),

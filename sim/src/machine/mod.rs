@@ -33,6 +33,9 @@ pub struct Machine {
     pub tick: Tick,
     /// CPU time that a migrated task pays in lost cache, in ns.
     pub migration_ns: u64,
+    /// CPU time of a timer's interrupt that wakes a task elsewhere, in ns at the highest speed; 0: interrupts are not
+    /// modelled, and wake no CPU.
+    pub interrupt_ns: u64,
     /// Idle policy of the machine's usual operating system (`"menu"`, `"fixed:depth=1"`).
     pub default_idle: String,
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell

@@ -114,7 +114,7 @@ impl Draw {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&self, rng: &mut Rng) -> u64 {
         match *self {
             Draw::Fixed(x) => x,
@@ -220,7 +220,7 @@ impl PatternCursor {
     }
 
     /// The next op at time `now`, or `None` when the task has ended. `jobs` are the workload's shared counters.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, now: u64, jobs: &mut [u64]) -> Option<Op> {
         if self.start.is_some() {
             return self.wait_to_start();

@@ -68,6 +68,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
         battery_wh: None,
         tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },
         migration_ns: 5_000,
+        interrupt_ns: 2_000,
         default_idle: "fixed".into(),
         load_invariant: true,
         provenance: vec![],

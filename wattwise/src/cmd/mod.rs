@@ -16,7 +16,7 @@ mod report;
 mod reproduce;
 mod restore;
 mod result_file;
-mod run;
+pub(crate) mod run;
 mod set;
 mod settings;
 mod table;

@@ -43,14 +43,18 @@ pub(super) struct Args {
 
 /// The result file.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
+    /// [`SCHEMA`].
     pub(crate) schema: String,
+    /// Program and arguments.
     pub(crate) command: Vec<String>,
     /// As asked; none is the machine as it was.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) policy: Option<String>,
     #[serde(flatten)]
     pub(crate) measured: Measured,
+    /// Mean power of the machine over its window, W.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) mean_w: Option<f64>,
 }

@@ -66,9 +66,8 @@ impl<'r> Governor<'r> {
     pub fn new(root: &'r dyn Root, spec: &CoresSpec) -> Result<Governor<'r>, Problem> {
         let mut stat = StatFile::open(root).map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
         let then = stat.look().map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
-        let online = root
-            .open(ONLINE, Access::Read)
-            .map_err(|e| Problem::Impossible(format!("/{ONLINE}: {e}")))?;
+        let online =
+            root.open(ONLINE, Access::Read).map_err(|e| Problem::Impossible(format!("/{ONLINE}: {e}")))?;
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let mut spec = spec.clone();
         spec.settings = for_ticks(&spec, tick_ns);

@@ -23,6 +23,7 @@ pub enum Step {
 
 /// Why a stretch of time has no energy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
     /// The interval was long enough for the counter to wrap more than once.
@@ -78,6 +79,7 @@ pub struct Follower {
 
 /// What was seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Total {
     /// Energy, J, over `covered_s`.
     pub joules: f64,

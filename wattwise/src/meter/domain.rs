@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A part of the machine whose energy can be metered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Domain {
     /// The whole machine at its battery.

@@ -24,6 +24,7 @@ use crate::hw::root::Root;
 
 /// How a figure came about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum Provenance {
     /// A meter showed it.
@@ -55,6 +56,7 @@ impl std::fmt::Display for Provenance {
 
 /// A domain's energy over a window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DomainEnergy {
     /// What.
     pub domain: Domain,

@@ -14,11 +14,11 @@ use wattwise_sim::{Placement, Setup, Simulation, platform};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Simulated seconds of bursts-v1
-    #[arg(long, default_value_t = 1000)]
+    /// Simulated seconds of bursts-v1, which ends after 1000
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seconds: u64,
     /// Runs of each job; the fastest counts, since everything that disturbs a run slows it
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Print as JSON
     #[arg(long)]
@@ -40,9 +40,6 @@ struct Figures {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    if args.seconds == 0 || args.runs == 0 {
-        return Err(Failure::input("bench sim: --seconds and --runs: expected at least 1"));
-    }
     let figures = [bursts_v1(args)?, full(args)?];
     if args.json {
         print_json(&figures)?;

@@ -19,6 +19,7 @@ pub const SCHEMA: &str = "wattwise.ab/1";
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
     /// Energy of the machine over equal windows.
@@ -44,6 +45,7 @@ impl std::fmt::Display for Of {
 
 /// One side of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArmText {
     /// In tables.
     pub name: String,

@@ -88,6 +88,7 @@ impl Aim {
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// B takes less than A.
@@ -102,6 +103,7 @@ pub enum Answer {
 
 /// A judged comparison of B with A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// What came out.
     pub answer: Answer,
@@ -123,6 +125,7 @@ pub struct Verdict {
 
 /// The machine did not stay as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drift {
     /// Relative change a run.
     pub per_run: f64,

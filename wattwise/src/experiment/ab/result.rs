@@ -10,6 +10,7 @@ pub const SCHEMA: &str = "wattwise.ab-result/1";
 
 /// A judged experiment.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -43,6 +44,7 @@ pub struct Judgement {
 
 /// One arm against the first.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The other arm.
     pub arm: usize,
@@ -52,6 +54,7 @@ pub struct Comparison {
 
 /// A judged quantity.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Judged {
     /// Of what.
     pub what: String,

@@ -132,6 +132,7 @@ fn hold_settings<'r>(
 
 /// One measured run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Measured {
     /// From start to end, s.
     pub wall_s: f64,

@@ -17,6 +17,7 @@ use wattwise_sim::machine::Machine;
 
 /// What happened within a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Observed {
     /// The window, s.
     pub window_s: f64,
@@ -52,6 +53,7 @@ pub struct Observed {
 
 /// The battery's charge at the three moments of its protocol (001), Wh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Discharge {
     /// At the start.
     pub before_wh: f64,

@@ -15,6 +15,7 @@ const TOLERANCE: f64 = 0.05;
 
 /// A lock in a place, over the repeats.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cell {
     /// The lock with its waiting policy.
     pub lock: String,
@@ -57,6 +58,7 @@ const METRICS: [Metric; 3] = [
 
 /// What holds of one lock against the others.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Of which.
     pub lock: String,

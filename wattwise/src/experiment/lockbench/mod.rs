@@ -72,17 +72,21 @@ impl Plan {
 
 /// A place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Place {
     /// Threads.
     pub threads: usize,
     /// Critical section, us.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub cs_us: Section,
     /// Non-critical section, us.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub ncs_us: Section,
 }
 
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// Which repeat, from 0.
     pub repeat: usize,
@@ -117,6 +121,7 @@ pub struct Record {
 
 /// Everything that came out.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bench {
     /// Name and version of this shape.
     pub schema: &'static str,

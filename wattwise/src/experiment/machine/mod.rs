@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A sample of durations or figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spread {
     /// How many.
     pub n: usize,

@@ -10,6 +10,7 @@ pub const SCHEMA: &str = "wattwise.bench-throughput/1";
 
 /// One run at one speed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trial {
     /// What the command printed.
     pub figure: f64,
@@ -23,6 +24,7 @@ pub struct Trial {
 
 /// All runs at one speed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Level {
     /// The speed, kHz; none is the machine as it is.
     pub khz: Option<u64>,
@@ -38,6 +40,7 @@ pub struct Level {
 
 /// The experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// [`SCHEMA`].
     pub schema: String,

@@ -29,6 +29,7 @@ pub trait Stage {
 
 /// The delays from one speed to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pair {
     /// From, kHz.
     pub from_khz: u64,
@@ -42,6 +43,7 @@ pub struct Pair {
 
 /// All pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Matrix {
     /// [`SCHEMA`].
     pub schema: String,

@@ -16,6 +16,7 @@ pub const SCHEMA: &str = "wattwise.bench-wake/1";
 
 /// Wake-ups with one deepest C-state allowed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct State {
     /// The deepest allowed; none is the machine as it is.
     pub state: Option<String>,
@@ -31,6 +32,7 @@ pub struct State {
 
 /// The experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WakeUps {
     /// [`SCHEMA`].
     pub schema: String,

@@ -1,0 +1,63 @@
+//! The shapes of what `--json` prints, as JSON Schema in `docs/schema`.
+//!
+//! They are made from the types that are printed and from their comments. `WATTWISE_BLESS=1 cargo test -p wattwise
+//! --lib schema` writes them anew; without it the tests compare. (`compare-1.json` is written by hand: it also says which
+//! values make sense together.)
+
+use crate::cmd::run;
+use crate::experiment::ab::result as ab;
+use crate::experiment::lockbench;
+use crate::experiment::machine::{throughput, transition, wake};
+use schemars::{JsonSchema, Schema};
+use serde_json::json;
+use std::path::Path;
+
+/// The schema of a type whose `schema` says `version`.
+fn of<T: JsonSchema>(version: &str) -> Schema {
+    let mut schema = schemars::schema_for!(T);
+    schema.insert("$id".to_owned(), json!(format!("urn:{}", version.replace(['.', '/'], ":"))));
+    let field = schema.pointer_mut("/properties/schema").expect("every result names its schema");
+    *field = json!({ "const": version, "description": "Names this schema and its version." });
+    schema
+}
+
+/// Holds the schema in `docs/schema` against the type.
+fn check<T: JsonSchema>(name: &str, version: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema").join(name);
+    let made = serde_json::to_string_pretty(&of::<T>(version)).expect("a schema is JSON") + "\n";
+    if std::env::var_os("WATTWISE_BLESS").is_some() {
+        std::fs::write(&path, &made).expect("docs/schema can be written");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == made, "{name} is out of date: WATTWISE_BLESS=1 cargo test -p wattwise --lib schema");
+}
+
+#[test]
+fn a_measured_run() {
+    check::<run::Report>("run-1.json", run::SCHEMA);
+}
+
+#[test]
+fn a_comparison_of_runs() {
+    check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
+}
+
+#[test]
+fn a_bench_of_locks() {
+    check::<lockbench::Bench>("bench-locks-1.json", lockbench::SCHEMA);
+}
+
+#[test]
+fn a_bench_of_transitions() {
+    check::<transition::Matrix>("bench-transition-1.json", transition::SCHEMA);
+}
+
+#[test]
+fn a_bench_of_throughput() {
+    check::<throughput::Throughput>("bench-throughput-1.json", throughput::SCHEMA);
+}
+
+#[test]
+fn a_bench_of_wake_ups() {
+    check::<wake::WakeUps>("bench-wake-1.json", wake::SCHEMA);
+}
