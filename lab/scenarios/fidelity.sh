@@ -11,7 +11,15 @@ loads() { # loads NAME: one load a CPU, all at once
     cyclic) on_each "cyclic period_us=1000 busy_us=50" "cyclic period_us=5000 busy_us=200" "cyclic period_us=20000 busy_us=1000" "cyclic period_us=500 busy_us=20" ;;
     build) wwload build jobs="$CPUS" ms="$MS" $BUSY ;;
     *) # the same one on every CPU
-        same=$(echo "$1" | tr ',' ' ')
+        # By the shell alone: what a process more leaves behind, schedutil sees.
+        IFS=,
+        set -- $1
+        unset IFS
+        same="$*"
+        if [ "$CPUS" = 1 ]; then
+            wwload $same cpu=0 ms="$MS" $BUSY
+            return
+        fi
         set --
         while [ $# -lt "$CPUS" ]; do set -- "$@" "$same"; done
         on_each "$@"

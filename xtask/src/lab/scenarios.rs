@@ -68,7 +68,7 @@ fn fidelity(root: &Path, cpus: usize, settings: &[(&str, &str)]) -> Result<Vec<(
 }
 
 /// Under every governor; a load's commas are its spaces.
-const GOVERNORS: &str = "ondemand schedutil conservative userspace powersave performance";
+const GOVERNORS: &str = "ondemand conservative schedutil userspace powersave performance";
 const LOADS: &str = "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
      burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=100 build";
 fn four_menu(root: &Path) -> Result<Vec<(String, String)>, String> {
