@@ -39,8 +39,7 @@ static int vpower_cpu_init(struct cpufreq_policy *policy)
 	policy->freq_table = table;
 	policy->cpuinfo.transition_latency = m->latency_ns;
 	policy->fast_switch_possible = m->fast_switch;
-	/* The clocks are shared and virtual: any CPU may set them. */
-	policy->dvfs_possible_from_any_cpu = true;
+	policy->dvfs_possible_from_any_cpu = m->any_cpu;
 	policy->cur = vpower_khz(policy->cpu);
 	return 0;
 }

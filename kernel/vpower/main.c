@@ -59,6 +59,10 @@ static bool fast_switch = true;
 module_param(fast_switch, bool, 0444);
 MODULE_PARM_DESC(fast_switch, "speeds can be changed from the scheduler");
 
+static bool any_cpu = true;
+module_param(any_cpu, bool, 0444);
+MODULE_PARM_DESC(any_cpu, "any CPU can change any speed; else each its domain's own");
+
 static bool feel;
 module_param(feel, bool, 0444);
 MODULE_PARM_DESC(feel, "slow the CPUs down in proportion, by stealing time");
@@ -107,6 +111,7 @@ static int vpower_parameters(void)
 	}
 	m->latency_ns = latency_ns;
 	m->fast_switch = fast_switch;
+	m->any_cpu = any_cpu;
 	return 0;
 }
 
@@ -168,6 +173,7 @@ static const struct {
 	{ "supplies", vpower_supply_init, vpower_supply_exit },
 	{ "theft", feel_part, vpower_feel_exit },
 	{ "probe", probe_part, vpower_probe_exit },
+	{ "busy", vpower_busy_init, vpower_busy_exit },
 };
 
 static void vpower_undo(unsigned int n)

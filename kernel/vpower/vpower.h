@@ -10,6 +10,7 @@
  *   msr.c     registers for powerctl's virtual back end
  *   feel.c    makes a low speed felt by stealing time
  *   probe.c   the hook that powerctl does not use, for comparing costs
+ *   busy.c    work for the kernel that is none for the host
  */
 #ifndef VPOWER_H
 #define VPOWER_H
@@ -36,6 +37,7 @@ struct vpower_machine {
 	struct cpumask domain[VPOWER_MAX_DOMAINS];
 	unsigned int latency_ns;			/* as the driver states it */
 	bool fast_switch;
+	bool any_cpu;					/* may set any clock */
 };
 
 /* Delays and faults, settable at any time through debugfs. */
@@ -86,6 +88,9 @@ int vpower_msr_init(struct dentry *dir);
 
 int vpower_probe_init(bool on);
 void vpower_probe_exit(void);
+
+int vpower_busy_init(void);
+void vpower_busy_exit(void);
 
 int vpower_feel_init(bool on, unsigned int period_us);
 void vpower_feel_exit(void);

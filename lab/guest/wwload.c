@@ -9,9 +9,12 @@
  *   wwload work   cpu=N loops=L                           a fixed piece of work; prints its wall time
  *   wwload jobs   cpu=0 loops=L rest_ms=R trials=N        the same N times, each after a rest of R ms and up to a
  *                                                         second more; prints wall time and the speed before
+ *
+ * after_us=N waits before it begins. With halt=1 the first four are busy by vpower's /dev/vpower-busy: to the kernel they run, and no host works.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -85,13 +88,30 @@ static int64_t loop_ps(void)
 	return best * 1000 / 200000 + 1;
 }
 
+/* vpower's device, or -1: the CPU works itself. */
+static int halting = -1;
+
 /* Works for some CPU time: in short pieces, so that a slow clock is noticed. */
 static void busy(int64_t ns)
 {
 	int64_t until = now(CLOCK_THREAD_CPUTIME_ID) + ns;
 
-	while (now(CLOCK_THREAD_CPUTIME_ID) < until)
-		work(500);
+	for (;;) {
+		int64_t left = until - now(CLOCK_THREAD_CPUTIME_ID);
+
+		if (left <= 0)
+			break;
+		if (halting < 0) {
+			work(500);
+			continue;
+		}
+		uint64_t piece = left < 100000000 ? left : 100000000;
+
+		if (write(halting, &piece, sizeof(piece)) < 0) {
+			perror("wwload: vpower-busy");
+			exit(1);
+		}
+	}
 }
 
 static void sleep_until(int64_t t)
@@ -181,6 +201,16 @@ int main(int argc, char **argv)
 	arguments = argv + 1;
 	pin(option("cpu", -1));
 	int64_t length = option("ms", 1000) * ms;
+
+	if (option("after_us", 0))
+		sleep_until(now(CLOCK_MONOTONIC) + option("after_us", 0) * 1000);
+	if (option("halt", 0)) {
+		halting = open("/dev/vpower-busy", O_WRONLY | O_CLOEXEC);
+		if (halting < 0) {
+			perror("wwload: /dev/vpower-busy");
+			return 1;
+		}
+	}
 
 	if (!strcmp(what, "steady")) {
 		int64_t period = option("period_ms", 10) * ms;

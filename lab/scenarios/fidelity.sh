@@ -5,28 +5,37 @@ insmod /mods/vpower.ko $VPOWER
 CPUS=$(nproc)
 
 loads() { # loads NAME: one load a CPU, all at once
-    set -- $1
     case $1 in
-    steady) set -- "steady share=10" "steady share=30" "steady share=60" "steady share=90" ;;
-    bursts) set -- "burst busy_ms=5 idle_ms=45" "burst busy_ms=50 idle_ms=150" "burst busy_ms=5 idle_ms=15" "burst busy_ms=50 idle_ms=50" ;;
-    cyclic) set -- "cyclic period_us=1000 busy_us=50" "cyclic period_us=5000 busy_us=200" "cyclic period_us=20000 busy_us=1000" "cyclic period_us=500 busy_us=20" ;;
-    build)
-        wwload build jobs="$CPUS" ms="$MS"
-        return
-        ;;
-    *) # one of the above, on CPU 0
+    steady) on_each "steady share=10" "steady share=30" "steady share=60" "steady share=90" ;;
+    bursts) on_each "burst busy_ms=5 idle_ms=45" "burst busy_ms=50 idle_ms=150" "burst busy_ms=5 idle_ms=15" "burst busy_ms=50 idle_ms=50" ;;
+    cyclic) on_each "cyclic period_us=1000 busy_us=50" "cyclic period_us=5000 busy_us=200" "cyclic period_us=20000 busy_us=1000" "cyclic period_us=500 busy_us=20" ;;
+    build) wwload build jobs="$CPUS" ms="$MS" $BUSY ;;
+    *) # the same one on every CPU
+        # By the shell alone: what a process more leaves behind, schedutil sees.
         IFS=,
-        wwload $1 cpu=0 ms="$MS"
+        set -- $1
         unset IFS
-        return
+        same="$*"
+        if [ "$CPUS" = 1 ]; then
+            wwload $same cpu=0 ms="$MS" $BUSY
+            return
+        fi
+        set --
+        while [ $# -lt "$CPUS" ]; do set -- "$@" "$same"; done
+        on_each "$@"
         ;;
     esac
+}
+
+on_each() { # on_each LOAD...: on CPUs 0, 1 ..., each begun a little later than the one before
     cpu=0
+    begun=
     for load; do
-        wwload $load cpu=$cpu ms="$MS" &
+        wwload $load cpu=$cpu after_us=$((cpu * 2300)) ms="$MS" $BUSY &
+        begun="$begun $!"
         cpu=$((cpu + 1))
     done
-    wait
+    for pid in $begun; do wait $pid; done
 }
 
 figures() { # the kernel's own books: speeds, changes, idle states

@@ -10,7 +10,7 @@
 //! 2. Slept longer than that exit latency 4 times in a row: one state deeper, if the next is enabled
 //!    and within the latency limit. 4 is Linux's count: long sleeps must prove themselves.
 //! 3. Slept less than that once: one state shallower. A state that is left too early has cost more than
-//!    it saved, so one is enough.
+//!    it saved, so one is enough. On the lowest rung there is nowhere to go, and Linux goes on counting.
 //! 4. A state that is disabled or over the latency limit is left for the deepest shallower one that is not.
 //!
 //! The tick is stopped always: the governor has no prediction by which to keep it.
@@ -53,11 +53,11 @@ impl IdlePolicy for Ladder {
                     rung
                 }
             }
-            Last::Short => {
+            Last::Short if rung > 0 => {
                 self.long = 0;
-                rung.saturating_sub(1)
+                rung - 1
             }
-            Last::Long | Last::Even => rung,
+            Last::Long | Last::Short | Last::Even => rung,
         };
         self.rung = usize::from(allowed(query, self.rung));
         IdleChoice { state: self.rung as u8, stop_tick: true }
@@ -119,12 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn a_short_sleep_interrupts_the_row() {
+    fn a_short_sleep_interrupts_the_row_but_not_on_the_lowest_rung() {
         let mut l = ladder();
-        for ns in [MS, MS, MS, 0, MS, MS, MS, MS] {
+        for ns in [MS, MS, MS, 0, MS] {
             assert_eq!(sleep(&mut l, ns), 0);
         }
-        assert_eq!(sleep(&mut l, MS), 1);
+        for ns in [MS, MS, MS, 0] {
+            assert_eq!(sleep(&mut l, ns), 1);
+        }
+        let rungs: [u8; 5] = core::array::from_fn(|_| sleep(&mut l, MS));
+        assert_eq!(rungs, [0, 0, 0, 0, 1], "left and come back to: the count began anew");
     }
 
     #[test]

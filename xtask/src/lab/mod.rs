@@ -24,7 +24,7 @@ mod run;
 mod scenarios;
 mod thomson;
 
-use guest::{Accel, Boot};
+use guest::{Accel, Boot, Returned};
 use run::{read, write};
 use scenarios::{Brings, SCENARIOS, Scenario};
 use serde_json::Value;
@@ -41,11 +41,12 @@ struct Options {
     bless: bool,
     build_only: bool,
     again: bool,
+    twice: bool,
     list: bool,
 }
 
 const USAGE: &str =
-    "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--again] [--list] [--bless]";
+    "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--again] [--twice] [--list] [--bless]";
 
 /// `xtask lab ARGS`.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
@@ -107,6 +108,7 @@ fn parse(args: &[&str]) -> Result<Options, String> {
             "--kvm" => options.kvm = true,
             "--bless" => options.bless = true,
             "--again" => options.again = true,
+            "--twice" => options.twice = true,
             "--build-only" => options.build_only = true,
             "--list" => options.list = true,
             _ if arg.starts_with('-') => return Err(format!("{arg}: no such flag; usage: {USAGE}")),
@@ -132,35 +134,29 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    fn scenario(&self, scenario: &Scenario) -> Result<(), String> {
-        if self.options.again {
-            let folder = guest::folder(self.lab, scenario.name, &self.kernel.release);
-            let cpus = scenario.cpus.split(',').next().and_then(|n| n.parse().ok()).unwrap_or(1);
-            fidelity::again(self.root, &folder, cpus)?
-                .figures
-                .iter()
-                .for_each(|line| println!("     {line}"));
-            return Ok(());
+    /// Boots the same once more and holds the kernel against itself.
+    fn twice(&self, scenario: &Scenario) -> Result<(), String> {
+        let folder = guest::folder(self.lab, scenario.name, &self.kernel.release);
+        let once = PathBuf::from(format!("{}.once", folder.display()));
+        if !self.options.again {
+            let _ = std::fs::remove_dir_all(&once);
+            std::fs::rename(&folder, &once).map_err(|e| format!("{}: {e}", once.display()))?;
+            self.boot(scenario)?;
         }
-        let accel =
-            if self.options.kvm && scenario.accel == Accel::Tcg { Accel::Kvm } else { scenario.accel };
-        let environment = (scenario.environment)(self.root)?;
-        let returned = guest::boot(
-            self.root,
-            self.lab,
-            &Boot {
-                name: scenario.name,
-                script: scenario.script,
-                kernel: self.kernel,
-                ours: self.ours,
-                programs: self.programs,
-                cpus: scenario.cpus,
-                accel,
-                append: scenario.append,
-                limit: Duration::from_secs(scenario.limit_s),
-                environment: &environment,
-            },
-        )?;
+        println!("lab: {} against itself:", scenario.name);
+        fidelity::repeated(self.root, &once, &folder, guest::cpus(scenario.cpus))?
+            .figures
+            .iter()
+            .for_each(|line| println!("     {line}"));
+        Ok(())
+    }
+
+    fn scenario(&self, scenario: &Scenario) -> Result<(), String> {
+        let returned = if self.options.again {
+            fidelity::kept(&guest::folder(self.lab, scenario.name, &self.kernel.release))?
+        } else {
+            self.boot(scenario)?
+        };
         let judged = (scenario.judge)(self.root, &returned);
         let told =
             judged.map_err(|why| format!("{}: {why}\n  see {}", scenario.name, returned.folder.display()))?;
@@ -176,7 +172,30 @@ impl Lab<'_> {
         for line in &told.figures {
             println!("     {line}");
         }
-        write(&returned.folder.join("figures.txt"), &told.figures.join("\n"))
+        write(&returned.folder.join("figures.txt"), &told.figures.join("\n"))?;
+        if self.options.twice { self.twice(scenario) } else { Ok(()) }
+    }
+
+    fn boot(&self, scenario: &Scenario) -> Result<Returned, String> {
+        let accel =
+            if self.options.kvm && scenario.accel == Accel::Tcg { Accel::Kvm } else { scenario.accel };
+        let environment = (scenario.environment)(self.root)?;
+        guest::boot(
+            self.root,
+            self.lab,
+            &Boot {
+                name: scenario.name,
+                script: scenario.script,
+                kernel: self.kernel,
+                ours: self.ours,
+                programs: self.programs,
+                cpus: scenario.cpus,
+                accel,
+                append: scenario.append,
+                limit: Duration::from_secs(scenario.limit_s),
+                environment: &environment,
+            },
+        )
     }
 
     /// A check that quietly stopped running is a failure: the golden file lists what must have been checked.
