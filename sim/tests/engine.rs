@@ -337,6 +337,25 @@ fn tasks_that_share_a_core_part_when_another_idles() {
     assert!(o.migrations >= 1);
 }
 
+/// The CPU whose timer wakes a task elsewhere takes the interrupt, where those are modelled.
+#[test]
+fn a_timer_wakes_its_own_cpu_too_where_an_interrupt_takes_time() {
+    // The second sleeps where it ran, and wakes on the first CPU, which is idle by then.
+    let second = script(&[run_ns(2 * MS), Op::SleepFor(10 * MS), run_ns(MS)]);
+    let w = workload(vec![task("first", script(&[run_ns(MS)])), task("second", second)], 0);
+    let exits = |interrupt_ns| {
+        let mut m = plain(2);
+        m.interrupt_ns = interrupt_ns;
+        let make = idle_maker("fixed");
+        let setup = Setup {
+            placement: Placement::Fifo,
+            ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make)
+        };
+        Simulation::new(setup).run_to_completion(1000 * MS).unwrap().idle_exits
+    };
+    assert_eq!((exits(0), exits(2000)), (3, 4));
+}
+
 /// A hard-working task is expected to work hard when it wakes, on whatever CPU: schedutil must not
 /// climb from the bottom each time.
 #[test]

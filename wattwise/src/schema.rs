@@ -33,31 +33,11 @@ fn check<T: JsonSchema>(name: &str, version: &str) {
 }
 
 #[test]
-fn a_measured_run() {
+fn the_schemas_are_those_of_the_types() {
     check::<run::Report>("run-1.json", run::SCHEMA);
-}
-
-#[test]
-fn a_comparison_of_runs() {
     check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
-}
-
-#[test]
-fn a_bench_of_locks() {
     check::<lockbench::Bench>("bench-locks-1.json", lockbench::SCHEMA);
-}
-
-#[test]
-fn a_bench_of_transitions() {
     check::<transition::Matrix>("bench-transition-1.json", transition::SCHEMA);
-}
-
-#[test]
-fn a_bench_of_throughput() {
     check::<throughput::Throughput>("bench-throughput-1.json", throughput::SCHEMA);
-}
-
-#[test]
-fn a_bench_of_wake_ups() {
     check::<wake::WakeUps>("bench-wake-1.json", wake::SCHEMA);
 }

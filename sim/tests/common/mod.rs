@@ -89,6 +89,7 @@ pub fn bursts_machine() -> Machine {
     };
     m.packages[0].uncore_w = 0.0;
     m.platform_w = 10.0;
+    m.interrupt_ns = 0;
     m
 }
 

@@ -203,7 +203,7 @@ fn known(root: &dyn Root) -> BTreeMap<u32, CorePower> {
             core: c.core.unwrap_or(c.cpu) as u16,
             package: c.package.and_then(|p| u16::try_from(p).ok()).unwrap_or(0),
         },
-        deep_stay_ns: deep_stay_us(c.cpu) * 1000,
+        deep_stay_ns: deep_stay_us(c.cpu).saturating_mul(1000),
         draw: None,
     };
     topology.cpus.iter().filter(|c| c.online).map(|c| (c.cpu, of(c))).collect()

@@ -44,7 +44,7 @@ fn figures_from_elsewhere_and_defaults_have_a_line_of_their_own() {
     let find = |what: &str| m.provenance.iter().find(|f| f.what == what).unwrap();
     assert_eq!(find("kind.core.idle.watts").confidence, Confidence::Measured);
     assert_eq!(find("kind.core.idle.C6").source, "nobody");
-    for what in ["kind.core.speeds.stall_share", "platform.migration_us", "tick"] {
+    for what in ["kind.core.speeds.stall_share", "platform.migration_us", "platform.interrupt_us", "tick"] {
         assert_eq!(find(what).confidence, Confidence::Guess);
         assert!(find(what).source.starts_with("not in the file"), "{what}");
     }
