@@ -100,6 +100,7 @@ impl Simulation<'_> {
     }
 
     /// An idle CPU is wanted: it is awake when the C-state, and the package's, have been left.
+    #[inline(always)]
     pub(super) fn leave_idle(&mut self, c: usize, cause: Cause) {
         let now = self.now;
         self.idle_exits += 1;
@@ -140,7 +141,7 @@ impl Simulation<'_> {
     }
 
     /// When a CPU that is wanted now will have left its C-state.
-    #[inline]
+    #[inline(always)]
     fn awake_at(&self, c: usize) -> u64 {
         let s = &self.cpus[c];
         let d = &self.domains[usize::from(s.domain)];

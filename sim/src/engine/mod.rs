@@ -350,7 +350,10 @@ impl<'a> Simulation<'a> {
         for c in 0..sim.cpus.len() {
             sim.enter_idle(c);
         }
-        sim.calendar.set(sim.source(Source::Heat), speed::HEAT_NS);
+        // A package without a resistance stays at the temperature around it.
+        if machine.packages.iter().any(|p| p.thermal.c_per_w > 0.0) {
+            sim.calendar.set(sim.source(Source::Heat), speed::HEAT_NS);
+        }
         if let Some(t) = &sim.timeline {
             let first = t.next_ns();
             sim.calendar.set(sim.source(Source::Bins), first);
@@ -390,9 +393,10 @@ impl<'a> Simulation<'a> {
 
     /// Carries out the events that are not later than `limit`, one by one, until there are none or the work is done.
     fn run(&mut self, limit: u64, only_work: bool) {
+        let limit = limit.min(NEVER - 1);
         while !(only_work && self.is_done()) {
             let (time, source) = self.calendar.first();
-            if time > limit || time == NEVER {
+            if time > limit {
                 return;
             }
             debug_assert!(time >= self.now, "time goes back at source {source}");
@@ -530,12 +534,19 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// `f64::ceil` for up to 2^63 ns, without the call into the C library that baseline x86-64 makes of it.
-/// By way of `i64`: the processor has no unsigned conversion.
+/// `f64::ceil` as a whole number, without the call into the C library that baseline x86-64 makes of it. Not for numbers
+/// below -0.5.
 #[inline]
 fn round_up(x: f64) -> u64 {
-    let whole = x as i64;
-    whole as u64 + u64::from((whole as f64) < x)
+    // The sum's last bit is worth 1: it holds the nearest whole number.
+    const ONES: f64 = (1u64 << 52) as f64;
+    if x < ONES {
+        let sum = x + ONES;
+        sum.to_bits() - ONES.to_bits() + u64::from(sum - ONES < x)
+    } else {
+        // By way of `i64`: the processor has no unsigned conversion.
+        x as i64 as u64
+    }
 }
 
 /// Sources of events beside CPUs and domains.
@@ -561,6 +572,20 @@ impl Source {
             3 => Source::Heat,
             4 => Source::Bins,
             _ => Source::Cores,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round_up;
+
+    #[test]
+    fn round_up_is_ceil() {
+        let whole = (0..63).map(|bits| (1u64 << bits) as f64);
+        let near = whole.flat_map(|x| [x - 1e-3, x - 0.5, x.next_down(), x, x.next_up(), x + 0.5, x + 1e-3]);
+        for x in near.chain([0.0, -1e-3, 1e-3, 199_999.999, f64::MIN_POSITIVE]) {
+            assert_eq!(round_up(x), x.ceil() as u64, "{x}");
         }
     }
 }

@@ -159,6 +159,8 @@ pub(super) struct Queue {
     clock: u64,
     /// When the running task was last charged.
     charged_at: u64,
+    /// Whether its CPU is in the set of crowded ones.
+    crowded: bool,
 }
 
 impl Queue {
@@ -215,8 +217,9 @@ impl Simulation<'_> {
             self.cpus[target].moved_util += util as i32;
         }
         self.tasks[t as usize].cpu = target as u32;
-        if self.placement != Placement::Recorded && t != self.governor.daemon {
-            self.tasks[t as usize].charge(self.machine.migration_ns);
+        let ns = self.machine.migration_ns;
+        if ns > 0 && self.placement != Placement::Recorded && t != self.governor.daemon {
+            self.tasks[t as usize].charge(ns);
         }
         self.migrations += 1;
     }
@@ -381,8 +384,23 @@ impl Simulation<'_> {
         } else if s.slice_end == NEVER {
             s.slice_end = self.now + SLICE_NS;
         }
+        self.cpus[c].queue.crowded = true;
         self.crowded.insert(c);
         self.arm_balance();
+    }
+
+    /// Nobody waits on a CPU any more.
+    #[inline(always)]
+    fn uncrowd(&mut self, c: usize) {
+        if std::mem::take(&mut self.cpus[c].queue.crowded) {
+            self.leave_crowded(c);
+        }
+    }
+
+    // Out of line: the set's bit would be reckoned for every task that is picked.
+    #[inline(never)]
+    fn leave_crowded(&mut self, c: usize) {
+        self.crowded.remove(c);
     }
 
     /// Charges the running task for its time since the last charge, and moves the queue's clock.
@@ -432,7 +450,7 @@ impl Simulation<'_> {
             return self.pick_among(c);
         }
         let t = queue.fair.pop().or_else(|| queue.realtime.pop_front())?;
-        self.crowded.remove(c);
+        self.uncrowd(c);
         Some(t)
     }
 
@@ -482,7 +500,13 @@ impl Simulation<'_> {
                 keeper.waits.record(waited);
             }
         }
-        if !self.advance(t, c) {
+        let works = if task.wants_lock() {
+            self.lock_and_go_on(t, c)
+        } else {
+            let steps = task.steps();
+            task.has_work() || self.go_further(t, c, steps)
+        };
+        if !works {
             self.check_done();
             return false;
         }
@@ -516,12 +540,13 @@ impl Simulation<'_> {
         let t = s.current;
         let ran = self.now - std::mem::replace(&mut s.queue.charged_at, self.now);
         let task = &mut self.tasks[t as usize];
+        let steps = task.steps();
         task.ran_ns += ran;
         self.cycles += task.finish_piece();
         if self.placement.shares_fairly() {
             self.charge_fairly(c, ran);
         }
-        if self.go_further(t, c) {
+        if self.go_further(t, c, steps) {
             self.cpus[c].phase = Phase::Task;
             self.share(c);
             return self.time_run(c);
@@ -547,7 +572,7 @@ impl Simulation<'_> {
         self.charge_current(c);
         self.cpus[c].slice_end = NEVER;
         if self.cpus[c].queue.is_empty() {
-            self.crowded.remove(c);
+            self.uncrowd(c);
             return;
         }
         self.bank(c);
@@ -594,7 +619,7 @@ impl Simulation<'_> {
         let (at, t) = longest(self, victim)?;
         self.cpus[victim].queue.fair.remove(at);
         if self.cpus[victim].queue.is_empty() {
-            self.crowded.remove(victim);
+            self.uncrowd(victim);
             self.charge_current(victim);
             self.cpus[victim].slice_end = NEVER;
             self.arm(victim);
@@ -685,7 +710,7 @@ impl Simulation<'_> {
         let queue = &mut self.cpus[c].queue;
         let t = queue.realtime.pop_front().or_else(|| queue.fair.pop())?;
         if queue.is_empty() {
-            self.crowded.remove(c);
+            self.uncrowd(c);
             self.cpus[c].slice_end = NEVER;
         }
         Some(t)

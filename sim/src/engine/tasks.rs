@@ -14,6 +14,14 @@ enum Cursor<'a> {
     Daemon,
 }
 
+/// Where a task's steps come from.
+#[derive(Clone, Copy)]
+pub(super) enum Steps<'a> {
+    Recorded(&'a Script),
+    Generated,
+    Daemon,
+}
+
 /// A task as it runs.
 pub(super) struct TaskState<'a> {
     cursor: Cursor<'a>,
@@ -68,6 +76,17 @@ pub(super) enum State {
     Ended,
 }
 
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// Work for the CPU.
+    Works,
+    /// A wait, or the task's end.
+    Waits,
+    /// Nothing that takes time.
+    Nothing,
+}
+
 /// A lock.
 #[derive(Default)]
 pub(super) struct LockState {
@@ -102,19 +121,20 @@ impl Timers {
 
     #[inline]
     fn push(&mut self, at: u64, t: u32) {
-        let timer = (at, t);
-        if self.later.peek().is_some_and(|next| next.0 < timer) {
-            return self.later.push(Reverse(timer));
-        }
-        self.soon.push(timer);
-        for i in (1..self.soon.len()).rev() {
-            if self.soon[i - 1] > timer {
-                break;
-            }
-            self.soon.swap(i - 1, i);
+        if self.later.peek().is_some_and(|next| next.0 < (at, t)) {
+            return self.later.push(Reverse((at, t)));
         }
         self.first_at = self.first_at.min(at);
-        if self.soon.len() > Timers::SOON {
+        self.soon.push((at, t));
+        // Moved up as two numbers, as it was written: read back as one pair, it would have to wait for both.
+        let soon = self.soon.as_mut_slice();
+        let mut place = soon.len() - 1;
+        while place > 0 && soon[place - 1] < (at, t) {
+            soon[place] = soon[place - 1];
+            place -= 1;
+        }
+        soon[place] = (at, t);
+        if soon.len() > Timers::SOON {
             self.later.push(Reverse(self.soon.remove(0)));
         }
     }
@@ -126,7 +146,7 @@ impl Timers {
             return None;
         }
         let (_, t) = self.soon.pop()?;
-        if self.soon.is_empty() {
+        if self.soon.is_empty() && !self.later.is_empty() {
             self.soon.extend(self.later.pop().map(|next| next.0));
         }
         self.first_at = self.soon.last().map_or(NEVER, |next| next.0);
@@ -194,9 +214,23 @@ impl<'a> TaskState<'a> {
         std::mem::take(&mut self.piece_cycles)
     }
 
+    #[inline]
+    pub(super) fn wants_lock(&self) -> bool {
+        self.wants != NONE
+    }
+
+    #[inline(always)]
+    pub(super) fn steps(&self) -> Steps<'a> {
+        match self.cursor {
+            Cursor::Recorded(script, _) => Steps::Recorded(script),
+            Cursor::Pattern(_) => Steps::Generated,
+            Cursor::Daemon => Steps::Daemon,
+        }
+    }
+
     /// A piece of which nothing is left counts until its end has been seen. None of the three is negative.
     #[inline]
-    fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self) -> bool {
         self.left_cycles + self.left_stall + self.piece_cycles > 0.0
     }
 }
@@ -320,119 +354,134 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Takes a task's steps on CPU `c` until one of them takes time; true when that is work for this CPU.
-    #[inline(always)]
-    pub(super) fn advance(&mut self, t: u32, c: usize) -> bool {
-        if self.tasks[t as usize].wants != NONE && !self.try_lock(t) {
-            return false;
-        }
-        self.tasks[t as usize].has_work() || self.go_further(t, c)
+    /// Takes the lock that a task wants and goes on with it; true when that is work for CPU `c`.
+    #[inline(never)]
+    pub(super) fn lock_and_go_on(&mut self, t: u32, c: usize) -> bool {
+        let task = &self.tasks[t as usize];
+        let (works, steps) = (task.has_work(), task.steps());
+        self.try_lock(t) && (works || self.go_further(t, c, steps))
     }
 
-    /// [`Simulation::advance`] for a task that has done its piece and wants no lock.
+    /// Takes the steps of a task that has done its piece and wants no lock, until one of them takes time; true when that
+    /// is work for CPU `c`.
     #[inline(always)]
-    pub(super) fn go_further(&mut self, t: u32, c: usize) -> bool {
-        match self.tasks[t as usize].cursor {
-            Cursor::Recorded(script, _) => self.take_recorded_steps(t, c, script),
-            Cursor::Pattern(_) => self.take_generated_steps(t, c),
-            Cursor::Daemon => self.daemon_step(c),
+    pub(super) fn go_further(&mut self, t: u32, c: usize, steps: Steps<'a>) -> bool {
+        match steps {
+            Steps::Recorded(script) => self.take_recorded_steps(t, c, script),
+            Steps::Generated => self.take_generated_steps(t, c),
+            Steps::Daemon => self.daemon_step(c),
         }
     }
 
     #[inline(never)]
     fn take_recorded_steps(&mut self, t: u32, c: usize, script: &Script) -> bool {
-        self.take_steps(t, c, |task, _, _| match &mut task.cursor {
-            Cursor::Recorded(_, at) => script.step(at),
-            _ => None,
-        })
+        loop {
+            let taken = self.take_step(t, c, |task, _, _| match &mut task.cursor {
+                Cursor::Recorded(_, at) => script.step(at),
+                _ => None,
+            });
+            match taken {
+                Taken::Works => return true,
+                Taken::Waits => return false,
+                Taken::Nothing => {}
+            }
+        }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn take_generated_steps(&mut self, t: u32, c: usize) -> bool {
-        self.take_steps(t, c, |task, now, jobs| match &mut task.cursor {
+        loop {
+            match self.take_generated_step(t, c) {
+                Taken::Works => return true,
+                Taken::Waits => return false,
+                Taken::Nothing => {}
+            }
+        }
+    }
+
+    // Out of line and without the loop: most steps take time, and a loop would set up its constants for each.
+    #[inline(never)]
+    fn take_generated_step(&mut self, t: u32, c: usize) -> Taken {
+        self.take_step(t, c, |task, now, jobs| match &mut task.cursor {
             Cursor::Pattern(at) => at.next(now, jobs),
             _ => None,
         })
     }
 
-    /// Takes the steps that `next` reads from the task's program until one takes time.
-    // Inlined once for each kind of program, so that the recorded ones do not pay for the generator's registers.
+    /// Takes the step that `next` reads from the task's program; without one the task ends.
     #[inline(always)]
-    fn take_steps(
+    fn take_step(
         &mut self,
         t: u32,
         c: usize,
         next: impl Fn(&mut TaskState<'a>, u64, &mut [u64]) -> Option<Op>,
-    ) -> bool {
-        loop {
-            let task = &mut self.tasks[t as usize];
-            let Some(op) = next(task, self.now, &mut self.jobs) else {
-                task.state = State::Ended;
-                self.active -= 1;
-                return false;
-            };
-            match op {
-                Op::Run { cycles, stall_ns } => {
-                    task.left_cycles = float(cycles);
-                    task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
-                    task.piece_cycles = task.left_cycles;
-                    if task.has_work() {
-                        return true;
+    ) -> Taken {
+        let task = &mut self.tasks[t as usize];
+        let Some(op) = next(task, self.now, &mut self.jobs) else {
+            task.state = State::Ended;
+            self.active -= 1;
+            return Taken::Waits;
+        };
+        match op {
+            Op::Run { cycles, stall_ns } => {
+                task.left_cycles = float(cycles);
+                task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
+                task.piece_cycles = task.left_cycles;
+                return if task.has_work() { Taken::Works } else { Taken::Nothing };
+            }
+            Op::SleepFor(ns) => {
+                task.state = State::Sleeping;
+                task.cpu = c as u32;
+                self.sleep_on(c, t, self.now.saturating_add(ns.max(1)));
+                return Taken::Waits;
+            }
+            Op::SleepUntil(at) if at <= self.now => {}
+            Op::SleepUntil(at) => {
+                task.state = State::Sleeping;
+                task.cpu = c as u32;
+                self.sleep_on(c, t, at);
+                return Taken::Waits;
+            }
+            Op::Io(ns) => {
+                task.state = State::Device;
+                self.cpus[c].idle.iowaiters += 1;
+                self.devices.push(Reverse((self.now.saturating_add(ns.max(1)), t)));
+                self.arm_devices();
+                return Taken::Waits;
+            }
+            Op::Block if task.tokens > 0 => task.tokens -= 1,
+            Op::Block => {
+                self.block(t);
+                return Taken::Waits;
+            }
+            Op::Wake(TaskId(other)) => self.wake_from(other, c),
+            Op::OnCpu { cpu, at_ns } => {
+                task.hint = u32::from(cpu);
+                task.order = at_ns;
+                if self.yields(t, c) {
+                    // It waits its turn: who looks at the queue now must not find it twice.
+                    if self.cpus[c].current == t {
+                        self.cpus[c].current = NONE;
                     }
+                    self.place(t, c);
+                    return Taken::Waits;
                 }
-                Op::SleepFor(ns) => {
-                    task.state = State::Sleeping;
-                    task.cpu = c as u32;
-                    self.sleep_on(c, t, self.now.saturating_add(ns.max(1)));
-                    return false;
+            }
+            Op::Lock(l) => {
+                task.wants = l;
+                if !self.try_lock(t) {
+                    return Taken::Waits;
                 }
-                Op::SleepUntil(at) if at <= self.now => {}
-                Op::SleepUntil(at) => {
-                    task.state = State::Sleeping;
-                    task.cpu = c as u32;
-                    self.sleep_on(c, t, at);
-                    return false;
-                }
-                Op::Io(ns) => {
-                    task.state = State::Device;
-                    self.cpus[c].idle.iowaiters += 1;
-                    self.devices.push(Reverse((self.now.saturating_add(ns.max(1)), t)));
-                    self.arm_devices();
-                    return false;
-                }
-                Op::Block if task.tokens > 0 => task.tokens -= 1,
-                Op::Block => {
-                    self.block(t);
-                    return false;
-                }
-                Op::Wake(TaskId(other)) => self.wake_from(other, c),
-                Op::OnCpu { cpu, at_ns } => {
-                    task.hint = u32::from(cpu);
-                    task.order = at_ns;
-                    if self.yields(t, c) {
-                        // It waits its turn: who looks at the queue now must not find it twice.
-                        if self.cpus[c].current == t {
-                            self.cpus[c].current = NONE;
-                        }
-                        self.place(t, c);
-                        return false;
-                    }
-                }
-                Op::Lock(l) => {
-                    task.wants = l;
-                    if !self.try_lock(t) {
-                        return false;
-                    }
-                }
-                Op::Unlock(l) => {
-                    self.locks[l as usize].held = false;
-                    if let Some(next) = self.locks[l as usize].waiters.pop_front() {
-                        self.active += 1;
-                        self.make_runnable(next, c);
-                    }
+            }
+            Op::Unlock(l) => {
+                self.locks[l as usize].held = false;
+                if let Some(next) = self.locks[l as usize].waiters.pop_front() {
+                    self.active += 1;
+                    self.make_runnable(next, c);
                 }
             }
         }
+        Taken::Nothing
     }
 
     /// The policy's process: having slept it works, having worked it decides, having decided it sleeps.

@@ -204,9 +204,9 @@ impl PatternCursor {
 
     #[cold]
     #[inline(never)]
-    fn wait_to_start(&mut self) -> Option<Op> {
-        let start = self.start.take()?;
-        Some(Op::SleepFor(Draw::new(start).draw(&mut self.rng)))
+    fn wait_to_start(&mut self) -> u64 {
+        let start = self.start.take().unwrap_or(Dist::Fixed(0));
+        Draw::new(start).draw(&mut self.rng)
     }
 
     /// Takes a job from a shared counter; `None` when none is left.
@@ -223,7 +223,7 @@ impl PatternCursor {
     #[inline(always)]
     pub(crate) fn next(&mut self, now: u64, jobs: &mut [u64]) -> Option<Op> {
         if self.start.is_some() {
-            return self.wait_to_start();
+            return Some(Op::SleepFor(self.wait_to_start()));
         }
         loop {
             if self.step == 0 && (self.rounds_left == 0 || now >= self.until_ns) {
