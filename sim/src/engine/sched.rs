@@ -204,24 +204,34 @@ impl Simulation<'_> {
             if self.governor.follows_tasks() && task.born {
                 self.credit(t, target);
             }
-        } else if target != task.cpu as usize {
-            self.migrate(t, target);
+        } else {
+            // Whether it moves cannot be foreseen: where that costs nothing, it is not asked.
+            let moves = target != task.cpu as usize;
+            if moves & self.moves_cost {
+                self.charge_move(t, target);
+            }
+            self.tasks[t as usize].cpu = target as u32;
+            self.migrations += u64::from(moves);
         }
         self.enqueue(target, t);
     }
 
     fn migrate(&mut self, t: u32, target: usize) {
+        self.charge_move(t, target);
+        self.tasks[t as usize].cpu = target as u32;
+        self.migrations += 1;
+    }
+
+    /// What a task takes with it to another CPU, and what that costs.
+    fn charge_move(&mut self, t: u32, target: usize) {
         if self.governor.follows_tasks() {
             let (last, util) = (self.tasks[t as usize].cpu as usize, self.tasks[t as usize].util());
             self.cpus[last].moved_util -= util as i32;
             self.cpus[target].moved_util += util as i32;
         }
-        self.tasks[t as usize].cpu = target as u32;
-        let ns = self.machine.migration_ns;
-        if ns > 0 && self.placement != Placement::Recorded && t != self.governor.daemon {
-            self.tasks[t as usize].charge(ns);
+        if self.placement != Placement::Recorded && t != self.governor.daemon {
+            self.tasks[t as usize].charge(self.machine.migration_ns);
         }
-        self.migrations += 1;
     }
 
     #[inline(always)]
@@ -583,8 +593,8 @@ impl Simulation<'_> {
     /// A task that waits on another CPU, for one that would otherwise idle.
     fn pull(&mut self, c: usize) -> Option<u32> {
         match self.placement {
-            Placement::Fifo if c != 0 => return self.pick(0),
-            Placement::Fifo => return None,
+            // The first CPU keeps the queue. That it asks itself, and in vain, is cheaper than a branch nobody can foresee.
+            Placement::Fifo => return self.pick(0),
             Placement::Recorded
             | Placement::Spread
             | Placement::Pack

@@ -94,63 +94,96 @@ pub(super) struct LockState {
     waiters: VecDeque<u32>,
 }
 
-/// The tasks that sleep on a CPU's timers: the few that come soon in order, the rest in a heap. Most CPUs
-/// have few, and where one belongs among those is foreseen better than a heap's way.
+/// The tasks that sleep on a CPU's timers: a few in slots, in no order, and the rest in a heap. Most CPUs have few.
+/// Where one belongs among those cannot be foreseen; the first of eight numbers is found without a branch.
 pub(super) struct Timers {
-    /// When the first fires; [`NEVER`] without any.
-    first_at: u64,
-    /// When each fires, and whose it is; the first is the last.
-    soon: Vec<(u64, u32)>,
-    /// Those that come after all of `soon`, which is empty only when this is.
-    later: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The first; [`Timer::NONE`] without any.
+    first: Timer,
+    slots: [Timer; Timers::SLOTS],
+    /// A bit for each slot without a timer.
+    free: u8,
+    /// Those for which there was no slot.
+    more: BinaryHeap<Reverse<Timer>>,
+}
+
+/// When a timer fires, whose it is, and in which slot it is kept: one number, the least is the first to fire and of
+/// those at the same time the one of the lowest task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Timer(u128);
+
+impl Timer {
+    /// Never fires.
+    const NONE: Timer = Timer(u128::MAX);
+
+    #[inline(always)]
+    fn new(at: u64, t: u32, slot: u32) -> Timer {
+        Timer(u128::from(at) << 64 | u128::from(t) << 32 | u128::from(slot))
+    }
+
+    #[inline(always)]
+    fn at(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    #[inline(always)]
+    fn task(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn slot(self) -> usize {
+        self.0 as u32 as usize
+    }
 }
 
 impl Timers {
-    /// How many are kept in order.
-    const SOON: usize = 8;
+    const SLOTS: usize = 8;
 
     pub(super) fn new() -> Timers {
-        Timers { first_at: NEVER, soon: Vec::with_capacity(Timers::SOON + 1), later: BinaryHeap::new() }
+        let slots = [Timer::NONE; Timers::SLOTS];
+        Timers { first: Timer::NONE, slots, free: u8::MAX, more: BinaryHeap::new() }
     }
 
-    /// When the first one fires.
+    /// When the first one fires; [`NEVER`] without any.
     #[inline]
     pub(super) fn first_at(&self) -> u64 {
-        self.first_at
+        self.first.at()
     }
 
     #[inline]
     fn push(&mut self, at: u64, t: u32) {
-        if self.later.peek().is_some_and(|next| next.0 < (at, t)) {
-            return self.later.push(Reverse((at, t)));
+        // `SLOTS` when none is free.
+        let slot = self.free.trailing_zeros();
+        let timer = Timer::new(at, t, slot);
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => *place = timer,
+            None => self.more.push(Reverse(timer)),
         }
-        self.first_at = self.first_at.min(at);
-        self.soon.push((at, t));
-        // Moved up as two numbers, as it was written: read back as one pair, it would have to wait for both.
-        let soon = self.soon.as_mut_slice();
-        let mut place = soon.len() - 1;
-        while place > 0 && soon[place - 1] < (at, t) {
-            soon[place] = soon[place - 1];
-            place -= 1;
-        }
-        soon[place] = (at, t);
-        if soon.len() > Timers::SOON {
-            self.later.push(Reverse(self.soon.remove(0)));
-        }
+        self.free &= self.free.wrapping_sub(1);
+        self.first = self.first.min(timer);
     }
 
     /// The task whose timer is the first of those that are due.
     #[inline]
     fn pop_due(&mut self, now: u64) -> Option<u32> {
-        if self.first_at > now {
+        if self.first.at() > now {
             return None;
         }
-        let (_, t) = self.soon.pop()?;
-        if self.soon.is_empty() && !self.later.is_empty() {
-            self.soon.extend(self.later.pop().map(|next| next.0));
+        let due = self.first;
+        match self.slots.get_mut(due.slot()) {
+            Some(place) => {
+                *place = Timer::NONE;
+                self.free |= 1 << due.slot();
+            }
+            None => _ = self.more.pop(),
         }
-        self.first_at = self.soon.last().map_or(NEVER, |next| next.0);
-        Some(t)
+        // In pairs and pairs of pairs: one after the other, each would wait for the one before.
+        let pair = |i: usize| self.slots[i].min(self.slots[i + 1]);
+        self.first = pair(0).min(pair(2)).min(pair(4).min(pair(6)));
+        if let Some(Reverse(next)) = self.more.peek() {
+            self.first = self.first.min(*next);
+        }
+        Some(due.task())
     }
 }
 
