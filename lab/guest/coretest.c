@@ -330,8 +330,8 @@ static void change(int64_t end, bool once)
 			late[n] = from - next;
 			took[n++] = now() - from;
 		}
-		/* Of those that are due already, the last is made up for. */
-		for (next += period; next + period <= now(); next += period)
+		/* Those that are due already are made up for at once, unless it is a second behind. */
+		for (next += period; next + 1000000000 <= now(); next += period)
 			left_out++;
 		if (!once)
 			sleep_until(next);

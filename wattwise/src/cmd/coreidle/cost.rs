@@ -2,12 +2,11 @@
 
 use super::{Failure, How, Outcome, print, print_json};
 use crate::coreidle::force::{Force, Options};
-use crate::coreidle::mechanism::{Cgroups, Kind};
+use crate::coreidle::mechanism::{Cgroups, Kind, own_cpu};
 use crate::coreidle::state::Holder;
 use crate::hw::cpus::CpuSet;
 use crate::hw::root::DirRoot;
 use crate::hw::topology::Topology;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -33,6 +32,8 @@ struct Cost {
     all_s: [f64; 2],
     release_s: [f64; 2],
     moved: usize,
+    /// CPU time of ours that moving them took, of the first change's, s.
+    moving_s: f64,
 }
 
 #[derive(Serialize)]
@@ -80,7 +81,7 @@ fn measure(
     let holder = Holder::Process { pid: std::process::id(), policy: "coreidle cost".to_owned() };
     let mut force = Force::begin(root, folder, holder, options)?;
     let (first, moved) = timed(|| force.keep(half));
-    let moved = moved?.moved;
+    let moved = moved?;
     let (mut halves, mut alls) = (Vec::new(), Vec::new());
     for _ in 0..times {
         let (took, done) = timed(|| force.keep(all));
@@ -100,19 +101,23 @@ fn measure(
         half_s: median(&mut halves),
         all_s: median(&mut alls),
         release_s: release,
-        moved,
+        moved: moved.moved,
+        moving_s: moved.cpu.as_secs_f64(),
     })
 }
 
 /// CPU time of ours and elapsed time, s.
 fn timed<T>(work: impl FnOnce() -> T) -> ([f64; 2], T) {
-    let cpu_s = || {
-        let t = clock_gettime(ClockId::ThreadCPUTime);
-        t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
-    };
-    let (cpu, wall) = (cpu_s(), Instant::now());
+    let (cpu, wall) = (own_cpu(), Instant::now());
     let result = work();
-    ([cpu_s() - cpu, wall.elapsed().as_secs_f64()], result)
+    ([(own_cpu() - cpu).as_secs_f64(), wall.elapsed().as_secs_f64()], result)
+}
+
+fn moved(c: &Cost) -> String {
+    match c.moved {
+        0 => String::new(),
+        n => format!("   {n} tasks moved at first, in {:.3} of it", c.moving_s * 1e3),
+    }
 }
 
 fn median(samples: &mut [[f64; 2]]) -> [f64; 2] {
@@ -135,7 +140,7 @@ fn text(r: &Report) -> String {
             cell(c.half_s),
             cell(c.all_s),
             cell(c.release_s),
-            if c.moved > 0 { format!("   {} tasks moved at first", c.moved) } else { String::new() }
+            moved(c)
         );
     }
     for (kind, why) in &r.unavailable {

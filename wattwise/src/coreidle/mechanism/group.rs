@@ -1,6 +1,6 @@
 //! cgroup v1: a cpuset of the CPUs that are kept.
 
-use super::{Kind, Mechanism, Moved, cpus_in, failed, make, read, set, write};
+use super::{Kind, Mechanism, Moved, cpus_in, failed, make, own_cpu, read, set, write};
 use crate::coreidle::Problem;
 use crate::coreidle::tasks::may_run_on_all;
 use crate::hw::cpus::CpuSet;
@@ -28,6 +28,7 @@ impl Group {
 
     /// Puts into the group whatever is beside it and was not pinned by somebody.
     fn gather(&mut self) -> Result<Moved, Problem> {
+        let began = own_cpu();
         let path = self.parent.join("tasks");
         let beside = read(&path).map_err(|e| failed(&path, &e))?;
         let into = self.group.join("tasks");
@@ -62,6 +63,7 @@ impl Group {
                 }
             }
         }
+        moved.cpu = own_cpu().saturating_sub(began);
         Ok(moved)
     }
 }

@@ -19,12 +19,14 @@ use crate::hw::cpus::CpuSet;
 use group::Group;
 use hotplug::Hotplug;
 use partition::Partition;
+use rustix::time::{ClockId, clock_gettime};
 use scheduler::{LOADER, Scheduler, loader};
 use serde::{Deserialize, Serialize};
 use slices::Slices;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The cgroup that is ours. Whoever finds it without a living owner may take it away.
 const NAME: &str = "wattwise-coreidle";
@@ -148,6 +150,14 @@ pub struct Moved {
     pub moved: usize,
     /// Tasks that stay where they were pinned, or that the kernel does not let move.
     pub stayed: usize,
+    /// CPU time of ours that looking for them and moving them took.
+    pub cpu: Duration,
+}
+
+/// CPU time of this thread so far.
+pub fn own_cpu() -> Duration {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(t.tv_sec.unsigned_abs(), u32::try_from(t.tv_nsec).unwrap_or(0))
 }
 
 /// Keeps work on some CPUs.
