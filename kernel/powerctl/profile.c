@@ -258,16 +258,22 @@ void pc_stats(struct powerctl_stats *s)
 	}
 }
 
-/* Defaults everywhere, and the registers' content unknown afterwards. */
-static void default_here(void *unused)
+/*
+ * What runs here gets what it wants, whatever the registers hold. An interrupt may come into the middle of the
+ * task's own change; that one then applies what it has written.
+ */
+static void again_here(void *unused)
 {
-	pc_apply(smp_processor_id(), pc_default, true);
+	const struct pc_profile *p = profile_of(current);
+
+	pc_apply(smp_processor_id(), p ? p->state : pc_default, true);
 }
 
+/* Until it is over, all get the default. Tasks run again before it is: they are not switched to anew. */
 void pc_suspend(bool on)
 {
 	WRITE_ONCE(suspended, on);
-	on_each_cpu(default_here, NULL, 1);
+	on_each_cpu(again_here, NULL, 1);
 }
 
 /* The ends and beginnings of tasks. */

@@ -6,6 +6,7 @@
  *   pctest faults          bad numbers, sizes, pointers, words, values
  *   pctest threads N S     N threads with different profiles switch against each other for S ms
  *   pctest hang N          N threads with profiles that sleep until killed
+ *   pctest hog CPU T MS    a CPU to itself at T-state T for MS ms
  *   pctest life            exec, fork, inheritance, exit
  *   pctest wait            waiting on a word
  *   pctest pingpong R P    R round trips through two pipes, P of the two ends with a profile; prints ns a trip
@@ -173,6 +174,7 @@ static void *thread(void *number)
 static void threads(long n, long ms)
 {
 	pthread_t *ids = calloc(n, sizeof(*ids));
+	unsigned others = stats().profiles;
 
 	pthread_barrier_init(&ready, NULL, n + 1);
 	for (long i = 0; i < n; i++)
@@ -183,7 +185,25 @@ static void threads(long n, long ms)
 	stop = 1;
 	for (long i = 0; i < n; i++)
 		pthread_join(ids[i], NULL);
-	CHECK("empty", stats().profiles == 0);
+	CHECK("empty", stats().profiles == others);
+}
+
+/* Keeps a CPU to itself with a profile, and is not switched from while it does. */
+static void hog(long cpu, long tstate, long ms)
+{
+	int64_t end = now() + ms * 1000000;
+	struct sched_param first = { .sched_priority = 1 };
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK("pinned", sched_setaffinity(0, sizeof(one), &one) == 0);
+	CHECK("first", sched_setscheduler(0, SCHED_FIFO, &first) == 0);
+	CHECK("set", set(POWERCTL_TSTATE, tstate, 0) == 0);
+	printf("%ld\n", (long)getpid());
+	fflush(stdout);
+	while (now() < end)
+		;
 }
 
 static void *sleeper(void *unused)
@@ -436,6 +456,8 @@ int main(int argc, char **argv)
 		faults();
 	} else if (!strcmp(what, "threads")) {
 		threads(a, b);
+	} else if (!strcmp(what, "hog")) {
+		hog(a, b, argc > 4 ? atol(argv[4]) : 1000);
 	} else if (!strcmp(what, "hang")) {
 		hang(a);
 	} else if (!strcmp(what, "life")) {

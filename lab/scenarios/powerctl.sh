@@ -54,6 +54,37 @@ done
 wait $pid || fail "hotplug: $(tail -n 1 /tmp/hot)"
 pass hotplug
 
+# Suspend under profiles, to where the other CPUs are off, and back. Once the hog runs again it is not switched from: if
+# that is before the suspend is over, its profile has to come without a switch.
+echo deep >/sys/power/mem_sleep
+echo processors >/sys/power/pm_test
+echo 1 >/sys/module/suspend/parameters/pm_test_delay
+echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+echo 1024 >$t/buffer_size_kb
+for round in 1 2; do
+    echo >$t/trace
+    echo 1 >$t/events/power/suspend_resume/enable
+    echo 1 >$t/events/powerctl/enable
+    >/tmp/hog
+    pctest hog 3 5 6000 >/tmp/hog &
+    pid=$!
+    while [ ! -s /tmp/hog ]; do sleep 0.1; done
+    pctest threads 8 2000 >/tmp/slept &
+    others=$!
+    sleep 0.2
+    echo 1 >$t/tracing_on
+    echo mem >/sys/power/state || fail "suspend: $?"
+    sleep 0.5
+    echo 0 >$t/tracing_on
+    kill -0 $pid || fail "suspend: the hog was gone"
+    cat $t/trace >/out/suspend$round.txt
+    say "{\"round\":$round,\"hog\":$(head -n 1 /tmp/hog)}"
+    wait $others || fail "suspend: $(tail -n 1 /tmp/slept)"
+    wait $pid || fail "suspend: $(tail -n 1 /tmp/hog)"
+done
+echo 0 >$t/events/enable
+pass suspend
+
 # A back end that fails: counted, tried again, nothing breaks.
 echo 50 >/sys/kernel/debug/vpower/fail_msr
 pctest threads 20 300 >/tmp/failing || fail "failing: $(tail -n 1 /tmp/failing)"

@@ -16,6 +16,8 @@ type State = (u64, u64);
 
 /// CPUs of the scenario; each pair shares a core.
 const CPUS: usize = 4;
+/// The hog's T-state.
+const HOG_TSTATE: u64 = 5;
 /// Context switches into threads with a profile that the test must see.
 const LEAST_SWITCHES: u64 = 10_000;
 
@@ -89,6 +91,33 @@ fn check(trace: &str, profiles: &HashMap<u64, State>, default: State) -> Result<
     Ok(found)
 }
 
+/// What a suspend did: the default everywhere while all tasks were frozen, and afterwards the hog's own profile on the
+/// CPU that it never left.
+fn check_suspend(trace: &str, hog: u64, default: State) -> Result<(), String> {
+    let (mut frozen, mut thawed, mut last) = (false, false, None);
+    for line in trace.lines() {
+        if line.contains(" suspend_resume: ") {
+            frozen |= line.contains("freeze_processes") && line.contains("end");
+            thawed |= line.contains("thaw_processes") && line.contains("begin");
+        } else if line.contains(" powerctl_switch: ") {
+            let f = fields(line);
+            let get = |key: &str| f.get(key).copied().ok_or_else(|| format!("no {key} in {line:?}"));
+            let in_force = (get("tstate")?, get("khz")?);
+            if frozen && !thawed && in_force != default {
+                return Err(format!("{in_force:?} in force while suspended: {}", line.trim()));
+            }
+            if get("tid")? == hog {
+                last = Some(get("want_tstate")?);
+            }
+        }
+    }
+    match (frozen && thawed, last) {
+        (false, _) => Err("no suspend in the trace".into()),
+        (true, Some(HOG_TSTATE)) => Ok(()),
+        (true, found) => Err(format!("the hog ran on with T-state {found:?}, not {HOG_TSTATE}")),
+    }
+}
+
 /// Median.
 fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -121,6 +150,13 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
         found.profiled,
         found.others
     ));
+    for round in 1..=2 {
+        let of = |l: &&Value| l.get("round").and_then(Value::as_u64) == Some(round);
+        let hog = returned.lines.iter().find(of).and_then(|l| l.get("hog")?.as_u64()).ok_or("no hog")?;
+        let trace = read(&returned.folder.join(format!("suspend{round}.txt")))?;
+        check_suspend(&trace, hog, (16, default)).map_err(|e| format!("suspend {round}: {e}"))?;
+    }
+    told.checks.push("the default while suspended, the runner's profile afterwards".into());
     Ok(told)
 }
 
