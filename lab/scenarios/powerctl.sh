@@ -15,6 +15,18 @@ try() { # try NAME COMMAND...
 try faults pctest faults
 try life pctest life
 try wait pctest wait
+# wattwise's own wrapper: the command inherits the profile, nobody has it afterwards.
+code() { # code COMMAND...: its exit code, whatever it is
+    got=0
+    "$@" >/tmp/said 2>&1 || got=$?
+    echo $got
+}
+try "run with a profile" wattwise run --thread-profile tstate=8 -- pctest has
+expect "its exit code is the command's" 1 "$(code wattwise run --thread-profile tstate=4 -- pctest has)"
+expect "none after the run" 0 "$(pctest count)"
+expect "a profile that cannot be" 3 "$(code wattwise run --thread-profile tstate=8,khz=1 -- pctest has)"
+grep -q 'beyond the hardware' /tmp/said || fail "a profile that cannot be: $(cat /tmp/said)"
+expect "a word that is none" 2 "$(code wattwise run --thread-profile tstate=x -- pctest has)"
 try storm pctest storm 1000
 expect "none after the storm" 0 "$(pctest count)"
 
@@ -102,4 +114,5 @@ insmod /mods/powerctl.ko backend=cpufreq
 say "$(pctest caps)"
 pass "cpufreq back end"
 rmmod powerctl
+expect "run without the module" 3 "$(code wattwise run --thread-profile tstate=8 -- true)"
 refused "no such back end" insmod /mods/powerctl.ko backend=none

@@ -87,6 +87,18 @@ enum Taken {
     Nothing,
 }
 
+/// Steps until one takes time; true when that is work.
+#[inline(always)]
+fn until_it_counts(mut step: impl FnMut() -> Taken) -> bool {
+    loop {
+        match step() {
+            Taken::Works => return true,
+            Taken::Waits => return false,
+            Taken::Nothing => {}
+        }
+    }
+}
+
 /// A lock.
 #[derive(Default)]
 pub(super) struct LockState {
@@ -408,28 +420,17 @@ impl<'a> Simulation<'a> {
 
     #[inline(never)]
     fn take_recorded_steps(&mut self, t: u32, c: usize, script: &Script) -> bool {
-        loop {
-            let taken = self.take_step(t, c, |task, _, _| match &mut task.cursor {
+        until_it_counts(|| {
+            self.take_step(t, c, |task, _, _| match &mut task.cursor {
                 Cursor::Recorded(_, at) => script.step(at),
                 _ => None,
-            });
-            match taken {
-                Taken::Works => return true,
-                Taken::Waits => return false,
-                Taken::Nothing => {}
-            }
-        }
+            })
+        })
     }
 
     #[inline(always)]
     fn take_generated_steps(&mut self, t: u32, c: usize) -> bool {
-        loop {
-            match self.take_generated_step(t, c) {
-                Taken::Works => return true,
-                Taken::Waits => return false,
-                Taken::Nothing => {}
-            }
-        }
+        until_it_counts(|| self.take_generated_step(t, c))
     }
 
     // Out of line and without the loop: most steps take time, and a loop would set up its constants for each.

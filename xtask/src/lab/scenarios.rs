@@ -170,9 +170,9 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "powerctl",
         script: "powerctl",
-        summary: "profiles of threads: 200 threads, faults, SIGKILL, hotplug, waiting, costs",
+        summary: "profiles of threads: 200 threads, faults, SIGKILL, hotplug, suspend, waiting, costs",
         usual: true,
-        brings: Brings::Nothing,
+        brings: Brings::Product,
         cpus: "4,cores=2,threads=2",
         accel: Accel::Tcg,
         append: "",
