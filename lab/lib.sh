@@ -13,6 +13,11 @@ expect() { # expect NAME WANTED FOUND
     [ "$2" = "$3" ] || fail "$1: expected $2, found $3"
     pass "$1"
 }
+code() { # code COMMAND...: its exit code, whatever it is; what it says is in /tmp/said
+    got=0
+    "$@" >/tmp/said 2>&1 || got=$?
+    echo $got
+}
 refused() { # refused NAME COMMAND...: the command must fail
     name=$1
     shift

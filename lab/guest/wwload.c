@@ -10,7 +10,8 @@
  *   wwload jobs   cpu=0 loops=L rest_ms=R trials=N        the same N times, each after a rest of R ms and up to a
  *                                                         second more; prints wall time and the speed before
  *
- * after_us=N waits before it begins. With halt=1 the first four are busy by vpower's /dev/vpower-busy: to the kernel they run, and no host works.
+ * after_us=N waits before it begins. With halt=1 the first four are busy by vpower's /dev/vpower-busy: to the kernel they
+ * run, and no host works.
  */
 #define _GNU_SOURCE
 #include <errno.h>

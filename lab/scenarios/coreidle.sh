@@ -6,11 +6,6 @@ coreidle() { wattwise coreidle --journal $journal "$@"; }
 list() { # list PID: the CPUs it may run on
     sed -n 's/^Cpus_allowed_list:[^0-9]*//p' "/proc/$1/status"
 }
-code() { # code COMMAND...: its exit code, whatever it is
-    got=0
-    "$@" >/tmp/said 2>&1 || got=$?
-    echo $got
-}
 busy() { # busy CPU: ticks at work
     awk -v cpu="cpu$1" '$1 == cpu { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
 }

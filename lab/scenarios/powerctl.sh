@@ -16,11 +16,6 @@ try faults pctest faults
 try life pctest life
 try wait pctest wait
 # wattwise's own wrapper: the command inherits the profile, nobody has it afterwards.
-code() { # code COMMAND...: its exit code, whatever it is
-    got=0
-    "$@" >/tmp/said 2>&1 || got=$?
-    echo $got
-}
 try "run with a profile" wattwise run --thread-profile tstate=8 -- pctest has
 expect "its exit code is the command's" 1 "$(code wattwise run --thread-profile tstate=4 -- pctest has)"
 expect "none after the run" 0 "$(pctest count)"

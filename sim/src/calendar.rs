@@ -37,10 +37,6 @@ pub(crate) struct Calendar {
     others: u64,
     /// Low bits of an entry that say which source.
     source_bits: u32,
-    /// Those bits set.
-    source_mask: u64,
-    /// The first time that leaves no room for them.
-    far: u64,
 }
 
 /// Neighbours in the calendar.
@@ -57,15 +53,12 @@ fn first_of(row: &Row) -> u64 {
 impl Calendar {
     /// A calendar of `sources` sources, none of which has an event.
     pub(crate) fn new(sources: usize) -> Calendar {
-        let source_bits = sources.next_power_of_two().ilog2();
         Calendar {
             rows: vec![[NEVER; ROW]; sources.div_ceil(ROW)],
             open: [NEVER; ROW],
             opened: 0,
             others: NEVER,
-            source_bits,
-            source_mask: !(NEVER << source_bits),
-            far: NEVER >> source_bits,
+            source_bits: sources.next_power_of_two().ilog2(),
         }
     }
 
@@ -82,7 +75,8 @@ impl Calendar {
     /// 52 days with the 2054 of the largest machine.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: u64) {
-        let entry = if time >= self.far { NEVER } else { time << self.source_bits | source as u64 };
+        let far = time >= NEVER >> self.source_bits;
+        let entry = if far { NEVER } else { time << self.source_bits | source as u64 };
         if source / ROW != self.opened {
             self.open(source / ROW);
         }
@@ -104,7 +98,7 @@ impl Calendar {
     #[inline]
     pub(crate) fn first(&self) -> (u64, usize) {
         let first = first_of(&self.open).min(self.others);
-        (self.time_of(first), (first & self.source_mask) as usize)
+        (self.time_of(first), (first & !(NEVER << self.source_bits)) as usize)
     }
 
     #[inline]

@@ -217,8 +217,6 @@ pub struct Simulation<'a> {
     phase_ns: u64,
     /// The first tick after the present, or one that is past.
     next_tick: u64,
-    /// Whether a task that goes to another CPU takes load with it or pays for it.
-    moves_cost: bool,
     idle_set: CpuSet,
     /// Of those, the ones on cores that idle as a whole; kept where a core has several threads.
     idle_cores: CpuSet,
@@ -307,7 +305,6 @@ impl<'a> Simulation<'a> {
             CoreAccount::new(c, machine, level, &inverse_speed[usize::from(c.kind)])
         };
         let governor = Governor::new(setup.speed, machine, setup.source, workload.tasks.len() as u32);
-        let moves_cost = governor.follows_tasks() || machine.migration_ns > 0;
         let mut sim = Simulation {
             machine,
             workload,
@@ -331,7 +328,6 @@ impl<'a> Simulation<'a> {
             latency_limit_ns: setup.latency_limit_ns,
             phase_ns: setup.phase_ns % tick,
             next_tick: 0,
-            moves_cost,
             idle_set: CpuSet::new(machine.cpus.len()),
             idle_cores: CpuSet::new(machine.cpus.len()),
             smt: machine.cores.len() < machine.cpus.len(),

@@ -159,8 +159,6 @@ pub(super) struct Queue {
     clock: u64,
     /// When the running task was last charged.
     charged_at: u64,
-    /// Whether its CPU is in the set of crowded ones.
-    crowded: bool,
 }
 
 impl Queue {
@@ -207,7 +205,7 @@ impl Simulation<'_> {
         } else {
             // Whether it moves cannot be foreseen: where that costs nothing, it is not asked.
             let moves = target != task.cpu as usize;
-            if moves & self.moves_cost {
+            if moves & (self.governor.follows_tasks() | (self.machine.migration_ns > 0)) {
                 self.charge_move(t, target);
             }
             self.tasks[t as usize].cpu = target as u32;
@@ -394,7 +392,6 @@ impl Simulation<'_> {
         } else if s.slice_end == NEVER {
             s.slice_end = self.now + SLICE_NS;
         }
-        self.cpus[c].queue.crowded = true;
         self.crowded.insert(c);
         self.arm_balance();
     }
@@ -402,7 +399,7 @@ impl Simulation<'_> {
     /// Nobody waits on a CPU any more.
     #[inline(always)]
     fn uncrowd(&mut self, c: usize) {
-        if std::mem::take(&mut self.cpus[c].queue.crowded) {
+        if !self.crowded.is_empty() {
             self.leave_crowded(c);
         }
     }

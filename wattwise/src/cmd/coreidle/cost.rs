@@ -33,7 +33,7 @@ struct Cost {
     release_s: [f64; 2],
     moved: usize,
     /// CPU time of ours that moving them took, of the first change's, s.
-    moving_s: f64,
+    moving_s: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -102,7 +102,7 @@ fn measure(
         all_s: median(&mut alls),
         release_s: release,
         moved: moved.moved,
-        moving_s: moved.cpu.as_secs_f64(),
+        moving_s: moved.cpu.map(|cpu| cpu.as_secs_f64()),
     })
 }
 
@@ -114,10 +114,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> ([f64; 2], T) {
 }
 
 fn moved(c: &Cost) -> String {
-    match c.moved {
-        0 => String::new(),
-        n => format!("   {n} tasks moved at first, in {:.3} of it", c.moving_s * 1e3),
-    }
+    let Some(moving_s) = c.moving_s else { return String::new() };
+    format!("   {} tasks moved at first, in {:.3} of it", c.moved, moving_s * 1e3)
 }
 
 fn median(samples: &mut [[f64; 2]]) -> [f64; 2] {

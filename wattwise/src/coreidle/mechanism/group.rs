@@ -28,7 +28,6 @@ impl Group {
 
     /// Puts into the group whatever is beside it and was not pinned by somebody.
     fn gather(&mut self) -> Result<Moved, Problem> {
-        let began = own_cpu();
         let path = self.parent.join("tasks");
         let beside = read(&path).map_err(|e| failed(&path, &e))?;
         let into = self.group.join("tasks");
@@ -63,7 +62,6 @@ impl Group {
                 }
             }
         }
-        moved.cpu = own_cpu().saturating_sub(began);
         Ok(moved)
     }
 }
@@ -76,6 +74,7 @@ impl Mechanism for Group {
     fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {
         let cpus = self.group.join("cpuset.cpus");
         let wanted = kept.to_string();
+        let mut made = false;
         match read(&cpus) {
             Ok(now) if now == wanted => {}
             Ok(_) => set(&cpus, &wanted)?,
@@ -84,10 +83,13 @@ impl Mechanism for Group {
                 let mems = self.parent.join("cpuset.mems");
                 set(&self.group.join("cpuset.mems"), &read(&mems).map_err(|e| failed(&mems, &e))?)?;
                 set(&cpus, &wanted)?;
+                made = true;
             }
             Err(e) => return Err(failed(&cpus, &e)),
         }
-        self.gather()
+        let began = made.then(own_cpu);
+        let moved = self.gather()?;
+        Ok(Moved { cpu: began.map(|began| own_cpu().saturating_sub(began)), ..moved })
     }
 
     fn kept(&self) -> Result<CpuSet, Problem> {

@@ -150,8 +150,8 @@ pub struct Moved {
     pub moved: usize,
     /// Tasks that stay where they were pinned, or that the kernel does not let move.
     pub stayed: usize,
-    /// CPU time of ours that looking for them and moving them took.
-    pub cpu: Duration,
+    /// CPU time of ours that looking for them and moving them took; told of the first time alone.
+    pub cpu: Option<Duration>,
 }
 
 /// CPU time of this thread so far.
