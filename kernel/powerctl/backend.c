@@ -60,8 +60,8 @@ static u64 perf_of(union pc_state s)
 }
 
 /* Writes what differs of the registers that the back end has. */
-static __always_inline int write_all(int cpu, union pc_state changed, union pc_state s,
-				     int (*write)(int cpu, u32 reg, u64 value))
+static noinline int write_several(int cpu, union pc_state changed, union pc_state s,
+				  int (*write)(int cpu, u32 reg, u64 value))
 {
 	u32 settable = pc_backend->settable;
 	int err = 0;
@@ -73,6 +73,20 @@ static __always_inline int write_all(int cpu, union pc_state changed, union pc_s
 	if (pc_hwp(changed) && (settable & POWERCTL_HWP))
 		err = err ?: write(cpu, MSR_HWP_REQUEST, pc_hwp(s));
 	return err;
+}
+
+/* A profile has one register, as a rule: then nothing is kept over the call. */
+static __always_inline int write_all(int cpu, union pc_state changed, union pc_state s,
+				     int (*write)(int cpu, u32 reg, u64 value))
+{
+	const union pc_state tstate = { .tstate = ~0 }, khz = { .khz = ~0 };
+	u32 settable = pc_backend->settable;
+
+	if (!(changed.all & ~tstate.all) && (settable & POWERCTL_TSTATE))
+		return write(cpu, MSR_IA32_THERM_CONTROL, modulation_of(s));
+	if (!(changed.all & ~khz.all) && (settable & POWERCTL_PSTATE))
+		return write(cpu, MSR_IA32_PERF_CTL, perf_of(s));
+	return write_several(cpu, changed, s, write);
 }
 
 static void default_of(u64 perf, u64 hwp)
@@ -134,7 +148,7 @@ static int core_of(int cpu)
 	return topology_physical_package_id(cpu) << 16 | topology_core_id(cpu);
 }
 
-static int virtual_write(int cpu, union pc_state changed, union pc_state s)
+int pc_virtual_write(int cpu, union pc_state changed, union pc_state s)
 {
 	return write_all(cpu, changed, s, virtual_write_register);
 }
@@ -160,7 +174,7 @@ static const struct pc_backend backend_virtual = {
 	.init = virtual_init,
 	.exit = virtual_exit,
 	.domain = core_of,
-	.write = virtual_write,
+	.write = pc_virtual_write,
 	.counters = virtual_counters,
 };
 
@@ -230,7 +244,7 @@ static int msr_write_register(int cpu, u32 reg, u64 value)
 	return write_msr(reg, value);
 }
 
-static int msr_write(int cpu, union pc_state changed, union pc_state s)
+int pc_msr_write(int cpu, union pc_state changed, union pc_state s)
 {
 	return write_all(cpu, changed, s, msr_write_register);
 }
@@ -241,7 +255,7 @@ static struct pc_backend backend_msr = {
 	.step_khz = RATIO_KHZ,
 	.init = msr_init,
 	.domain = own,
-	.write = msr_write,
+	.write = pc_msr_write,
 	.counters = msr_counters,
 };
 

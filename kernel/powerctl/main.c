@@ -137,11 +137,11 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 		u64 start, took;
 
 		preempt_disable();
-		pc_apply(smp_processor_id(), from, false);
+		pc_apply(from, false);
 		start = ktime_get_ns();
-		pc_apply(smp_processor_id(), to, false);
+		pc_apply(to, false);
 		took = ktime_get_ns() - start;
-		pc_apply(smp_processor_id(), pc_default, false);
+		pc_apply(pc_default, false);
 		preempt_enable();
 		sum += took;
 		l.min_ns = min(l.min_ns, took);

@@ -85,6 +85,10 @@ extern const struct pc_backend *pc_backend;
 extern union pc_state pc_default;
 extern struct powerctl_caps pc_caps;
 
+/* Two of them by name: a call by name costs less than by pointer. */
+int pc_msr_write(int cpu, union pc_state changed, union pc_state state);
+int pc_virtual_write(int cpu, union pc_state changed, union pc_state state);
+
 int pc_backend_init(const char *wanted);
 void pc_backend_exit(void);
 int pc_check(const struct powerctl_profile *p);
@@ -97,7 +101,7 @@ int pc_profile_get(struct powerctl_profile *to);
 int pc_profile_clear(void);
 u32 pc_profiles_count(void);
 void pc_stats(struct powerctl_stats *s);
-void pc_apply(int cpu, union pc_state want, bool force);
+void pc_apply(union pc_state want, bool force);
 void pc_suspend(bool on);
 
 void pc_domains_free(void);

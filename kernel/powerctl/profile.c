@@ -31,6 +31,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/indirect_call_wrapper.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
@@ -68,25 +69,29 @@ static union pc_state faster(union pc_state a, union pc_state b)
 	return f;
 }
 
-static __always_inline void apply(int cpu, struct pc_cpu *pc, struct pc_domain *d, union pc_state want,
-				  bool force)
+/* What is to be in force where siblings share: on its own, so that the usual case has few registers to save. */
+static noinline union pc_state fastest_wish(int cpu, const struct pc_domain *d, union pc_state state)
 {
-	union pc_state state, changed;
 	int other;
 
-	if (unlikely(READ_ONCE(suspended)))
-		want = pc_default;
-	pc->want = want;
-	state = want;
-	if (d->shared)
-		for_each_cpu(other, &d->cpus)
-			if (other != cpu)
-				state = faster(state, per_cpu(pc_cpus, other).want);
+	for_each_cpu(other, &d->cpus)
+		if (other != cpu)
+			state = faster(state, per_cpu(pc_cpus, other).want);
+	return state;
+}
+
+/* Interrupts off, and the lock held if the domain is shared. */
+static __always_inline void enforce(int cpu, struct pc_cpu *pc, struct pc_domain *d, union pc_state state,
+				    bool force)
+{
+	union pc_state changed;
+
 	pc->switches++;
 	changed.all = likely(d->known && !force) ? state.all ^ d->in_force.all : ~0ULL;
 	if (!changed.all) {
 		pc->skipped++;
-	} else if (pc_backend->write(cpu, changed, state)) {
+	} else if (unlikely(INDIRECT_CALL_2(pc_backend->write, pc_msr_write, pc_virtual_write, cpu, changed,
+					    state))) {
 		/* Tried again at the next switch. */
 		pc->failed++;
 	} else {
@@ -94,26 +99,44 @@ static __always_inline void apply(int cpu, struct pc_cpu *pc, struct pc_domain *
 		d->in_force = state;
 		d->known = true;
 	}
-	trace_powerctl_switch(cpu, current->pid, want, d->in_force);
+	trace_powerctl_switch(cpu, current->pid, pc->want, d->in_force);
 }
 
-/* On the CPU itself, preemption off: its wish has changed, or its registers are not known (force). */
-void pc_apply(int cpu, union pc_state want, bool force)
+static noinline void apply_shared(struct pc_cpu *pc, struct pc_domain *d, union pc_state want, bool force)
 {
-	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
+	int cpu = smp_processor_id();
+
+	raw_spin_lock(&d->lock);
+	pc->want = want;
+	enforce(cpu, pc, d, fastest_wish(cpu, d, want), force);
+	raw_spin_unlock(&d->lock);
+}
+
+/* On the CPU itself, interrupts off: its wish has changed, or its registers are not known (force). */
+static __always_inline void apply(union pc_state want, bool force)
+{
+	struct pc_cpu *pc = this_cpu_ptr(&pc_cpus);
 	struct pc_domain *d = pc->domain;
-	unsigned long flags;
 
 	if (unlikely(!d))
 		return;
-	local_irq_save(flags);
-	if (!READ_ONCE(d->shared)) {
-		apply(cpu, pc, d, want, force);
+	if (unlikely(READ_ONCE(suspended)))
+		want = pc_default;
+	if (unlikely(READ_ONCE(d->shared))) {
+		apply_shared(pc, d, want, force);
 	} else {
-		raw_spin_lock(&d->lock);
-		apply(cpu, pc, d, want, force);
-		raw_spin_unlock(&d->lock);
+		pc->want = want;
+		enforce(smp_processor_id(), pc, d, want, force);
 	}
+}
+
+/* The same from anywhere with preemption off. */
+void pc_apply(union pc_state want, bool force)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	apply(want, force);
 	local_irq_restore(flags);
 }
 
@@ -124,7 +147,11 @@ static struct pc_profile *to_profile(struct preempt_notifier *notifier)
 
 static void put_on(struct preempt_notifier *notifier, int cpu)
 {
-	pc_apply(cpu, to_profile(notifier)->state, false);
+	unsigned long flags;
+
+	local_irq_save(flags);
+	apply(to_profile(notifier)->state, false);
+	local_irq_restore(flags);
 }
 
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next);
@@ -147,8 +174,9 @@ static struct pc_profile *profile_of(struct task_struct *task)
 
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next)
 {
+	/* Under the run-queue lock: interrupts are off. */
 	if (!profile_of(next))
-		pc_apply(smp_processor_id(), pc_default, false);
+		apply(pc_default, false);
 }
 
 static bool count_up(void)
@@ -199,7 +227,7 @@ int pc_profile_set(struct file *file, const struct powerctl_profile *asked)
 	p->state = state_of(asked);
 	if (new)
 		preempt_notifier_register(&new->notifier);
-	pc_apply(smp_processor_id(), p->state, false);
+	pc_apply(p->state, false);
 	preempt_enable();
 	atomic64_inc(&profiles_set);
 	return 0;
@@ -220,7 +248,7 @@ static void drop(struct pc_profile *p)
 {
 	preempt_disable();
 	preempt_notifier_unregister(&p->notifier);
-	pc_apply(smp_processor_id(), pc_default, false);
+	pc_apply(pc_default, false);
 	preempt_enable();
 	atomic_dec(&profiles);
 	fput(p->file);
@@ -266,7 +294,7 @@ static void again_here(void *unused)
 {
 	const struct pc_profile *p = profile_of(current);
 
-	pc_apply(smp_processor_id(), p ? p->state : pc_default, true);
+	pc_apply(p ? p->state : pc_default, true);
 }
 
 /* Until it is over, all get the default. Tasks run again before it is: they are not switched to anew. */
@@ -411,7 +439,7 @@ int pc_cpu_online(unsigned int cpu)
 	raw_spin_unlock_irq(&d->lock);
 	smp_store_release(&pc->domain, d);
 	/* Runs on the CPU itself. */
-	pc_apply(cpu, pc_default, true);
+	pc_apply(pc_default, true);
 	return 0;
 }
 
@@ -425,7 +453,7 @@ int pc_cpu_offline(unsigned int cpu)
 
 	if (!d)
 		return 0;
-	pc_apply(cpu, pc_default, true);
+	pc_apply(pc_default, true);
 	raw_spin_lock_irq(&d->lock);
 	cpumask_clear_cpu(cpu, &d->cpus);
 	raw_spin_unlock_irq(&d->lock);

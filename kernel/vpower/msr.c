@@ -53,6 +53,11 @@ int vpower_rdmsr(int cpu, u32 reg, u64 *value)
 }
 EXPORT_SYMBOL_GPL(vpower_rdmsr);
 
+static noinline void lag(u32 ns)
+{
+	ndelay(min(ns, 100000U));
+}
+
 int vpower_wrmsr(int cpu, u32 reg, u64 value)
 {
 	u32 delay = READ_ONCE(vpower_knobs.msr_delay_ns);
@@ -62,8 +67,8 @@ int vpower_wrmsr(int cpu, u32 reg, u64 value)
 		return -EINVAL;
 	if (vpower_fault(&vpower_knobs.fail_msr))
 		return -EIO;
-	if (delay)
-		ndelay(min(delay, 100000U));
+	if (unlikely(delay))
+		lag(delay);
 	WRITE_ONCE(per_cpu(of_core, cpu)[i], value);
 	WRITE_ONCE(writes, writes + 1);
 	return 0;
