@@ -12,7 +12,9 @@
 //! | | 31..5 | SLEEPERS | how many sleep, or are about to | who goes to sleep | the releaser that wakes it |
 //! | `tickets` | 31..0 | | how many have gone to sleep | who goes to sleep | |
 //! | `grants` | 31..0 | | how many have been woken: ticket t is woken once this is past t | who releases | |
-//! | `learned` | 31..16 | rotated | when the lock was last handed over, 2^18 ticks | who waits | |
+//! | `learned` | 31..24 | rotated | when the lock was last handed over, 2^20 ticks | who waits | |
+//! | | 23..19 | woke | when a sleeper was last woken, 2^16 ticks | who releases | |
+//! | | 18..16 | found | how often of late those who were woken found the lock free | who was woken | |
 //! | | 15..4 | acquired | when a thread that had waited last acquired, 2^6 ticks | that thread | |
 //! | | 3 | brief | its wait took less than `QUICK_NS` | that thread | |
 //! | | 2..0 | heat | how often of late an acquisition was followed by a conflict at once | that thread | |
@@ -27,13 +29,17 @@
 //! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for `SPIN_US`: most short sections are over by then. One
 //!    spinner is enough to take the lock when it is freed, and more only get in its way. Not after a conflict within
 //!    `QUICK_NS` of an acquisition that had waited longer than that: the section is long, the thread that has just left
-//!    asks again, and the two would pass the lock to and fro while both burn a core.
+//!    asks again, and the two would pass the lock to and fro while both burn a core. Nor after a wake-up where nobody
+//!    who was woken of late found the lock free: its holders come back at once.
 //! 5. **Yield** when the time for spinning is over, for as long as that lets other threads run (a yield that returns at
 //!    once means that none wants the core) and at most `YIELDS` times, without the role: whoever does not run must
-//!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up.
+//!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up; not
+//!    where those who are woken mostly find the lock taken, since then waiters only yield to each other.
 //! 6. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
 //! 7. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
-//!    the spinner, and while it wakes up the lock stays free for whoever runs.
+//!    the spinner, and while it wakes up the lock stays free for whoever runs. If it has not come after 25 to 50 us,
+//!    its core is busy: the next is woken as well, but only while those who are woken mostly find the lock free. Where
+//!    threads release and come back at once they do not, and each wake-up would be for nothing.
 //! 8. **Turns.** A spinner that has waited for `AGE_US` asks for the lock, at most once in that time for the whole
 //!    lock; the next release hands it to the spinner, or to the oldest sleeper. Once in the same time, a thread
 //!    that would spin goes to sleep instead if others sleep, so that they come to run. That bounds the wait at about
@@ -84,11 +90,20 @@ const YIELDS: u32 = if cfg!(loom) { 1 } else { 10 };
 const HEAT: u32 = 7;
 const HOT: u32 = 4;
 
-/// What is in `learned`. Updates may be lost between threads, and times wrap (6 s and 100 us): both mislead one
+/// Found free counts three, found taken minus two: it stays high where the lock is free two times in five.
+const FOUND: u32 = 7;
+const WORTH_IT: u32 = if cfg!(loom) { 0 } else { 4 };
+
+/// 25 to 50 us: a wake-up on an idle core takes 5 to 50.
+const LATE: u32 = if cfg!(loom) { 1 } else { 2 };
+
+/// What is in `learned`. Updates may be lost between threads, and times wrap (100 ms, 0.8 ms, 100 us): both mislead one
 /// wait, not the lock.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Learned {
     rotated: u32,
+    woke: u32,
+    found: u32,
     acquired: u32,
     brief: bool,
     heat: u32,
@@ -97,12 +112,20 @@ struct Learned {
 impl Learned {
     const TIME: u32 = 0xfff;
 
-    /// 2^18 ticks are about 0.1 ms. In models, time passes with each look.
-    const COARSE: u32 = if cfg!(loom) { 10 } else { 18 };
+    const ROTATED: u32 = 0xff;
+    const WOKE: u32 = 0x1f;
+
+    /// 2^20 ticks are about 0.4 ms. In models, time passes with each look.
+    const COARSE: u32 = if cfg!(loom) { 10 } else { 20 };
+
+    /// About 25 us.
+    const MEDIUM: u32 = if cfg!(loom) { 4 } else { 16 };
 
     fn unpack(word: u32) -> Self {
         Learned {
-            rotated: word >> 16,
+            rotated: word >> 24,
+            woke: word >> 19 & Self::WOKE,
+            found: word >> 16 & FOUND,
             acquired: word >> 4 & Self::TIME,
             brief: word & 8 != 0,
             heat: word & HEAT,
@@ -110,12 +133,22 @@ impl Learned {
     }
 
     fn pack(self) -> u32 {
-        self.rotated << 16 | self.acquired << 4 | u32::from(self.brief) << 3 | self.heat
+        self.rotated << 24
+            | self.woke << 19
+            | self.found << 16
+            | self.acquired << 4
+            | u32::from(self.brief) << 3
+            | self.heat
     }
 
     /// Time as in `rotated`.
     fn coarse(ticks: u64) -> u32 {
-        (ticks >> Self::COARSE) as u32 & 0xffff
+        (ticks >> Self::COARSE) as u32 & Self::ROTATED
+    }
+
+    /// Time as in `woke`.
+    fn medium(ticks: u64) -> u32 {
+        (ticks >> Self::MEDIUM) as u32 & Self::WOKE
     }
 
     /// Time as in `acquired`.
@@ -125,12 +158,22 @@ impl Learned {
 
     /// Step 8: the last hand-over is an age ago.
     fn due(self, now: u64, age: u64) -> bool {
-        u64::from(Self::coarse(now).wrapping_sub(self.rotated) & 0xffff) << Self::COARSE >= age
+        u64::from(Self::coarse(now).wrapping_sub(self.rotated) & Self::ROTATED) << Self::COARSE >= age
+    }
+
+    /// Step 7: those who are woken mostly find the lock free, and the last one has not come in time.
+    fn late(self, now: u64) -> bool {
+        self.found >= WORTH_IT && Self::medium(now).wrapping_sub(self.woke) & Self::WOKE >= LATE
     }
 
     /// The last who had to wait has only just acquired: whoever asks now had nothing else to do.
     fn greedy(self, now: u64, quick: u64) -> bool {
         u64::from(Self::fine(now).wrapping_sub(self.acquired) & Self::TIME) << 6 <= quick
+    }
+
+    /// `found`, once somebody who was woken has looked.
+    fn after_wake(self, free: bool) -> u32 {
+        if free { (self.found + 3).min(FOUND) } else { self.found.saturating_sub(2) }
     }
 
     /// Step 3: the heat as a conflict at `now` shows it.
@@ -191,7 +234,12 @@ impl<W: Wait> Adaptive<W> {
     fn learn(&self, change: impl FnOnce(&mut Learned)) {
         let mut learned = self.learned();
         change(&mut learned);
-        self.learned.store(learned.pack(), Ordering::Relaxed);
+        if cfg!(loom) {
+            // loom 0.7 fails where two stores that race have one place in the order of modifications.
+            self.learned.swap(learned.pack(), Ordering::Relaxed);
+        } else {
+            self.learned.store(learned.pack(), Ordering::Relaxed);
+        }
     }
 
     /// Steps 2 to 6.
@@ -265,7 +313,7 @@ impl<W: Wait> Adaptive<W> {
                     policy.step(&self.state, seen);
                     continue;
                 }
-                if yields < YIELDS && !asked {
+                if yields < YIELDS && !asked && self.learned().found >= WORTH_IT {
                     // Step 5.
                     if !self.change(seen, seen & !SPINNER) {
                         continue;
@@ -304,9 +352,11 @@ impl<W: Wait> Adaptive<W> {
             }
             self.sleep();
             // The releaser has given the role to who was woken, unless another has taken it meanwhile.
-            spinner = self.state.fetch_and(!WOKEN, Ordering::Relaxed) & WOKEN != 0;
+            let seen = self.state.fetch_and(!WOKEN, Ordering::Relaxed);
+            spinner = seen & WOKEN != 0;
+            self.learn(|learned| learned.found = learned.after_wake(seen & LOCKED == 0));
             asked = false;
-            budget = SPIN_US * rate;
+            budget = if self.learned().found == 0 { 0 } else { SPIN_US * rate };
             rested = heat < HOT;
             looks = 0;
             yields = 0;
@@ -336,11 +386,17 @@ impl<W: Wait> Adaptive<W> {
         let mut granted = 0;
         loop {
             let seen = self.state.load(Ordering::Relaxed);
-            if seen & SPINNER == 0 && seen & SLEEPERS != 0 {
+            let alone = seen & SPINNER == 0;
+            let late = || {
+                granted == 0 && seen & (WOKEN | HANDED | STARVING) == WOKEN && self.learned().late(tsc::now())
+            };
+            if seen & SLEEPERS != 0 && (alone || late()) {
                 // The oldest sleeper gets the role and, if asked for, the lock with it. In one step: a spinner that
-                // is awake between two could go back to sleep.
+                // is awake between two could go back to sleep. Who comes beside one that is late has no role.
                 let hand = if seen & STARVING != 0 { HANDED } else { 0 };
-                let after = (seen | SPINNER | WOKEN | hand) - ONE_SLEEPER;
+                let role = if alone { SPINNER | WOKEN | hand } else { 0 };
+                let after = (seen | role) - ONE_SLEEPER;
+                self.learn(|learned| learned.woke = Learned::medium(tsc::now()));
                 if self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
                     continue;
                 }
@@ -395,10 +451,16 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
     #[inline]
     unsafe fn unlock(&self, _: Token) {
         let seen = self.state.load(Ordering::Relaxed);
-        // Nobody waits, or someone who is awake does and does not ask for more.
-        let plain = seen == LOCKED || seen & (SPINNER | STARVING) == SPINNER;
-        let after = seen & !LOCKED;
-        if !plain || self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
+        // Nobody waits: apart from the next, so that the exchange need not wait for what is loaded. Or someone who is
+        // awake does, and does not ask for more.
+        let released = if seen == LOCKED {
+            self.state.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_ok()
+        } else {
+            let after = seen & !LOCKED;
+            seen & (SPINNER | STARVING | WOKEN) == SPINNER
+                && self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        if !released {
             self.release();
         }
     }
@@ -421,22 +483,20 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
 mod tests {
     use super::*;
 
+    const NOTHING: Learned = Learned { rotated: 0, woke: 0, found: 0, acquired: 0, brief: false, heat: 0 };
+
     #[test]
     fn what_is_learned_fits_its_word() {
-        let all = Learned { rotated: 0xffff, acquired: 0xfff, brief: true, heat: 7 };
+        let all = Learned { rotated: 0xff, woke: 0x1f, found: 7, acquired: 0xfff, brief: true, heat: 7 };
         assert_eq!(all.pack(), u32::MAX);
-        let one = Learned { rotated: 0x1234, acquired: 0x567, brief: false, heat: 5 };
-        let back = Learned::unpack(one.pack());
-        assert_eq!(
-            (back.rotated, back.acquired, back.brief, back.heat),
-            (one.rotated, one.acquired, one.brief, one.heat)
-        );
+        let one = Learned { rotated: 0x93, woke: 0x15, found: 2, acquired: 0x567, brief: false, heat: 5 };
+        assert_eq!(Learned::unpack(one.pack()), one);
     }
 
     #[test]
     fn heat_rises_with_brief_waits_and_quick_conflicts_only() {
         let at = 1_000_000;
-        let learned = Learned { rotated: 0, acquired: Learned::fine(at), brief: true, heat: 2 };
+        let learned = Learned { acquired: Learned::fine(at), brief: true, heat: 2, ..NOTHING };
         assert_eq!(learned.after_conflict(at + 500, 1000), 4, "brief, and asked for at once");
         assert_eq!(learned.after_conflict(at + 9000, 1000), 1, "asked for later");
         assert_eq!(Learned { brief: false, ..learned }.after_conflict(at + 500, 1000), 1, "a long wait");
@@ -445,10 +505,34 @@ mod tests {
 
     #[test]
     fn turns_are_due_after_an_age_also_over_a_wrap() {
-        let tick = 1_u64 << 18;
-        let learned = Learned { rotated: 0xffff, acquired: 0, brief: false, heat: 0 };
-        assert!(!learned.due(0xffff * tick, 5 * tick));
-        assert!(!learned.due((0xffff + 4) * tick, 5 * tick));
-        assert!(learned.due((0xffff + 5) * tick, 5 * tick));
+        let tick = 1_u64 << Learned::COARSE;
+        let learned = Learned { rotated: 0xff, ..NOTHING };
+        assert!(!learned.due(0xff * tick, 5 * tick));
+        assert!(!learned.due((0xff + 4) * tick, 5 * tick));
+        assert!(learned.due((0xff + 5) * tick, 5 * tick));
+    }
+
+    #[test]
+    fn who_is_woken_is_late_after_a_while_where_the_woken_find_the_lock_free() {
+        let tick = 1_u64 << Learned::MEDIUM;
+        let free = Learned { woke: 0x1f, found: WORTH_IT, ..NOTHING };
+        assert!(!free.late((0x1f + 1) * tick), "in time");
+        assert!(free.late((0x1f + 2) * tick), "also over a wrap");
+        let taken = Learned { found: free.after_wake(false), ..free };
+        assert!(!taken.late((0x1f + 2) * tick), "the last who was woken found it taken");
+    }
+
+    #[test]
+    fn found_tells_half_from_a_fifth() {
+        let worth_it = |period: u32| {
+            let mut learned = NOTHING;
+            let look = |n: &u32| {
+                learned.found = learned.after_wake(n % period == 0);
+                learned.found >= WORTH_IT
+            };
+            (0..1000).filter(look).count()
+        };
+        assert!(worth_it(2) > 900, "{}", worth_it(2));
+        assert_eq!(worth_it(5), 0);
     }
 }

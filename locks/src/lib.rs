@@ -67,4 +67,6 @@ pub use primitive::{Clock, Deadline};
 pub use raw::{RawLock, Token};
 pub use tas::Tas;
 pub use ticket::Ticket;
+#[cfg(loom)]
+pub use tsc::set_look_takes;
 pub use ttas::Ttas;

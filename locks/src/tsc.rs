@@ -37,8 +37,25 @@ pub(crate) fn now() -> u64 {
     #[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     {
         // No counter: time is the number of looks. Bounded waits stay bounded.
-        LOOKS.fetch_add(1000, core::sync::atomic::Ordering::Relaxed)
+        LOOKS.fetch_add(look_takes(), core::sync::atomic::Ordering::Relaxed)
     }
+}
+
+#[cfg(loom)]
+std::thread_local!(static LOOK_TAKES: core::cell::Cell<u64> = const { core::cell::Cell::new(1000) });
+
+/// In models that this thread explores: by how much each look at the time moves it on, 1000 at first.
+#[cfg(loom)]
+pub fn set_look_takes(ticks: u64) {
+    LOOK_TAKES.set(ticks);
+}
+
+#[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn look_takes() -> u64 {
+    #[cfg(loom)]
+    return LOOK_TAKES.get();
+    #[cfg(not(loom))]
+    1000
 }
 
 // Made anew for each execution of a model, so that executions repeat.

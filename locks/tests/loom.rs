@@ -150,3 +150,25 @@ every_lock! {
     clh => Clh,
     adaptive => Adaptive,
 }
+
+/// One that is woken and does not come, while another sleeps: the holder releases twice. Time is slow, or the first
+/// release would already be somebody's turn by age.
+#[test]
+fn adaptive_wakes_another_beside_one_that_is_late() {
+    wattwise_locks::set_look_takes(50);
+    explore(2, || {
+        let counter = Counter::<Adaptive<Park>>::new();
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let other = counter.clone();
+                thread::spawn(move || other.add())
+            })
+            .collect();
+        counter.add();
+        counter.add();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        counter.is(4);
+    });
+}
