@@ -12,8 +12,9 @@
 //! | | 31..5 | SLEEPERS | how many sleep, or are about to | who goes to sleep | the releaser that wakes it |
 //! | `tickets` | 31..0 | | how many have gone to sleep | who goes to sleep | |
 //! | `grants` | 31..0 | | how many have been woken: ticket t is woken once this is past t | who releases | |
-//! | `learned` | 31..24 | rotated | when the lock was last handed over, 2^20 ticks | who waits | |
-//! | | 23..19 | woke | when a sleeper was last woken, 2^16 ticks | who releases | |
+//! | `learned` | 31..26 | rotated | when the lock was last handed over, 2^21 ticks | who waits | |
+//! | | 25..21 | woke | when a sleeper was last woken, 2^16 ticks | who releases | |
+//! | | 20..19 | passed | how often the lock was released since, before that sleeper came | who releases | |
 //! | | 18..16 | found | how often of late those who were woken found the lock free | who was woken | |
 //! | | 15..4 | acquired | when a thread that had waited last acquired, 2^6 ticks | that thread | |
 //! | | 3 | brief | its wait took less than `QUICK_NS` | that thread | |
@@ -38,8 +39,9 @@
 //! 6. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
 //! 7. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
 //!    the spinner, and while it wakes up the lock stays free for whoever runs. If it has not come after 25 to 50 us,
-//!    its core is busy: the next is woken as well, but only while those who are woken mostly find the lock free. Where
-//!    threads release and come back at once they do not, and each wake-up would be for nothing.
+//!    its core is busy: the next is woken as well if those who are woken mostly find the lock free, or now and then
+//!    where it was hardly released meanwhile: a wake-up is little beside long sections. Where threads come back at
+//!    once they find it taken, and each wake-up would be for nothing.
 //! 8. **Turns.** A spinner that has waited for `AGE_US` asks for the lock, at most once in that time for the whole
 //!    lock; the next release hands it to the spinner, or to the oldest sleeper. Once in the same time, a thread
 //!    that would spin goes to sleep instead if others sleep, so that they come to run. That bounds the wait at about
@@ -94,15 +96,22 @@ const HOT: u32 = 4;
 const FOUND: u32 = 7;
 const WORTH_IT: u32 = if cfg!(loom) { 0 } else { 4 };
 
+/// The same where sections are long.
+const WORTH_IT_LONG: u32 = if cfg!(loom) { 0 } else { 1 };
+
+/// Releases while somebody wakes up: more are not counted.
+const OFTEN: u32 = 3;
+
 /// 25 to 50 us: a wake-up on an idle core takes 5 to 50.
 const LATE: u32 = if cfg!(loom) { 1 } else { 2 };
 
-/// What is in `learned`. Updates may be lost between threads, and times wrap (100 ms, 0.8 ms, 100 us): both mislead one
+/// What is in `learned`. Updates may be lost between threads, and times wrap (50 ms, 0.8 ms, 100 us): both mislead one
 /// wait, not the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Learned {
     rotated: u32,
     woke: u32,
+    passed: u32,
     found: u32,
     acquired: u32,
     brief: bool,
@@ -112,19 +121,20 @@ struct Learned {
 impl Learned {
     const TIME: u32 = 0xfff;
 
-    const ROTATED: u32 = 0xff;
+    const ROTATED: u32 = 0x3f;
     const WOKE: u32 = 0x1f;
 
-    /// 2^20 ticks are about 0.4 ms. In models, time passes with each look.
-    const COARSE: u32 = if cfg!(loom) { 10 } else { 20 };
+    /// 2^21 ticks are about 0.8 ms. In models, time passes with each look.
+    const COARSE: u32 = if cfg!(loom) { 10 } else { 21 };
 
     /// About 25 us.
     const MEDIUM: u32 = if cfg!(loom) { 4 } else { 16 };
 
     fn unpack(word: u32) -> Self {
         Learned {
-            rotated: word >> 24,
-            woke: word >> 19 & Self::WOKE,
+            rotated: word >> 26,
+            woke: word >> 21 & Self::WOKE,
+            passed: word >> 19 & OFTEN,
             found: word >> 16 & FOUND,
             acquired: word >> 4 & Self::TIME,
             brief: word & 8 != 0,
@@ -133,8 +143,9 @@ impl Learned {
     }
 
     fn pack(self) -> u32 {
-        self.rotated << 24
-            | self.woke << 19
+        self.rotated << 26
+            | self.woke << 21
+            | self.passed << 19
             | self.found << 16
             | self.acquired << 4
             | u32::from(self.brief) << 3
@@ -161,9 +172,10 @@ impl Learned {
         u64::from(Self::coarse(now).wrapping_sub(self.rotated) & Self::ROTATED) << Self::COARSE >= age
     }
 
-    /// Step 7: those who are woken mostly find the lock free, and the last one has not come in time.
-    fn late(self, now: u64) -> bool {
-        self.found >= WORTH_IT && Self::medium(now).wrapping_sub(self.woke) & Self::WOKE >= LATE
+    /// Step 7: who was woken last has not come in time, and another would probably not come for nothing.
+    fn late(self, now: impl FnOnce() -> u64) -> bool {
+        let worth_it = if self.passed < OFTEN { WORTH_IT_LONG } else { WORTH_IT };
+        self.found >= worth_it && Self::medium(now()).wrapping_sub(self.woke) & Self::WOKE >= LATE
     }
 
     /// The last who had to wait has only just acquired: whoever asks now had nothing else to do.
@@ -378,6 +390,18 @@ impl<W: Wait> Adaptive<W> {
         }
     }
 
+    /// Step 7, when somebody was woken: whether another shall be.
+    fn another(&self, seen: u32) -> bool {
+        if seen & (WOKEN | HANDED | STARVING) != WOKEN {
+            return false;
+        }
+        let late = self.learned().late(tsc::now);
+        if !late {
+            self.learn(|learned| learned.passed = (learned.passed + 1).min(OFTEN));
+        }
+        late
+    }
+
     /// Step 7, when there is more to do than to clear a bit.
     #[cold]
     #[inline(never)]
@@ -387,16 +411,13 @@ impl<W: Wait> Adaptive<W> {
         loop {
             let seen = self.state.load(Ordering::Relaxed);
             let alone = seen & SPINNER == 0;
-            let late = || {
-                granted == 0 && seen & (WOKEN | HANDED | STARVING) == WOKEN && self.learned().late(tsc::now())
-            };
-            if seen & SLEEPERS != 0 && (alone || late()) {
+            if seen & SLEEPERS != 0 && (alone || (granted == 0 && self.another(seen))) {
                 // The oldest sleeper gets the role and, if asked for, the lock with it. In one step: a spinner that
                 // is awake between two could go back to sleep. Who comes beside one that is late has no role.
                 let hand = if seen & STARVING != 0 { HANDED } else { 0 };
                 let role = if alone { SPINNER | WOKEN | hand } else { 0 };
                 let after = (seen | role) - ONE_SLEEPER;
-                self.learn(|learned| learned.woke = Learned::medium(tsc::now()));
+                self.learn(|learned| (learned.woke, learned.passed) = (Learned::medium(tsc::now()), 0));
                 if self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
                     continue;
                 }
@@ -483,13 +504,23 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
 mod tests {
     use super::*;
 
-    const NOTHING: Learned = Learned { rotated: 0, woke: 0, found: 0, acquired: 0, brief: false, heat: 0 };
+    const NOTHING: Learned =
+        Learned { rotated: 0, woke: 0, passed: 0, found: 0, acquired: 0, brief: false, heat: 0 };
 
     #[test]
     fn what_is_learned_fits_its_word() {
-        let all = Learned { rotated: 0xff, woke: 0x1f, found: 7, acquired: 0xfff, brief: true, heat: 7 };
+        let all =
+            Learned { rotated: 0x3f, woke: 0x1f, passed: 3, found: 7, acquired: 0xfff, brief: true, heat: 7 };
         assert_eq!(all.pack(), u32::MAX);
-        let one = Learned { rotated: 0x93, woke: 0x15, found: 2, acquired: 0x567, brief: false, heat: 5 };
+        let one = Learned {
+            rotated: 0x23,
+            woke: 0x15,
+            passed: 1,
+            found: 2,
+            acquired: 0x567,
+            brief: false,
+            heat: 5,
+        };
         assert_eq!(Learned::unpack(one.pack()), one);
     }
 
@@ -506,20 +537,21 @@ mod tests {
     #[test]
     fn turns_are_due_after_an_age_also_over_a_wrap() {
         let tick = 1_u64 << Learned::COARSE;
-        let learned = Learned { rotated: 0xff, ..NOTHING };
-        assert!(!learned.due(0xff * tick, 5 * tick));
-        assert!(!learned.due((0xff + 4) * tick, 5 * tick));
-        assert!(learned.due((0xff + 5) * tick, 5 * tick));
+        let learned = Learned { rotated: 0x3f, ..NOTHING };
+        assert!(!learned.due(0x3f * tick, 5 * tick));
+        assert!(!learned.due((0x3f + 4) * tick, 5 * tick));
+        assert!(learned.due((0x3f + 5) * tick, 5 * tick));
     }
 
     #[test]
-    fn who_is_woken_is_late_after_a_while_where_the_woken_find_the_lock_free() {
-        let tick = 1_u64 << Learned::MEDIUM;
-        let free = Learned { woke: 0x1f, found: WORTH_IT, ..NOTHING };
-        assert!(!free.late((0x1f + 1) * tick), "in time");
-        assert!(free.late((0x1f + 2) * tick), "also over a wrap");
-        let taken = Learned { found: free.after_wake(false), ..free };
-        assert!(!taken.late((0x1f + 2) * tick), "the last who was woken found it taken");
+    fn who_is_woken_is_late_after_a_while_unless_another_would_come_for_nothing() {
+        let after = |ticks: u64| move || (0x1f + ticks) << Learned::MEDIUM;
+        let late = |passed, found, ticks| Learned { woke: 0x1f, passed, found, ..NOTHING }.late(after(ticks));
+        assert!(!late(0, FOUND, 1), "in time");
+        assert!(late(0, WORTH_IT_LONG, 2), "also over a wrap");
+        assert!(!late(0, 0, 2), "nobody found it free");
+        assert!(!late(OFTEN, WORTH_IT - 1, 2), "released often, and mostly taken");
+        assert!(late(OFTEN, WORTH_IT, 2), "released often, and mostly free");
     }
 
     #[test]
