@@ -472,18 +472,18 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
     #[inline]
     unsafe fn unlock(&self, _: Token) {
         let seen = self.state.load(Ordering::Relaxed);
-        // Nobody waits: apart from the next, so that the exchange need not wait for what is loaded. Or someone who is
-        // awake does, and does not ask for more.
-        let released = if seen == LOCKED {
-            self.state.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_ok()
-        } else {
-            let after = seen & !LOCKED;
-            seen & (SPINNER | STARVING | WOKEN) == SPINNER
-                && self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_ok()
-        };
-        if !released {
-            self.release();
+        // Nobody waits: apart from the next, so that the exchange need not wait for what is loaded.
+        if seen == LOCKED {
+            if self.state.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        // Someone who is awake does, and does not ask for more.
+        } else if seen & (SPINNER | STARVING | WOKEN) == SPINNER
+            && self.state.compare_exchange(seen, seen & !LOCKED, Ordering::Release, Ordering::Relaxed).is_ok()
+        {
+            return;
         }
+        self.release();
     }
 
     fn is_locked(&self) -> bool {
@@ -559,7 +559,7 @@ mod tests {
         let worth_it = |period: u32| {
             let mut learned = NOTHING;
             let look = |n: &u32| {
-                learned.found = learned.after_wake(n % period == 0);
+                learned.found = learned.after_wake(n.is_multiple_of(period));
                 learned.found >= WORTH_IT
             };
             (0..1000).filter(look).count()

@@ -36,6 +36,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 struct Options {
     scenarios: Vec<String>,
+    /// Only those whose clock follows instructions, or only the others, which want a quiet host.
+    instructions: Option<bool>,
     kernel: Option<String>,
     kvm: bool,
     bless: bool,
@@ -45,8 +47,8 @@ struct Options {
     list: bool,
 }
 
-const USAGE: &str =
-    "lab [SCENARIO...] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] [--again] [--twice] [--list] [--bless]";
+const USAGE: &str = "lab [SCENARIO...] [--clock instructions|host] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] \
+     [--again] [--twice] [--list] [--bless]";
 
 /// `xtask lab ARGS`.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
@@ -68,6 +70,9 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     }
     if chosen.is_empty() {
         chosen.extend(SCENARIOS.iter().filter(|s| s.usual));
+    }
+    if let Some(instructions) = options.instructions {
+        chosen.retain(|s| (s.accel == Accel::Icount) == instructions);
     }
 
     let kernel = kernels::get(&lab, options.kernel.as_deref().unwrap_or(kernels::SERIES[0].name))?;
@@ -104,6 +109,13 @@ fn parse(args: &[&str]) -> Result<Options, String> {
             "--kernel" => {
                 let value = args.next().ok_or("--kernel wants a series, such as 6.1")?;
                 options.kernel = Some((*value).to_owned());
+            }
+            "--clock" => {
+                options.instructions = Some(match args.next() {
+                    Some(&"instructions") => true,
+                    Some(&"host") => false,
+                    _ => return Err("--clock wants instructions or host".into()),
+                });
             }
             "--kvm" => options.kvm = true,
             "--bless" => options.bless = true,
