@@ -27,11 +27,12 @@
 //!    within `QUICK_NS` of its acquiring, several times over. Then whoever holds the lock releases it and takes it
 //!    back at once, and every look takes the line from it: two threads that alternate get a tenth of what one gets
 //!    alone. So one waiter stays away for `REST_US`, with the others asleep, and then takes its turn of as long.
-//! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for `SPIN_US`: most short sections are over by then. One
-//!    spinner is enough to take the lock when it is freed, and more only get in its way. Not after a conflict within
-//!    `QUICK_NS` of an acquisition that had waited longer than that: the section is long, the thread that has just left
-//!    asks again, and the two would pass the lock to and fro while both burn a core. Nor after a wake-up where nobody
-//!    who was woken of late found the lock free: its holders come back at once.
+//! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for `SPIN_US`:
+//!    most short sections are over by then. One spinner is enough to take the lock when it is freed, and more only
+//!    get in its way. Not after a conflict within `QUICK_NS` of an acquisition that had waited longer than that: the
+//!    section is long, the thread that has just left asks again, and the two would pass the lock to and fro while both
+//!    burn a core. Nor after a wake-up if nobody who was woken of late found the lock free: its holders come back
+//!    at once.
 //! 5. **Yield** when the time for spinning is over, for as long as that lets other threads run (a yield that returns at
 //!    once means that none wants the core) and at most `YIELDS` times, without the role: whoever does not run must
 //!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up; not
@@ -367,8 +368,9 @@ impl<W: Wait> Adaptive<W> {
             let seen = self.state.fetch_and(!WOKEN, Ordering::Relaxed);
             spinner = seen & WOKEN != 0;
             self.learn(|learned| learned.found = learned.after_wake(seen & LOCKED == 0));
-            asked = false;
+            // Step 4: nor where the holders come back at once.
             budget = if self.learned().found == 0 { 0 } else { SPIN_US * rate };
+            asked = false;
             rested = heat < HOT;
             looks = 0;
             yields = 0;
@@ -421,7 +423,7 @@ impl<W: Wait> Adaptive<W> {
                 if self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
                     continue;
                 }
-                // Nobody can acquire before this: LOCKED is set still, or the lock is the sleeper's.
+                // Nobody can free the lock's memory before this: LOCKED is set still, or that sleeper is inside.
                 granted |= 1 << (self.grants.fetch_add(1, Ordering::Release) % 32);
                 if hand != 0 {
                     break;

@@ -183,6 +183,26 @@ fn work_is_confined_to_the_mask_and_released() {
     wait("work is on both CPUs again", || place.seen(&stays).len() == 2);
 }
 
+/// A task may fork between the look that finds it and its move: children that stay beside would stay there for good.
+#[test]
+fn whoever_is_forked_during_the_move_is_moved_too() {
+    let Some(mut place) = Place::new("forks") else { return };
+    for _ in 0..4 {
+        place.start(&["sh", "-c", "while :; do sleep 0.5 & sleep 0.001; done"]);
+    }
+    for round in 0..10 {
+        wait("many are there", || place.tasks().len() >= 100);
+        place.set("1", false);
+        let inside: BTreeSet<u32> = place.group_tasks().into_iter().collect();
+        let beside: Vec<u32> = place.tasks().into_iter().filter(|t| !inside.contains(t)).collect();
+        // Who has moved or ended between the two looks is in neither.
+        let beside: Vec<u32> = beside.into_iter().filter(|t| !place.group_tasks().contains(t)).collect();
+        let left: Vec<_> = beside.iter().filter(|t| Place::allowed(**t).is_some_and(|a| a != "1")).collect();
+        assert!(left.is_empty(), "round {round}: {left:?} of {} are beside the group", inside.len());
+        place.coreidle(&["off"]);
+    }
+}
+
 #[test]
 fn a_governor_follows_the_load_and_leaves_nothing() {
     let Some(mut place) = Place::new("governor") else { return };

@@ -26,31 +26,51 @@ impl Group {
     /// Numbers of tasks end and are given again: what is known of them is forgotten now and then.
     const FORGET: u32 = 100;
 
-    /// Puts into the group whatever is beside it and was not pinned by somebody.
+    /// Puts into the group whatever is beside it and was not pinned by somebody, until nothing comes to be there: a task
+    /// may fork between the look that found it and its move, and the child stays beside.
     fn gather(&mut self) -> Result<Moved, Problem> {
+        /// Two, as a rule. A fork bomb is left to the next look.
+        const ROUNDS: usize = 10;
+        self.looks += 1;
+        if self.looks.is_multiple_of(Self::FORGET) {
+            self.immovable.clear();
+        }
+        let mut put = BTreeSet::new();
+        let mut stayed = 0;
+        for _ in 0..ROUNDS {
+            let before = put.len();
+            stayed = self.gather_once(&mut put)?;
+            if put.len() == before {
+                break;
+            }
+        }
+        Ok(Moved { moved: put.len(), stayed, cpu: None })
+    }
+
+    /// Those that are beside the group now, noting which were `put` into it; how many stayed.
+    fn gather_once(&mut self, put: &mut BTreeSet<u32>) -> Result<usize, Problem> {
         let path = self.parent.join("tasks");
         let beside = read(&path).map_err(|e| failed(&path, &e))?;
         let into = self.group.join("tasks");
         let mut door = OpenOptions::new().write(true).open(&into).map_err(|e| failed(&into, &e))?;
         let allowed = cpus_in(&self.parent.join("cpuset.cpus"))?.and(&self.online);
-        self.looks += 1;
-        if self.looks.is_multiple_of(Self::FORGET) {
-            self.immovable.clear();
-        }
-        let mut moved = Moved::default();
+        let mut stayed = 0;
         for tid in beside.lines().filter_map(|l| l.trim().parse::<u32>().ok()) {
             if self.immovable.contains(&tid) {
-                moved.stayed += 1;
+                stayed += 1;
+                continue;
+            }
+            if put.contains(&tid) {
                 continue;
             }
             let Some(free) = may_run_on_all(tid, &allowed) else { continue };
             let pinned = !self.pinned_too && !free;
-            let put = match pinned {
+            let moved = match pinned {
                 true => Err(io::ErrorKind::InvalidInput.into()),
                 false => door.write_all(tid.to_string().as_bytes()),
             };
-            match put {
-                Ok(()) => moved.moved += 1,
+            match moved {
+                Ok(()) => _ = put.insert(tid),
                 // It has ended.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
                 // The group was taken away: the next look makes it anew.
@@ -58,11 +78,11 @@ impl Group {
                 // Pinned, or a kernel thread that may not leave the root.
                 Err(_) => {
                     self.immovable.insert(tid);
-                    moved.stayed += 1;
+                    stayed += 1;
                 }
             }
         }
-        Ok(moved)
+        Ok(stayed)
     }
 }
 
