@@ -85,7 +85,12 @@ fn two<L: RawLock + 'static>() {
 
 /// Three threads: a successor behind a waiter.
 fn three<L: RawLock + 'static>() {
-    explore(3, || {
+    among_two::<L>(3, 1);
+}
+
+/// Two others ask once, this thread several times.
+fn among_two<L: RawLock + 'static>(preemptions: usize, times: u32) {
+    explore(preemptions, move || {
         let counter = Counter::<L>::new();
         let threads: Vec<_> = (0..2)
             .map(|_| {
@@ -93,11 +98,11 @@ fn three<L: RawLock + 'static>() {
                 thread::spawn(move || other.add())
             })
             .collect();
-        counter.add();
+        (0..times).for_each(|_| counter.add());
         for thread in threads {
             thread.join().expect("no panic");
         }
-        counter.is(3);
+        counter.is(2 + times);
     });
 }
 
@@ -156,19 +161,5 @@ every_lock! {
 #[test]
 fn adaptive_wakes_another_beside_one_that_is_late() {
     wattwise_locks::set_look_takes(50);
-    explore(2, || {
-        let counter = Counter::<Adaptive<Park>>::new();
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let other = counter.clone();
-                thread::spawn(move || other.add())
-            })
-            .collect();
-        counter.add();
-        counter.add();
-        for thread in threads {
-            thread.join().expect("no panic");
-        }
-        counter.is(4);
-    });
+    among_two::<Adaptive<Park>>(2, 2);
 }

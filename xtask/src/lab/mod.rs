@@ -74,6 +74,9 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     if let Some(instructions) = options.instructions {
         chosen.retain(|s| (s.accel == Accel::Icount) == instructions);
     }
+    if chosen.is_empty() {
+        return Err("none of these scenarios has that clock; nothing would be checked".into());
+    }
 
     let kernel = kernels::get(&lab, options.kernel.as_deref().unwrap_or(kernels::SERIES[0].name))?;
     let ours = modules::build(root, &lab, &kernel)?;

@@ -5,7 +5,7 @@ use crate::coreidle::Problem;
 use crate::coreidle::tasks::may_run_on_all;
 use crate::hw::cpus::CpuSet;
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,11 +35,14 @@ impl Group {
         if self.looks.is_multiple_of(Self::FORGET) {
             self.immovable.clear();
         }
+        let into = self.group.join("tasks");
+        let mut door = OpenOptions::new().write(true).open(&into).map_err(|e| failed(&into, &e))?;
+        let allowed = cpus_in(&self.parent.join("cpuset.cpus"))?.and(&self.online);
         let mut put = BTreeSet::new();
         let mut stayed = 0;
         for _ in 0..ROUNDS {
             let before = put.len();
-            stayed = self.gather_once(&mut put)?;
+            stayed = self.gather_once(&mut door, &allowed, &mut put)?;
             if put.len() == before {
                 break;
             }
@@ -48,12 +51,14 @@ impl Group {
     }
 
     /// Those that are beside the group now, noting which were `put` into it; how many stayed.
-    fn gather_once(&mut self, put: &mut BTreeSet<u32>) -> Result<usize, Problem> {
+    fn gather_once(
+        &mut self,
+        door: &mut File,
+        allowed: &CpuSet,
+        put: &mut BTreeSet<u32>,
+    ) -> Result<usize, Problem> {
         let path = self.parent.join("tasks");
         let beside = read(&path).map_err(|e| failed(&path, &e))?;
-        let into = self.group.join("tasks");
-        let mut door = OpenOptions::new().write(true).open(&into).map_err(|e| failed(&into, &e))?;
-        let allowed = cpus_in(&self.parent.join("cpuset.cpus"))?.and(&self.online);
         let mut stayed = 0;
         for tid in beside.lines().filter_map(|l| l.trim().parse::<u32>().ok()) {
             if self.immovable.contains(&tid) {
@@ -63,7 +68,7 @@ impl Group {
             if put.contains(&tid) {
                 continue;
             }
-            let Some(free) = may_run_on_all(tid, &allowed) else { continue };
+            let Some(free) = may_run_on_all(tid, allowed) else { continue };
             let pinned = !self.pinned_too && !free;
             let moved = match pinned {
                 true => Err(io::ErrorKind::InvalidInput.into()),
