@@ -10,8 +10,9 @@
  *   wwload jobs   cpu=0 loops=L rest_ms=R trials=N        the same N times, each after a rest of R ms and up to a
  *                                                         second more; prints wall time and the speed before
  *
- * after_us=N waits before it begins. With halt=1 the first four are busy by vpower's /dev/vpower-busy: to the kernel they
- * run, and no host works.
+ * cpus=N begins the same on each of the first N CPUs, stagger_us=S one after the other: each process is
+ * created on its CPU, so that no task moves. With halt=1 the first four are busy by vpower's /dev/vpower-busy:
+ * to the kernel they run, and no host works.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -181,6 +182,29 @@ static void build(long jobs, int64_t length)
 		;
 }
 
+/* Returns in a process on each of the CPUs; the one that began them waits, and ends. */
+static void on_each(long cpus, long stagger_us)
+{
+	for (long cpu = 0; cpu < cpus; cpu++) {
+		pin(cpu);
+		pid_t child = fork();
+
+		if (child < 0) {
+			perror("wwload: fork");
+			exit(1);
+		}
+		if (child == 0) {
+			sleep_until(now(CLOCK_MONOTONIC) + cpu * stagger_us * 1000);
+			return;
+		}
+	}
+	int failed = 0, status;
+
+	while (wait(&status) > 0)
+		failed |= status;
+	exit(failed ? 1 : 0);
+}
+
 static long current_khz(void)
 {
 	FILE *f = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "r");
@@ -200,11 +224,11 @@ int main(int argc, char **argv)
 	int64_t ms = 1000000;
 
 	arguments = argv + 1;
+	if (option("cpus", 0))
+		on_each(option("cpus", 0), option("stagger_us", 0));
 	pin(option("cpu", -1));
 	int64_t length = option("ms", 1000) * ms;
 
-	if (option("after_us", 0))
-		sleep_until(now(CLOCK_MONOTONIC) + option("after_us", 0) * 1000);
 	if (option("halt", 0)) {
 		halting = open("/dev/vpower-busy", O_WRONLY | O_CLOEXEC);
 		if (halting < 0) {

@@ -4,38 +4,15 @@ load cpufreq_ondemand cpufreq_conservative cpufreq_powersave cpufreq_userspace
 insmod /mods/vpower.ko $VPOWER
 CPUS=$(nproc)
 
-loads() { # loads NAME: one load a CPU, all at once
+loads() { # loads NAME: the same on every CPU, each begun a little later than the one before
+    # By the shell alone: what a process more leaves behind, schedutil sees.
+    IFS=,
+    set -- $1
+    unset IFS
     case $1 in
-    steady) on_each "steady share=10" "steady share=30" "steady share=60" "steady share=90" ;;
-    bursts) on_each "burst busy_ms=5 idle_ms=45" "burst busy_ms=50 idle_ms=150" "burst busy_ms=5 idle_ms=15" "burst busy_ms=50 idle_ms=50" ;;
-    cyclic) on_each "cyclic period_us=1000 busy_us=50" "cyclic period_us=5000 busy_us=200" "cyclic period_us=20000 busy_us=1000" "cyclic period_us=500 busy_us=20" ;;
     build) wwload build jobs="$CPUS" ms="$MS" $BUSY ;;
-    *) # the same one on every CPU
-        # By the shell alone: what a process more leaves behind, schedutil sees.
-        IFS=,
-        set -- $1
-        unset IFS
-        same="$*"
-        if [ "$CPUS" = 1 ]; then
-            wwload $same cpu=0 ms="$MS" $BUSY
-            return
-        fi
-        set --
-        while [ $# -lt "$CPUS" ]; do set -- "$@" "$same"; done
-        on_each "$@"
-        ;;
+    *) wwload "$@" cpus="$CPUS" stagger_us=2300 ms="$MS" $BUSY ;;
     esac
-}
-
-on_each() { # on_each LOAD...: on CPUs 0, 1 ..., each begun a little later than the one before
-    cpu=0
-    begun=
-    for load; do
-        wwload $load cpu=$cpu after_us=$((cpu * 2300)) ms="$MS" $BUSY &
-        begun="$begun $!"
-        cpu=$((cpu + 1))
-    done
-    for pid in $begun; do wait $pid; done
 }
 
 figures() { # the kernel's own books: speeds, changes, idle states
@@ -48,6 +25,15 @@ figures() { # the kernel's own books: speeds, changes, idle states
             echo "idle ${cpu##*cpu} $(cat $state/name) $(cat $state/usage)"
         done
     done
+}
+
+clocks() { # the scheduler's clock and the trace's, in ms: without a process, which schedutil would see
+    while read -r word _ ms; do
+        case $word in
+        ktime) mono=$ms ;;
+        cpu_clk) echo "$mono $ms"; return ;;
+        esac
+    done </sys/kernel/debug/sched/debug
 }
 
 tunables() { # the governor's, as the kernel chose them
@@ -76,7 +62,8 @@ tick=$(sed -n 's/.*function=tick_\(sched_timer\|nohz_handler\) now=\([0-9]*\).*/
 say "{\"tick_ns\":${tick:-0}}"
 
 for event in sched/sched_switch sched/sched_waking sched/sched_wakeup_new sched/sched_process_fork \
-    sched/sched_process_exit power/cpu_idle power/cpu_frequency; do
+    sched/sched_process_exit power/cpu_idle power/cpu_frequency \
+    irq_vectors/reschedule_entry irq_vectors/call_function_entry irq_vectors/call_function_single_entry; do
     echo 1 >$t/events/$event/enable
 done
 for idle in $IDLE; do
@@ -93,6 +80,7 @@ for idle in $IDLE; do
             governor $g
             [ $g != userspace ] || for p in $CPU/cpufreq/policy*; do echo $USERSPACE_KHZ >$p/scaling_setspeed; done
             tune $g
+            clocks >/out/$run.clocks
             sleep 0.3
             echo begin >$t/trace_marker
             loads $l

@@ -36,10 +36,10 @@ echo 0 >/sys/kernel/debug/vpower/delay_us
 
 # Idle states.
 expect "idle driver" vpower "$(cat $CPU/cpuidle/current_driver)"
-expect "idle states" "C1 C3 C6" "$(echo $(cat $CPU/cpu0/cpuidle/state*/name))"
-before=$(cat $CPU/cpu1/cpuidle/state2/usage)
+expect "idle states" "POLL C1 C3 C6" "$(echo $(cat $CPU/cpu0/cpuidle/state*/name))"
+before=$(cat $CPU/cpu1/cpuidle/state3/usage)
 sleep 1
-after=$(cat $CPU/cpu1/cpuidle/state2/usage)
+after=$(cat $CPU/cpu1/cpuidle/state3/usage)
 [ "$after" -gt "$before" ] || fail "C6 is never used"
 pass "deep idle"
 

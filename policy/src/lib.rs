@@ -150,6 +150,8 @@ pub struct CpuSample {
     pub runnable: u32,
     /// True when a task that had waited for I/O woke here since the last sample.
     pub io_wake: bool,
+    /// Whether the CPU has slept since the last sample with its tick stopped, or has one that is never stopped.
+    pub tickless: bool,
     /// What the scheduler expects of the tasks that are running or ready here (`util_est`): the sum of
     /// their utilisation when they last slept, of 1024. 0 where the platform does not follow tasks.
     pub task_util: u32,
@@ -202,8 +204,11 @@ pub enum Scope {
 /// What a policy sees.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// Time since the policy was started, in ns; never goes back.
+    /// The scheduler's clock, in ns; never goes back. Periods of the load's signal begin at its multiples.
     pub now_ns: u64,
+    /// Whether a decision is asked for. If not, the scheduler only tells what ran: one that follows the load
+    /// needs every piece of it, and asks for speeds less often ([`Cadence::Scheduler`](speed::Cadence)).
+    pub asks: bool,
     /// Which samples are new; the others are zero or stale and must not be read.
     pub scope: Scope,
     /// One sample a CPU, indexed by CPU number.

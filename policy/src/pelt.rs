@@ -1,7 +1,7 @@
 //! Per-entity load tracking: the share of recent time that a CPU was busy, recent counting most.
 //!
-//! Source of the signal: Linux `kernel/sched/pelt.c` and `pelt.h`. Time is cut into segments of 1024 x 1024 ns
-//! (about 1 ms), and a segment counts y times as much as the one after it, with y^32 = 1/2: work of 32 ms ago
+//! Source of the signal: Linux `kernel/sched/pelt.c` and `pelt.h`. Time is cut into periods of 1024 x 1024 ns
+//! (about 1 ms), and a period counts y times as much as the one after it, with y^32 = 1/2: work of 32 ms ago
 //! counts half. The signal is the weighted busy time over the weighted time, of 1024.
 //!
 //! ```text
@@ -17,15 +17,15 @@
 //!
 //! All in integers, and in constant time for any gap: whole halvings are a shift, the rest is a
 //! table of 32 factors. The table is computed at compile time from five square roots of one half, so
-//! that 32 segments halve exactly up to rounding.
+//! that 32 periods halve exactly up to rounding.
 
 /// The signal when always busy.
 pub const FULL: u64 = 1024;
-/// Length of a segment in ns: a power of two, so that no division is needed.
-const SEGMENT_NS: u64 = 1 << SEGMENT_SHIFT;
-/// The segment's power of two.
-const SEGMENT_SHIFT: u32 = 20;
-/// Segments after which time counts half.
+/// Length of a period in ns: a power of two, so that no division is needed.
+pub const PERIOD_NS: u64 = 1 << PERIOD_SHIFT;
+/// The period's power of two.
+const PERIOD_SHIFT: u32 = 20;
+/// Periods after which time counts half.
 const HALF_LIFE: usize = 32;
 /// Halvings after which nothing is left of a sum that fits 32 bits.
 const GONE: u64 = 32;
@@ -52,11 +52,11 @@ const Y: [u64; HALF_LIFE] = {
     table
 };
 
-/// The sum of a CPU that was always busy, in ns: segment * (1 + y + y^2 + ...).
+/// The sum of a CPU that was always busy, in ns: period * (1 + y + y^2 + ...).
 const MAX_NS: u64 = {
     let mut sum = 0;
     loop {
-        let next = decay(sum, 1) + SEGMENT_NS;
+        let next = decay(sum, 1) + PERIOD_NS;
         if next == sum {
             break sum;
         }
@@ -64,16 +64,16 @@ const MAX_NS: u64 = {
     }
 };
 
-/// A sum within this of the most means saturated; Linux's margin, a thousandth and a segment's start.
-const SATURATED_NS: u64 = MAX_NS - SEGMENT_NS - MAX_NS / FULL;
+/// A sum within this of the most means saturated; Linux's margin, a thousandth and a period's start.
+const SATURATED_NS: u64 = MAX_NS - PERIOD_NS - MAX_NS / FULL;
 
-/// `value` after `segments` segments.
-const fn decay(value: u64, segments: u64) -> u64 {
-    let halvings = segments / HALF_LIFE as u64;
+/// `value` after `periods` periods.
+const fn decay(value: u64, periods: u64) -> u64 {
+    let halvings = periods / HALF_LIFE as u64;
     if halvings >= GONE {
         return 0;
     }
-    ((value >> halvings) * Y[(segments % HALF_LIFE as u64) as usize]) >> 32
+    ((value >> halvings) * Y[(periods % HALF_LIFE as u64) as usize]) >> 32
 }
 
 /// One CPU's or task's signal.
@@ -81,16 +81,22 @@ const fn decay(value: u64, segments: u64) -> u64 {
 pub struct Pelt {
     /// Weighted busy time in ns.
     sum_ns: u64,
-    /// Position in the current segment, in ns.
+    /// Position in the current period, in ns.
     pos_ns: u64,
     /// Time set aside while working below full speed, in ns.
     owed_ns: u64,
 }
 
 impl Pelt {
-    /// A signal of `util` of 1024: what a scheduler credits a task with that it does not know yet.
-    pub fn at(util: u64) -> Pelt {
-        Pelt { sum_ns: (MAX_NS - SEGMENT_NS) * util.min(FULL) / FULL, pos_ns: 0, owed_ns: 0 }
+    /// No signal yet, at `now_ns` of the clock at whose multiples periods begin.
+    pub fn since(now_ns: u64) -> Pelt {
+        Pelt { pos_ns: now_ns % PERIOD_NS, ..Pelt::default() }
+    }
+
+    /// A signal of `util` of 1024 at `now_ns`: what a scheduler credits a task with that it does not know yet.
+    pub fn at(util: u64, now_ns: u64) -> Pelt {
+        let pos_ns = now_ns % PERIOD_NS;
+        Pelt { sum_ns: (MAX_NS - PERIOD_NS + pos_ns) * util.min(FULL) / FULL, pos_ns, owed_ns: 0 }
     }
 
     /// The CPU worked for `ns` at `pace` of 1024 of the fastest CPU's speed.
@@ -112,26 +118,32 @@ impl Pelt {
 
     /// The busy share of recent time, of 1024.
     pub fn util(&self) -> u64 {
-        // The current segment counts only as far as it has gone.
-        let most = MAX_NS - SEGMENT_NS + self.pos_ns;
+        // The current period counts only as far as it has gone.
+        let most = MAX_NS - PERIOD_NS + self.pos_ns;
         ((self.sum_ns << 10) / most).min(FULL)
+    }
+
+    /// Whether nothing is left of it.
+    #[inline]
+    pub fn is_gone(&self) -> bool {
+        self.sum_ns == 0
     }
 
     fn advance(&mut self, ns: u64, busy: bool) {
         let end = self.pos_ns + ns;
-        let segments = end >> SEGMENT_SHIFT;
-        let in_last = end & (SEGMENT_NS - 1);
-        if segments == 0 {
+        let periods = end >> PERIOD_SHIFT;
+        let in_last = end & (PERIOD_NS - 1);
+        if periods == 0 {
             if busy {
                 self.sum_ns += ns;
             }
         } else {
-            // The rest of the segment begun ages with what was there; the whole ones between are the
+            // The rest of the period begun ages with what was there; the whole ones between are the
             // full series less its part that lies further back; the last has just begun.
-            let begun = if busy { SEGMENT_NS - self.pos_ns } else { 0 };
-            self.sum_ns = decay(self.sum_ns + begun, segments);
+            let begun = if busy { PERIOD_NS - self.pos_ns } else { 0 };
+            self.sum_ns = decay(self.sum_ns + begun, periods);
             if busy {
-                self.sum_ns += MAX_NS - decay(MAX_NS, segments) - SEGMENT_NS + in_last;
+                self.sum_ns += MAX_NS - decay(MAX_NS, periods) - PERIOD_NS + in_last;
             }
         }
         self.pos_ns = in_last;
@@ -142,8 +154,8 @@ impl Pelt {
 mod tests {
     use super::*;
 
-    /// 32 segments: 33.5 ms.
-    const HALF_NS: u64 = 32 * SEGMENT_NS;
+    /// 32 periods: 33.5 ms.
+    const HALF_NS: u64 = 32 * PERIOD_NS;
 
     #[test]
     fn the_table_halves_in_32_steps() {
@@ -157,7 +169,7 @@ mod tests {
         assert_eq!(decay(u64::from(u32::MAX), 32 * 40), 0);
     }
 
-    /// In segments of 1024 the limit of the series is known as Linux's LOAD_AVG_MAX, 47742, which loses
+    /// In periods of 1024 the limit of the series is known as Linux's LOAD_AVG_MAX, 47742, which loses
     /// some 46 to rounding; in ns less is lost.
     #[test]
     fn the_series_has_the_known_limit() {
@@ -218,14 +230,14 @@ mod tests {
     fn saturation_forgets_what_is_owed() {
         let mut p = Pelt::default();
         p.run(1_000_000_000, FULL / 2);
-        p.idle(SEGMENT_NS);
+        p.idle(PERIOD_NS);
         assert!(p.util() > 990, "a second of lost idle time is not idle time: {}", p.util());
     }
 
     #[test]
     fn any_gap_is_harmless() {
         let mut p = Pelt::default();
-        for ns in [0, 1, u64::MAX, SEGMENT_NS - 1, u64::MAX] {
+        for ns in [0, 1, u64::MAX, PERIOD_NS - 1, u64::MAX] {
             for pace in [0, 1, FULL, u64::MAX] {
                 p.run(ns, pace);
                 assert!(p.util() <= FULL);

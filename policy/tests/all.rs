@@ -75,6 +75,7 @@ impl Random {
             iowait_ns: self.time(),
             runnable: [0, 0, 1, 2, u32::MAX][self.below(5) as usize],
             io_wake: self.below(4) == 0,
+            tickless: self.below(2) == 0,
             task_util: [0, 5, 512, 1024, u32::MAX][self.below(5) as usize],
             moved_util: [0, 300, -300, i32::MIN, i32::MAX][self.below(5) as usize],
         }
@@ -178,6 +179,7 @@ fn speed_policies_survive_anything_without_allocating() {
                     }
                     let obs = Observation {
                         now_ns,
+                        asks: random.below(3) > 0,
                         scope,
                         cpus: &cpus,
                         domains: &domains,

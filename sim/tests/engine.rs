@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
-use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, SpeedPolicy};
+use wattwise_policy::pelt::PERIOD_NS;
+use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, Scope, SpeedPolicy};
+use wattwise_sim::engine::Interrupt;
 use wattwise_sim::machine::{Machine, Overlap, PackageState};
 use wattwise_sim::workload::*;
 use wattwise_sim::{Placement, Setup, Simulation};
@@ -292,7 +294,7 @@ fn a_machine_that_cannot_stop_its_tick_wakes_for_it() {
 #[test]
 fn the_window_charges_the_idle_tail() {
     let m = machine(1, &KHZ);
-    let w = workload(vec![task("a", script(&[run_ns(MS)]))], 0);
+    let w = workload(vec![task("a", script(&[run_ns(MS), Op::Block]))], 0);
     let make = idle_maker("fixed:depth=2");
     let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
     let own = sim.run_to_completion(u64::MAX / 4).unwrap();
@@ -342,7 +344,7 @@ fn tasks_that_share_a_core_part_when_another_idles() {
 fn a_timer_wakes_its_own_cpu_too_where_an_interrupt_takes_time() {
     // The second sleeps where it ran, and wakes on the first CPU, which is idle by then.
     let second = script(&[run_ns(2 * MS), Op::SleepFor(10 * MS), run_ns(MS)]);
-    let w = workload(vec![task("first", script(&[run_ns(MS)])), task("second", second)], 0);
+    let w = workload(vec![task("first", script(&[run_ns(MS), Op::Block])), task("second", second)], 0);
     let exits = |interrupt_ns| {
         let mut m = plain(2);
         m.interrupt_ns = interrupt_ns;
@@ -367,4 +369,105 @@ fn schedutil_knows_a_task_that_wakes() {
     let time = |speed: &str| run(&m, &w, speed, "fixed").elapsed_ns as f64;
     let (fast, governed) = (time("performance"), time("schedutil"));
     assert!(governed < 1.25 * fast, "{governed} {fast}");
+}
+
+/// Writes down when the scheduler told it of a CPU, and whether it asked.
+struct Asked(std::sync::Arc<std::sync::Mutex<Vec<(u64, Scope, bool)>>>);
+
+impl SpeedPolicy for Asked {
+    fn cadence(&self) -> Cadence {
+        Cadence::Scheduler { interval_ns: 0 }
+    }
+    fn cost_ns(&self) -> u64 {
+        0
+    }
+    fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
+        out.set_speed(0, Khz(KHZ[0]));
+    }
+    fn observe(&mut self, obs: &Observation<'_>, _: &mut Intent) {
+        self.0.lock().unwrap().push((obs.now_ns, obs.scope, obs.asks));
+    }
+}
+
+/// When a governor is told of the first CPU of `m`, with the work begun at `load_phase_ns` of the load's clock.
+fn asked(m: &Machine, tasks: Vec<Task>, load_phase_ns: u64) -> Vec<(u64, Scope, bool)> {
+    let told = std::sync::Arc::default();
+    let w = workload(tasks, 0);
+    let make = idle_maker("fixed:depth=0");
+    let policy = Box::new(Asked(std::sync::Arc::clone(&told)));
+    let setup = Setup { load_phase_ns, ..Setup::new(m, &w, policy, &make) };
+    Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
+    std::mem::take(&mut told.lock().unwrap())
+}
+
+/// Linux asks where one of the load's periods of 1.049 ms has ended since it last told.
+#[test]
+fn a_governor_is_told_always_and_asked_when_a_period_has_ended() {
+    const US: u64 = 1000;
+    let old = |ops: &[Op]| Task { born: false, ..task("t", script(ops)) };
+    let ops = [Op::SleepUntil(1200 * US), run_ns(100 * US), Op::SleepUntil(1500 * US), run_ns(700 * US)];
+    let at = |phase: u64| {
+        let told = asked(&plain(1), vec![old(&ops)], phase);
+        told.into_iter().map(|(at, _, asks)| ((at - phase) / US, asks)).collect::<Vec<_>>()
+    };
+    assert_eq!(at(0), [(1200, true), (1300, false), (1500, false), (2200, true)]);
+    // Begun so much later, a period ends at 1448.
+    assert_eq!(at(PERIOD_NS - 400 * US), [(1200, true), (1300, false), (1500, true), (2200, false)]);
+}
+
+/// A new task is queued by its parent's CPU: that cannot set another domain's clock.
+#[test]
+fn a_fork_on_another_domain_does_not_ask() {
+    let mut m = plain(2);
+    m.domains = vec![m.domains[0].clone(), m.domains[0].clone()];
+    for d in 0..2u16 {
+        m.domains[usize::from(d)].cores = vec![d];
+        (m.cores[usize::from(d)].domain, m.cpus[usize::from(d)].domain) = (d, d);
+    }
+    m.packages[0].domains = vec![0, 1];
+    let parent = task("parent", script(&[Op::SleepUntil(3 * MS), Op::Wake(TaskId(1)), run_ns(MS)]));
+    let child = |born| Task { born, ..task("child", script(&[Op::Block, run_ns(MS)])) };
+    let queued = |born| {
+        let told = asked(&m, vec![parent.clone(), child(born)], 0);
+        told.into_iter().find(|t| t.1 == Scope::Cpu(1)).map(|t| (t.0, t.2))
+    };
+    assert_eq!(queued(true), Some((3 * MS, false)));
+    assert_eq!(queued(false), Some((3 * MS, true)), "one that wakes is queued by its own CPU");
+}
+
+#[test]
+fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
+    let m = plain(2);
+    let w = workload(vec![task("t", script(&[run_ns(2 * MS), Op::SleepFor(8 * MS)]))], 0);
+    let make = idle_maker("fixed:depth=0");
+    let exits = |interrupts: &[Interrupt]| {
+        let setup = Setup { interrupts, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        let o = Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
+        (o.idle_exits, o.elapsed_ns, o.cpus.iter().map(|c| c.busy_ns).sum::<u64>())
+    };
+    let (alone, elapsed, busy) = exits(&[]);
+    let at = |at_ns, cpu| Interrupt { at_ns, cpu, ns: 5000 };
+    // The first finds its CPU at work, the last names a CPU that the machine does not have.
+    let all = [at(MS, 0), at(3 * MS, 0), at(4 * MS, 1), at(5 * MS, 9)];
+    assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));
+}
+
+/// Where a task has ended Linux wants the tick for a grace period: the idle CPU wakes for two of them.
+#[test]
+fn the_tick_goes_on_for_a_while_where_a_task_has_ended() {
+    let exits = |end: &[Op], tickless| {
+        let mut m = plain(1);
+        m.tick.tickless = tickless;
+        let w = workload(vec![task("t", script(&[&[run_ns(MS)], end].concat()))], 0);
+        let make = idle_maker("fixed");
+        let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+        sim.run_until(40 * MS).idle_exits
+    };
+    // Ticks are at 4, 8, 12 ...; wanted until 9, and so at 8 for the last time.
+    assert_eq!((exits(&[Op::Block], true), exits(&[], true)), (1, 4));
+    assert_eq!(
+        exits(&[Op::Block], false),
+        exits(&[], false),
+        "and where it is never stopped nothing changes"
+    );
 }

@@ -7,6 +7,8 @@
 //! sleeps in a row were long.
 //!
 //! 1. Slept = what was measured less the exit latency of the state it was in.
+//!    Linux compares that without a sign since 5.5: a sleep shorter than the exit latency itself comes out as
+//!    a very long one. Kernels do so, and so does this.
 //! 2. Slept longer than that exit latency 4 times in a row: one state deeper, if the next is enabled
 //!    and within the latency limit. 4 is Linux's count: long sleeps must prove themselves.
 //! 3. Slept less than that once: one state shallower. A state that is left too early has cost more than
@@ -65,7 +67,7 @@ impl IdlePolicy for Ladder {
 
     fn reflect(&mut self, outcome: &IdleOutcome, states: &[IdleState]) {
         let exit_ns = states.get(usize::from(outcome.state)).map_or(0, |s| s.exit_ns);
-        let slept_ns = outcome.measured_ns.saturating_sub(exit_ns);
+        let slept_ns = outcome.measured_ns.wrapping_sub(exit_ns);
         self.last = match slept_ns.cmp(&exit_ns) {
             core::cmp::Ordering::Greater => Last::Long,
             core::cmp::Ordering::Less => Last::Short,
@@ -121,14 +123,23 @@ mod tests {
     #[test]
     fn a_short_sleep_interrupts_the_row_but_not_on_the_lowest_rung() {
         let mut l = ladder();
-        for ns in [MS, MS, MS, 0, MS] {
+        for ns in [MS, MS, MS, US, MS] {
             assert_eq!(sleep(&mut l, ns), 0);
         }
-        for ns in [MS, MS, MS, 0] {
+        for ns in [MS, MS, MS, 19 * US] {
             assert_eq!(sleep(&mut l, ns), 1);
         }
         let rungs: [u8; 5] = core::array::from_fn(|_| sleep(&mut l, MS));
         assert_eq!(rungs, [0, 0, 0, 0, 1], "left and come back to: the count began anew");
+    }
+
+    #[test]
+    fn shorter_than_the_exit_counts_as_long() {
+        let mut l = ladder();
+        let rungs: [u8; 6] = core::array::from_fn(|i| sleep(&mut l, if i < 4 { MS } else { 9 * US }));
+        assert_eq!(rungs, [0, 0, 0, 0, 1, 1], "9 us in a state whose exit takes 10");
+        let rungs: [u8; 3] = core::array::from_fn(|_| sleep(&mut l, 9 * US));
+        assert_eq!(rungs, [1, 1, 2]);
     }
 
     #[test]

@@ -207,6 +207,7 @@ mod tests {
         iowait_ns: 0,
         runnable: 1,
         io_wake: false,
+        tickless: false,
         task_util: 0,
         moved_util: 0,
     };
@@ -216,6 +217,7 @@ mod tests {
         iowait_ns: 0,
         runnable: 0,
         io_wake: false,
+        tickless: false,
         task_util: 0,
         moved_util: 0,
     };

@@ -45,11 +45,12 @@ pub enum Cadence {
     /// At every statistics tick of every CPU that has one, scope [`crate::Scope::Cpu`]; a CPU whose
     /// tick was stopped while it slept reports the time in one sample when it wakes.
     Tick,
-    /// From the scheduler's utilisation hook: whenever what runs on a CPU changes and at its busy ticks.
+    /// From the scheduler's utilisation hook: whenever what runs on a CPU changes and at its busy ticks. It asks
+    /// where the load has changed: a period of its signal has ended since it last told ([`crate::pelt`]), or a task came or went.
     ///
-    /// With `interval_ns` 0 every hook is an observation, scope [`crate::Scope::Cpu`]. Otherwise a
-    /// hook on any CPU of a domain becomes one observation of scope [`crate::Scope::Domain`] when at
-    /// least `interval_ns` went by since that domain's last; [`Intent::next_ns`] then replaces
+    /// With `interval_ns` 0 every hook is an observation, scope [`crate::Scope::Cpu`], whether it asks or not.
+    /// Otherwise a hook that asks, on any CPU of a domain, becomes one observation of scope [`crate::Scope::Domain`]
+    /// when at least `interval_ns` went by since that domain's last; [`Intent::next_ns`] then replaces
     /// the interval once, for that domain. A domain that sleeps is not woken for it.
     Scheduler {
         /// Least time between two observations of one frequency domain, in ns (0: every hook).

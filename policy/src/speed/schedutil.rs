@@ -1,8 +1,9 @@
 //! `schedutil`: the speed from the scheduler's own measure of how busy a CPU is.
 //!
 //! Sources of the rule: Linux `kernel/sched/cpufreq_schedutil.c` and, for the measure, `kernel/sched/pelt.c`
-//! (here `pelt.rs`). The scheduler calls at each change of what runs and at busy ticks; there is no
-//! sampling period, and what happened between two calls was one thing: the CPU ran or it idled.
+//! (here `pelt.rs`). The scheduler tells of each change of what runs and of busy ticks; there is no
+//! sampling period, and what happened between two calls was one thing: the CPU ran or it idled. It asks for a
+//! decision where the load has changed: where a period of the measure has ended since it last told.
 //!
 //! It observes one CPU's time since its last call, whether work woke there after waiting for I/O, and the speed
 //! in force. It keeps each CPU's signal and I/O boost, and for each domain the level chosen and when.
@@ -20,8 +21,9 @@
 //!    (util_est: a task that worked hard before it slept will do so again, on whatever CPU it wakes); 1.25 x util / capacity x highest speed is the wish, and the
 //!    slowest level that is at least that. The quarter of head-room lets utilisation be seen to grow: at
 //!    100 % busy nothing would tell 101 % from 200 %.
-//! 5. A CPU alone in its domain that has not idled since the last decision keeps its level when the
-//!    wish is lower: a signal that falls although the CPU never paused is an artefact.
+//! 5. A CPU alone in its domain that has not slept with its tick stopped since the last decision keeps its level when
+//!    the wish is lower: a signal that falls although the CPU hardly paused is an artefact. (Linux looks whether its
+//!    count of such sleeps has changed.)
 //! 6. A shared domain takes the largest util of its CPUs. A rise needs only the caller's own. To lower,
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
 //!    call costs the same however many CPUs share the clock.
@@ -92,11 +94,12 @@ struct Cpu {
     /// What its tasks are expected to need, of 1024.
     tasks: u64,
     boost: Boost,
-    /// Its last call.
-    last_ns: u64,
+    /// Its last call, and the last at which a decision was asked for.
+    told_ns: u64,
+    asked_ns: u64,
     /// It had work when it last called.
     running: bool,
-    /// It idled since the last decision.
+    /// It slept with its tick stopped since the last decision.
     idled: bool,
 }
 
@@ -195,7 +198,7 @@ struct Schedutil {
 
 impl Cpu {
     /// Step 1.
-    fn accrue(&mut self, sample: &CpuSample, pace: u64) {
+    fn accrue(&mut self, sample: &CpuSample, pace: u64, now_ns: u64) {
         let (busy_ns, idle_ns) = (sample.busy_ns, sample.not_busy_ns());
         // The order matters: what comes last counts most, and owed time is caught up at the idle part.
         let works = sample.runnable > 0;
@@ -212,16 +215,16 @@ impl Cpu {
         if sample.moved_util != 0 {
             // One of the two is nothing: both together would outgrow what a signal holds.
             let net = self.came.util() as i64 - self.went.util() as i64 + i64::from(sample.moved_util);
-            let at = |util: i64| if util > 0 { Pelt::at(util as u64) } else { Pelt::default() };
+            let at = |util: i64| Pelt::at(util.max(0) as u64, now_ns);
             (self.came, self.went) = (at(net), at(-net));
         }
         self.running = works;
         self.tasks = u64::from(sample.task_util).min(FULL);
-        self.idled |= idle_ns > 0;
+        self.idled |= sample.tickless;
     }
 
     fn fade(&mut self, ns: u64) {
-        if self.came != Pelt::default() || self.went != Pelt::default() {
+        if !(self.came.is_gone() && self.went.is_gone()) {
             self.came.idle(ns);
             self.went.idle(ns);
         }
@@ -234,7 +237,7 @@ impl Cpu {
 
     /// Util at `now_ns` of a CPU that has gone on as it was at its last call.
     fn util_at(&self, now_ns: u64, pace: u64, tick_ns: u64) -> u64 {
-        let gap_ns = now_ns.saturating_sub(self.last_ns);
+        let gap_ns = now_ns.saturating_sub(self.told_ns);
         // A copy: the CPU will report this very time itself, and must not count it twice.
         let mut then = *self;
         if self.running {
@@ -244,7 +247,7 @@ impl Cpu {
         }
         then.fade(gap_ns);
         // A boost is spent once its CPU has idled for a tick (step 2), which that CPU has not noticed yet.
-        let boost = if gap_ns > tick_ns { 0 } else { self.boost.size };
+        let boost = if now_ns.saturating_sub(self.asked_ns) > tick_ns { 0 } else { self.boost.size };
         then.util().max(self.tasks).max(boost)
     }
 }
@@ -256,10 +259,14 @@ impl Schedutil {
         let d = usize::from(self.domain_of[cpu]);
         let domain = &mut self.domains[d];
         let pace = domain.pace_at(obs.domains.get(d)?.khz);
-        state.accrue(sample, pace);
-        let idled = obs.now_ns.saturating_sub(state.last_ns) > self.tick_ns;
+        state.accrue(sample, pace, obs.now_ns);
+        state.told_ns = obs.now_ns;
+        if !obs.asks {
+            return None;
+        }
+        let idled = obs.now_ns.saturating_sub(state.asked_ns) > self.tick_ns;
         state.boost.call(sample.io_wake, idled);
-        state.last_ns = obs.now_ns;
+        state.asked_ns = obs.now_ns;
         Some(d)
     }
 
@@ -317,7 +324,13 @@ impl SpeedPolicy for Schedutil {
 
     /// Signals start at nothing; the speed found stays until the first call.
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
-        self.cpus.fill(Cpu { last_ns: obs.now_ns, ..Cpu::default() });
+        let fresh = Cpu {
+            pelt: Pelt::since(obs.now_ns),
+            told_ns: obs.now_ns,
+            asked_ns: obs.now_ns,
+            ..Cpu::default()
+        };
+        self.cpus.fill(fresh);
         for (d, domain) in self.domains.iter_mut().enumerate() {
             let found = obs.domains.get(d).map_or(Khz(0), |s| s.khz);
             let level = match found.0 {
@@ -394,10 +407,10 @@ mod tests {
         CpuSample { busy_ns: ns, runnable: 1, ..CpuSample::default() }
     }
     fn idle(ns: u64) -> CpuSample {
-        CpuSample { idle_ns: ns, ..CpuSample::default() }
+        CpuSample { idle_ns: ns, tickless: true, ..CpuSample::default() }
     }
     fn io(ns: u64) -> CpuSample {
-        CpuSample { idle_ns: ns, runnable: 1, io_wake: true, ..CpuSample::default() }
+        CpuSample { idle_ns: ns, runnable: 1, io_wake: true, tickless: true, ..CpuSample::default() }
     }
 
     fn rig(cpus: u16, spec: &str, at_slowest: bool) -> Rig {
@@ -450,6 +463,28 @@ mod tests {
             now == 2000
         });
         assert!(ms.is_some_and(|ms| (70..250).contains(&ms)), "{ms:?}");
+    }
+
+    /// The signal falls all the same; the speed follows when the tick has been stopped for a sleep.
+    #[test]
+    fn never_lower_while_the_tick_goes_on() {
+        let mut r = rig(1, "rate_limit=0us", false);
+        r.cpu(0, busy(300 * MS));
+        let nap = |ns| CpuSample { tickless: false, ..idle(ns) };
+        assert!((0..100).all(|_| r.cpu(0, nap(3 * MS)) == 2000));
+        assert_eq!(r.cpu(0, idle(MS)), 300);
+    }
+
+    #[test]
+    fn what_is_only_told_is_learnt_and_changes_nothing() {
+        let mut r = rig(1, "rate_limit=0us", true);
+        r.asks = false;
+        assert!((0..300).all(|_| r.cpu(0, busy(MS)) == 300));
+        r.asks = true;
+        let (told, mut asked) = (r.cpu(0, busy(MS)), rig(1, "rate_limit=0us", true));
+        asked.cpu(0, busy(300 * MS));
+        assert_eq!(told, asked.cpu(0, busy(MS)));
+        assert!(told > 300);
     }
 
     #[test]
@@ -522,12 +557,12 @@ mod tests {
     #[test]
     fn what_ends_takes_its_load_along() {
         let mut cpu = Cpu::default();
-        cpu.accrue(&CpuSample { moved_util: 512, ..idle(MS) }, FULL);
+        cpu.accrue(&CpuSample { moved_util: 512, ..idle(MS) }, FULL, MS);
         assert_eq!(cpu.util(), 511, "the credit counts at once, less what rounding takes");
-        cpu.accrue(&busy(20 * MS), FULL);
+        cpu.accrue(&busy(20 * MS), FULL, 21 * MS);
         let worked = cpu.util();
         assert!((640..700).contains(&worked), "{worked}");
-        cpu.accrue(&CpuSample { moved_util: -(worked as i32), ..idle(MS) }, FULL);
+        cpu.accrue(&CpuSample { moved_util: -(worked as i32), ..idle(MS) }, FULL, 22 * MS);
         assert!(cpu.util() <= 20, "{}", cpu.util());
     }
 }

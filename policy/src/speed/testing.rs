@@ -37,6 +37,7 @@ pub(crate) struct Rig {
     pub(crate) cpus: Vec<CpuSample>,
     pub(crate) domains: Vec<DomainSample>,
     pub(crate) now_ns: u64,
+    pub(crate) asks: bool,
     pub(crate) source: PowerSource,
     pub(crate) temperature_mc: Option<i32>,
 }
@@ -61,12 +62,14 @@ impl Rig {
             cpus: vec![CpuSample::default(); usize::from(platform.cpus)],
             domains,
             now_ns: 0,
+            asks: true,
             source: PowerSource::Unknown,
             temperature_mc: None,
             platform,
         };
         let obs = Observation {
             now_ns: 0,
+            asks: true,
             scope: Scope::All,
             cpus: &rig.cpus,
             domains: &rig.domains,
@@ -94,6 +97,7 @@ impl Rig {
         self.intent.next_ns = None;
         let obs = Observation {
             now_ns: self.now_ns,
+            asks: self.asks,
             scope,
             cpus: &self.cpus,
             domains: &self.domains,

@@ -4,6 +4,10 @@ use super::accounts::ThreadState;
 use super::{NEVER, Phase, Simulation};
 use wattwise_policy::{IdleOutcome, IdleQuery};
 
+/// Ticks for which Linux wants a CPU's tick on which a task has ended, whatever the idle policy says
+/// (`rcu_needs_cpu()`): what is freed waits for a grace period, which takes two ticks at least.
+pub(super) const AFTERMATH_TICKS: u64 = 2;
+
 /// Why a CPU leaves its C-state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
@@ -25,6 +29,10 @@ pub(super) struct IdleSide {
     /// When the announced timer fires.
     due: u64,
     tick_stopped: bool,
+    /// Until when the kernel wants the tick itself.
+    pub(super) tick_wanted_until: u64,
+    /// It has been stopped for a sleep since the last sample.
+    pub(super) tickless: bool,
     /// Whether the present stay counts as I/O wait.
     io: bool,
     /// Sum of ended stays, and of those that were I/O wait.
@@ -63,7 +71,11 @@ impl Simulation<'_> {
         let next_tick = self.next_tick();
         let kind = usize::from(self.cpus[c].kind);
         let s = &mut self.cpus[c];
+        let tickless = self.machine.tick.tickless;
+        // A tick that is stopped already stays so.
+        let tick_wanted = tickless & (now < s.idle.tick_wanted_until) & !s.idle.tick_stopped;
         let timer_at = s.timers.first_at();
+        let timer_at = if tick_wanted { timer_at.min(next_tick) } else { timer_at };
         let query = IdleQuery {
             now_ns: now,
             next_timer_ns: if timer_at == NEVER { NEVER } else { timer_at.saturating_sub(now) },
@@ -75,7 +87,8 @@ impl Simulation<'_> {
         };
         let choice = self.idlers[c].select(&query);
         let state = choice.state.min(query.states.len() as u8 - 1);
-        let stop = self.machine.tick.tickless && choice.stop_tick;
+        let asked = tickless && choice.stop_tick;
+        let stop = asked && !tick_wanted;
         s.idle.since = now;
         s.idle.choice = state;
         s.idle.due = timer_at;
@@ -83,6 +96,10 @@ impl Simulation<'_> {
         s.idle.tick_stopped = stop;
         s.tick_at = if stop { NEVER } else { next_tick };
         s.phase = Phase::Idle;
+        if self.governor.follows_tasks() {
+            // Linux counts what the idle policy asks for.
+            s.idle.tickless |= asked;
+        }
         let core = &mut self.cores[usize::from(s.core)];
         if core.is_plain() {
             core.set_plain(now, ThreadState::Idle(state));

@@ -22,6 +22,7 @@
 //! | `mod.rs` | set-up, the loop, what each event does |
 //! | `tasks.rs` | a task's steps: runs, sleeps, wake edges, locks |
 //! | `sched.rs` | run queues, placement, balance |
+//! | `load.rs` | a task's load as the scheduler measures it |
 //! | `idle.rs` | entering and leaving C-states, interrupts, ticks |
 //! | `speed.rs` | speed policies, requests, transitions, boost, heat |
 //! | `cores.rs` | core policies: which CPUs are kept, moving work off the others |
@@ -31,6 +32,7 @@
 mod accounts;
 mod cores;
 mod idle;
+mod load;
 mod sched;
 mod speed;
 mod tasks;
@@ -79,10 +81,25 @@ pub struct Setup<'a, 'i> {
     pub latency_limit_ns: u64,
     /// Delay of the policy's clock and of the tick against the work's start, in ns: the phase in which the work meets the polls.
     pub phase_ns: u64,
+    /// Where the work's start lies in a period of the scheduler's load signal, in ns ([`policy::pelt`](wattwise_policy::pelt)).
+    pub load_phase_ns: u64,
+    /// Interrupts that wake a CPU and bring no task, by time; a CPU that does not idle takes none.
+    pub interrupts: &'a [Interrupt],
     /// Speed before the policy takes over, in kHz (0: the highest).
     pub initial_khz: u32,
     /// Whether to keep a timeline.
     pub timeline: bool,
+}
+
+/// An interrupt from outside the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Time since the work's start, in ns.
+    pub at_ns: u64,
+    /// The CPU.
+    pub cpu: u16,
+    /// What it takes at the highest speed, in ns.
+    pub ns: u64,
 }
 
 impl<'a, 'i> Setup<'a, 'i> {
@@ -105,6 +122,8 @@ impl<'a, 'i> Setup<'a, 'i> {
             source: PowerSource::Unknown,
             latency_limit_ns: u64::MAX,
             phase_ns: 0,
+            load_phase_ns: 0,
+            interrupts: &[],
             initial_khz: 0,
             timeline: false,
         }
@@ -161,6 +180,10 @@ struct CpuState {
     kernel_ns: u64,
     /// Load that tasks brought here less what went with them, since the governor last looked, of 1024.
     moved_util: i32,
+    /// A task came or went, or wakes from waiting for a device, since the scheduler last brought the load up to date.
+    moved: bool,
+    /// The load's period in which it last did.
+    load_period: u64,
     queue: Queue,
     idle: IdleSide,
 }
@@ -205,6 +228,8 @@ pub struct Simulation<'a> {
     locks: Vec<tasks::LockState>,
     /// Tasks that wait for a device.
     devices: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Interrupts still to come.
+    interrupts: &'a [Interrupt],
     governor: Governor,
     keeper: Option<cores::Keeper>,
     /// A policy per CPU.
@@ -292,6 +317,8 @@ impl<'a> Simulation<'a> {
                 timers: tasks::Timers::new(),
                 kernel_ns: 0,
                 moved_util: 0,
+                moved: false,
+                load_period: 0,
                 queue: Queue::default(),
                 idle: IdleSide::default(),
             })
@@ -320,6 +347,7 @@ impl<'a> Simulation<'a> {
             jobs: workload.jobs.clone(),
             locks: (0..workload.locks).map(|_| tasks::LockState::default()).collect(),
             devices: BinaryHeap::new(),
+            interrupts: setup.interrupts,
             governor,
             keeper: setup.cores.map(|policy| cores::Keeper::new(policy, machine)),
             idlers,
@@ -345,7 +373,7 @@ impl<'a> Simulation<'a> {
             cycles: 0.0,
             events: 0,
         };
-        sim.start_governor(&platform, setup.phase_ns);
+        sim.start_governor(&platform, setup.phase_ns, setup.load_phase_ns);
         sim.start_keeper();
         for c in 0..sim.cpus.len() {
             sim.enter_idle(c);
@@ -359,6 +387,7 @@ impl<'a> Simulation<'a> {
             sim.calendar.set(sim.source(Source::Bins), first);
         }
         sim.start_tasks();
+        sim.arm_devices();
         sim
     }
 

@@ -10,6 +10,7 @@
 //! that shares its core with another, or runs on a weaker kind of core, moves to an idle better one, as
 //! Linux's active balance does.
 
+use super::load::TaskLoad;
 use super::tasks::State;
 use super::{NEVER, NONE, Phase, Simulation, Source, idle};
 use crate::machine::Machine;
@@ -179,14 +180,14 @@ impl Simulation<'_> {
         let s = &self.cpus[c];
         let waiting = s.queue.realtime.iter().chain(&s.queue.fair);
         let running = (s.current != NONE).then_some(&s.current);
-        waiting.chain(running).map(|&t| self.tasks[t as usize].expected).sum()
+        waiting.chain(running).map(|&t| self.tasks[t as usize].load.expected()).sum()
     }
 
     /// A new task's credit: half of what its CPU has free.
     fn credit(&mut self, t: u32, c: usize) {
         let load = self.governor.followed_util(c) as i64 + i64::from(self.cpus[c].moved_util);
         let credit = (FULL as i64 - load).clamp(0, FULL as i64) / 2;
-        self.tasks[t as usize].credit(credit as u64);
+        self.tasks[t as usize].load = TaskLoad::credited(credit as u64, self.load_clock());
         self.cpus[c].moved_util += credit as i32;
     }
 
@@ -196,22 +197,26 @@ impl Simulation<'_> {
             self.take_hint(t);
         }
         let target = self.choose_cpu(t, from);
+        let mut here = true;
         let task = &mut self.tasks[t as usize];
         if std::mem::take(&mut task.fresh) {
             task.cpu = target as u32;
+            self.cpus[target].moved |= task.born;
+            // A new task is queued by its parent's CPU; a woken one's own CPU is called.
+            here = !task.born || self.cpus[from].domain == self.cpus[target].domain;
             if self.governor.follows_tasks() && task.born {
                 self.credit(t, target);
             }
         } else {
             // Whether it moves cannot be foreseen: where that costs nothing, it is not asked.
             let moves = target != task.cpu as usize;
-            if moves & (self.governor.follows_tasks() | (self.machine.migration_ns > 0)) {
+            if moves & (self.governor.is_told() | (self.machine.migration_ns > 0)) {
                 self.charge_move(t, target);
             }
             self.tasks[t as usize].cpu = target as u32;
             self.migrations += u64::from(moves);
         }
-        self.enqueue(target, t);
+        self.enqueue(target, t, here);
     }
 
     fn migrate(&mut self, t: u32, target: usize) {
@@ -222,8 +227,10 @@ impl Simulation<'_> {
 
     /// What a task takes with it to another CPU, and what that costs.
     fn charge_move(&mut self, t: u32, target: usize) {
+        let last = self.tasks[t as usize].cpu as usize;
+        (self.cpus[last].moved, self.cpus[target].moved) = (true, true);
         if self.governor.follows_tasks() {
-            let (last, util) = (self.tasks[t as usize].cpu as usize, self.tasks[t as usize].util());
+            let util = self.tasks[t as usize].load.util();
             self.cpus[last].moved_util -= util as i32;
             self.cpus[target].moved_util += util as i32;
         }
@@ -327,7 +334,7 @@ impl Simulation<'_> {
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, c: usize, t: u32) {
+    fn enqueue(&mut self, c: usize, t: u32, here: bool) {
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
         let s = &mut self.cpus[c];
@@ -347,7 +354,7 @@ impl Simulation<'_> {
         } else if s.phase == Phase::Task {
             self.crowd(c, t);
         }
-        self.hook(c);
+        self.hook_from(c, here);
     }
 
     /// A task waits behind a running one: it takes over, or the running one gets a slice.
@@ -416,7 +423,6 @@ impl Simulation<'_> {
         let s = &mut self.cpus[c];
         let ran = self.now - s.queue.charged_at;
         s.queue.charged_at = self.now;
-        self.tasks[s.current as usize].ran_ns += ran;
         if self.placement.shares_fairly() {
             self.charge_fairly(c, ran);
         }
@@ -435,11 +441,31 @@ impl Simulation<'_> {
         queue.clock = queue.clock.max(least);
     }
 
+    /// The running task's load, told that it ran until now.
+    #[inline(always)]
+    fn tell_work(&mut self, c: usize, t: u32) {
+        if self.governor.follows_tasks() {
+            self.follow(c, t, true);
+        }
+    }
+
+    /// A task's load, brought up to now.
+    // Out of line: few policies follow tasks.
+    #[inline(never)]
+    pub(super) fn follow(&mut self, c: usize, t: u32, ran: bool) {
+        let clock = self.load_clock();
+        let pace = self.load_pace(c);
+        let load = &mut self.tasks[t as usize].load;
+        if ran { load.work(clock, pace) } else { load.rest(clock) }
+    }
+
     fn requeue_current(&mut self, c: usize) {
         let s = &mut self.cpus[c];
         let t = std::mem::replace(&mut s.current, NONE);
         s.phase = Phase::Switching;
         s.slice_end = NEVER;
+        self.tell_work(c, t);
+        let s = &mut self.cpus[c];
         let task = &mut self.tasks[t as usize];
         task.queued_at = self.now;
         if task.realtime && self.placement != Placement::Recorded {
@@ -522,6 +548,10 @@ impl Simulation<'_> {
         if kernel > 0 {
             self.tasks[t as usize].charge(kernel);
         }
+        if self.governor.follows_tasks() {
+            self.follow(c, t, false);
+        }
+        let s = &mut self.cpus[c];
         s.current = t;
         s.phase = Phase::Task;
         s.queue.charged_at = self.now;
@@ -548,8 +578,8 @@ impl Simulation<'_> {
         let ran = self.now - std::mem::replace(&mut s.queue.charged_at, self.now);
         let task = &mut self.tasks[t as usize];
         let steps = task.steps();
-        task.ran_ns += ran;
         self.cycles += task.finish_piece();
+        self.tell_work(c, t);
         if self.placement.shares_fairly() {
             self.charge_fairly(c, ran);
         }
@@ -558,20 +588,30 @@ impl Simulation<'_> {
             self.share(c);
             return self.time_run(c);
         }
-        // Whoever only lets another go first has not slept: nothing new is expected of it.
-        if self.governor.follows_tasks() && self.tasks[t as usize].state != State::Runnable {
-            let pace = self.load_pace(c);
-            self.tasks[t as usize].stop(self.now, pace);
-            if self.tasks[t as usize].state == State::Ended {
-                self.cpus[c].moved_util -= self.tasks[t as usize].util() as i32;
-            }
+        if self.governor.follows_tasks() {
+            self.leave_off(c, t);
         }
         let s = &mut self.cpus[c];
         s.current = NONE;
         s.slice_end = NEVER;
         self.check_done();
-        self.hook(c);
+        if self.governor.is_told() {
+            self.hook(c);
+            self.cpus[c].moved |= self.tasks[t as usize].state == State::Ended;
+        }
         self.dispatch(c);
+    }
+
+    /// What a task that runs no further leaves to its CPU's load.
+    #[inline(never)]
+    fn leave_off(&mut self, c: usize, t: u32) {
+        let task = &mut self.tasks[t as usize];
+        match task.state {
+            // Whoever only lets another go first has not slept: nothing new is expected of it.
+            State::Runnable => {}
+            State::Ended => self.cpus[c].moved_util -= task.load.util() as i32,
+            _ => task.load.sleep(),
+        }
     }
 
     /// The slice is over: whoever is furthest behind goes next.
@@ -657,7 +697,7 @@ impl Simulation<'_> {
                 continue;
             }
             match self.steal(c, least_ns) {
-                Some(t) => self.enqueue(c, t),
+                Some(t) => self.enqueue(c, t, true),
                 None => break,
             }
         }
@@ -709,7 +749,7 @@ impl Simulation<'_> {
         let ahead = self.tasks[t as usize].vruntime.saturating_sub(self.cpus[from].queue.clock);
         self.tasks[t as usize].vruntime = self.cpus[to].queue.clock + ahead.min(MOST_AHEAD_NS);
         self.migrate(t, to);
-        self.enqueue(to, t);
+        self.enqueue(to, t, true);
     }
 
     /// Takes a waiting task off a queue.
@@ -758,7 +798,7 @@ impl Simulation<'_> {
             && most >= self.cpus[c].queue.len() + 2
             && let Some(t) = self.steal(c, WARM_NS)
         {
-            self.enqueue(c, t);
+            self.enqueue(c, t, true);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{NEVER, Phase, Simulation, Source};
 use crate::machine::{Domain, MAX_SMT, Machine, Overlap};
 use wattwise_policy::{
     Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource,
-    Scope, SpeedPolicy,
+    Scope, SpeedPolicy, pelt,
 };
 
 /// Period of the thermal model, in ns: short against any heat sink's time constant.
@@ -160,6 +160,9 @@ struct Seen {
 pub(super) struct Governor {
     policy: Box<dyn SpeedPolicy>,
     cadence: Cadence,
+    // Of the cadence, and asked at every event.
+    follows_tasks: bool,
+    is_told: bool,
     cost_ns: u64,
     source: PowerSource,
     intent: Intent,
@@ -171,6 +174,7 @@ pub(super) struct Governor {
     /// Before when a domain's sampling governor is not to be asked again.
     domain_rests: Vec<u64>,
     phase_ns: u64,
+    load_phase_ns: u64,
     /// The task that stands for a user-space policy.
     pub(super) daemon: u32,
     /// The daemon has slept and is to work next.
@@ -191,6 +195,8 @@ impl Governor {
         };
         Governor {
             cadence: policy.cadence(),
+            follows_tasks: policy.cadence() == Cadence::Scheduler { interval_ns: 0 },
+            is_told: matches!(policy.cadence(), Cadence::Scheduler { .. }),
             cost_ns: policy.cost_ns(),
             policy,
             source,
@@ -201,6 +207,7 @@ impl Governor {
             last: vec![Khz(0); m.domains.len()],
             domain_rests: vec![0; m.domains.len()],
             phase_ns: 0,
+            load_phase_ns: 0,
             daemon,
             daemon_woke: true,
             decisions: 0,
@@ -234,7 +241,13 @@ impl Governor {
     /// Whether it reads what the scheduler expects of tasks.
     #[inline]
     pub(super) fn follows_tasks(&self) -> bool {
-        self.cadence == Cadence::Scheduler { interval_ns: 0 }
+        self.follows_tasks
+    }
+
+    /// Whether the scheduler tells it of changes.
+    #[inline]
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told
     }
 
     /// Whether a running CPU's ticks matter to it.
@@ -246,13 +259,14 @@ impl Governor {
 
 impl Simulation<'_> {
     /// The policy takes over.
-    pub(super) fn start_governor(&mut self, platform: &Platform, phase_ns: u64) {
-        self.governor.phase_ns = phase_ns;
+    pub(super) fn start_governor(&mut self, platform: &Platform, phase_ns: u64, load_phase_ns: u64) {
+        (self.governor.phase_ns, self.governor.load_phase_ns) = (phase_ns, load_phase_ns);
         debug_assert_eq!(platform.domains.len(), self.domains.len());
         self.refresh_domains();
         let g = &mut self.governor;
         let obs = Observation {
-            now_ns: 0,
+            now_ns: load_phase_ns,
+            asks: true,
             scope: Scope::All,
             cpus: &g.samples,
             domains: &g.domain_samples,
@@ -277,6 +291,12 @@ impl Simulation<'_> {
         }
     }
 
+    /// The clock at whose multiples periods of the load begin.
+    #[inline]
+    pub(super) fn load_clock(&self) -> u64 {
+        self.now + self.governor.load_phase_ns
+    }
+
     /// The pace at which the scheduler's load of a CPU's task grows, of 1024.
     #[inline]
     pub(super) fn load_pace(&self, c: usize) -> u64 {
@@ -289,20 +309,40 @@ impl Simulation<'_> {
         self.domains[usize::from(self.cpus[c].domain)].slowness()
     }
 
-    /// From the scheduler, when what runs on `c` has changed.
+    /// From the scheduler, when what runs on `c` has changed and at its ticks: it brings the load up to date.
     #[inline(always)]
     pub(super) fn hook(&mut self, c: usize) {
+        self.hook_from(c, true);
+    }
+
+    /// [`Simulation::hook`], on this CPU or on one that cannot set its clock: then its governor is not asked.
+    #[inline(always)]
+    pub(super) fn hook_from(&mut self, c: usize, here: bool) {
         if let Cadence::Scheduler { interval_ns } = self.governor.cadence {
-            self.hook_every(c, interval_ns);
+            self.hook_every(c, interval_ns, here);
         }
     }
 
-    fn hook_every(&mut self, c: usize, interval_ns: u64) {
+    /// Linux asks a governor only where the load has changed (`update_load_avg()`): one of its periods has ended since it was
+    /// last brought up to date, a task came or went, or work wakes that waited for a device.
+    #[inline]
+    fn load_changed(&mut self, c: usize) -> bool {
+        let period = self.load_clock() / pelt::PERIOD_NS;
+        let s = &mut self.cpus[c];
+        let ended = std::mem::replace(&mut s.load_period, period) != period;
+        ended | std::mem::take(&mut s.moved)
+    }
+
+    fn hook_every(&mut self, c: usize, interval_ns: u64, here: bool) {
         let d = usize::from(self.cpus[c].domain);
+        let asks = self.load_changed(c) && here;
         if interval_ns == 0 {
-            self.observe(Scope::Cpu(c as u16));
-        } else if self.now >= self.governor.domain_rests[d] {
-            self.observe(Scope::Domain(d as u16));
+            self.observe(Scope::Cpu(c as u16), asks);
+            if !asks {
+                return;
+            }
+        } else if asks && self.now >= self.governor.domain_rests[d] {
+            self.observe(Scope::Domain(d as u16), true);
             let rest = self.governor.intent.next_ns.unwrap_or(interval_ns);
             self.governor.domain_rests[d] = self.now + rest;
         } else {
@@ -318,7 +358,7 @@ impl Simulation<'_> {
     pub(super) fn observe_tick(&mut self, c: usize) {
         match self.governor.cadence {
             Cadence::Tick => {
-                self.observe(Scope::Cpu(c as u16));
+                self.observe(Scope::Cpu(c as u16), true);
                 let cost = self.governor.cost_ns;
                 if cost > 0 {
                     self.charge_hook(c, cost);
@@ -338,13 +378,13 @@ impl Simulation<'_> {
         let (idle, io) = self.cpus[c].idle.totals(self.cpus[c].phase, self.now);
         let seen = &mut self.governor.seen[c];
         seen.at = self.now - (idle - seen.idle) - (io - seen.io);
-        self.observe(Scope::Cpu(c as u16));
+        self.observe(Scope::Cpu(c as u16), true);
     }
 
     /// The policy's kernel timer: an interrupt on the first CPU, and a decision.
     pub(super) fn policy_timer(&mut self) {
         let Cadence::KernelTimer { period_ns, .. } = self.governor.cadence else { return };
-        self.observe(Scope::All);
+        self.observe(Scope::All, true);
         let again = self.governor.intent.next_ns.unwrap_or(period_ns).max(1);
         let source = self.source(Source::Policy);
         self.calendar.set(source, self.now + again);
@@ -353,7 +393,7 @@ impl Simulation<'_> {
 
     /// The decision of a user-space policy; returns how long it sleeps.
     pub(super) fn poll_governor(&mut self) -> u64 {
-        self.observe(Scope::All);
+        self.observe(Scope::All, true);
         match self.governor.cadence {
             Cadence::Daemon { period_ns, .. } => self.governor.intent.next_ns.unwrap_or(period_ns).max(1),
             _ => NEVER / 2,
@@ -369,11 +409,20 @@ impl Simulation<'_> {
         let busy_ns = self.now - seen.at - d_idle - d_io;
         *seen = Seen { at: self.now, idle, io };
         let io_wake = std::mem::take(&mut s.idle.io_wake);
+        let tickless = std::mem::take(&mut s.idle.tickless) | !self.machine.tick.tickless;
         let moved_util = std::mem::take(&mut s.moved_util);
         let runnable = self.runnable(c);
         let task_util = if self.governor.follows_tasks() { self.expected_of(c) } else { 0 };
-        self.governor.samples[c] =
-            CpuSample { busy_ns, idle_ns: d_idle, iowait_ns: d_io, runnable, io_wake, task_util, moved_util };
+        self.governor.samples[c] = CpuSample {
+            busy_ns,
+            idle_ns: d_idle,
+            iowait_ns: d_io,
+            runnable,
+            io_wake,
+            tickless,
+            task_util,
+            moved_util,
+        };
     }
 
     fn refresh_domains(&mut self) {
@@ -384,7 +433,7 @@ impl Simulation<'_> {
     }
 
     /// Asks the policy, and passes on what it wants.
-    fn observe(&mut self, scope: Scope) {
+    fn observe(&mut self, scope: Scope, asks: bool) {
         match scope {
             Scope::All => (0..self.cpus.len()).for_each(|c| self.sample(c)),
             Scope::Cpu(c) => self.sample(usize::from(c)),
@@ -401,11 +450,12 @@ impl Simulation<'_> {
             Scope::Domain(d) => Some(usize::from(d)),
         };
         let g = &mut self.governor;
-        g.decisions += 1;
+        g.decisions += u64::from(asks);
         g.intent.next_ns = None;
         let hottest = self.packages.iter().map(|p| p.celsius).fold(f64::MIN, f64::max);
         let obs = Observation {
-            now_ns: self.now,
+            now_ns: self.now + g.load_phase_ns,
+            asks,
             scope,
             cpus: &g.samples,
             domains: &g.domain_samples,

@@ -1,10 +1,11 @@
 //! A task's steps.
 
+use super::idle::AFTERMATH_TICKS;
+use super::load::TaskLoad;
 use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
 use crate::workload::{Op, Program, Script, ScriptPosition, TaskId, pattern::PatternCursor};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wattwise_policy::pelt::{FULL, Pelt};
 
 /// Where a task is in its program.
 enum Cursor<'a> {
@@ -51,14 +52,10 @@ pub(super) struct TaskState<'a> {
     pub(super) queued_at: u64,
     /// Wake-ups that came before their block.
     tokens: u32,
-    /// Its utilisation as the scheduler measures it, and what it expects of it when it wakes (of 1024).
-    signal: Pelt,
-    pub(super) expected: u32,
+    /// Where a policy follows it.
+    pub(super) load: TaskLoad,
     /// Started within the run: it gets a credit.
     pub(super) born: bool,
-    /// Time run since it woke, in ns, and when it stopped.
-    pub(super) ran_ns: u64,
-    stopped_at: u64,
     pub(super) state: State,
     /// A lock to win before going on.
     wants: u32,
@@ -217,12 +214,8 @@ impl<'a> TaskState<'a> {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
-            signal: Pelt::default(),
+            load: TaskLoad::default(),
             born,
-            // Nothing until it has slept once, as in Linux (util_est begins at 0).
-            expected: 0,
-            ran_ns: 0,
-            stopped_at: 0,
             state: State::Runnable,
             wants: NONE,
         }
@@ -293,35 +286,6 @@ fn inverse_weight(nice: i8) -> u32 {
         weight = if nice > 0 { weight / 1.25 } else { weight * 1.25 };
     }
     (1024.0 * 1024.0 / weight) as u32
-}
-
-impl TaskState<'_> {
-    /// It stops running at `now`, having run at `pace` of 1024 of the highest speed: what it used goes
-    /// into its signal, and what is expected of it follows, down by a quarter at most (util_est).
-    pub(super) fn stop(&mut self, now: u64, pace: u64) {
-        self.signal.run(std::mem::take(&mut self.ran_ns), pace);
-        self.stopped_at = now;
-        let util = self.signal.util().min(FULL) as u32;
-        self.expected = util.max((3 * self.expected + util) / 4);
-    }
-
-    /// A new task's first signal.
-    pub(super) fn credit(&mut self, util: u64) {
-        self.signal = Pelt::at(util);
-    }
-
-    /// Its signal as of when it last stopped.
-    pub(super) fn util(&self) -> u32 {
-        self.signal.util().min(FULL) as u32
-    }
-
-    /// It wakes at `now`.
-    fn wake(&mut self, now: u64) {
-        // A new task has not slept: the time before it was born takes nothing off its credit.
-        if self.stopped_at > 0 {
-            self.signal.idle(now - self.stopped_at);
-        }
-    }
 }
 
 impl<'a> Simulation<'a> {
@@ -453,6 +417,7 @@ impl<'a> Simulation<'a> {
         let task = &mut self.tasks[t as usize];
         let Some(op) = next(task, self.now, &mut self.jobs) else {
             task.state = State::Ended;
+            self.cpus[c].idle.tick_wanted_until = self.now + AFTERMATH_TICKS * self.machine.tick.period_ns;
             self.active -= 1;
             return Taken::Waits;
         };
@@ -600,13 +565,22 @@ impl<'a> Simulation<'a> {
             let c = self.tasks[t as usize].cpu as usize;
             self.cpus[c].idle.iowaiters -= 1;
             self.cpus[c].idle.io_wake = true;
+            self.cpus[c].moved = true;
             self.make_runnable(t, c);
+        }
+        while let Some((first, rest)) = self.interrupts.split_first().filter(|(i, _)| i.at_ns <= self.now) {
+            self.interrupts = rest;
+            let c = usize::from(first.cpu);
+            if self.cpus.get(c).is_some_and(|s| s.phase == Phase::Idle) {
+                self.interrupt(c, first.ns);
+            }
         }
         self.arm_devices();
     }
 
-    fn arm_devices(&mut self) {
+    pub(super) fn arm_devices(&mut self) {
         let next = self.devices.peek().map_or(NEVER, |r| r.0.0);
+        let next = self.interrupts.first().map_or(next, |i| i.at_ns.max(self.now).min(next));
         let source = self.source(Source::Devices);
         self.calendar.set(source, next);
     }
@@ -619,7 +593,7 @@ impl<'a> Simulation<'a> {
             task.woken_at = self.now;
             self.wakeups += 1;
             if self.governor.follows_tasks() {
-                task.wake(self.now);
+                self.follow(from, t, false);
             }
         }
         self.place(t, from);

@@ -109,6 +109,7 @@ impl Replay {
     fn ask(&mut self, scope: Scope) {
         let obs = Observation {
             now_ns: self.now_ns,
+            asks: true,
             scope,
             cpus: &self.cpus,
             domains: &self.domains,

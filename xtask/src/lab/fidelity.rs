@@ -19,11 +19,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wattwise::trace::{ImportOptions, Source, import};
+use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Observation, Settings,
     SpeedPolicy, idle, speed,
 };
-use wattwise_sim::engine::{Setup, Simulation, platform};
+use wattwise_sim::engine::{Interrupt, Setup, Simulation, platform};
 use wattwise_sim::machine::Machine;
 
 /// Shorter sleeps are not compared: a replay keeps the recorded order of tasks, and where two wake within
@@ -101,13 +102,23 @@ struct Events {
     begin: u64,
     end: u64,
     changes: Vec<Change>,
-    /// Idle entries between the markers: `(cpu, state)`.
+    /// Sleeps between the markers, by state.
     idle: Vec<u64>,
+    /// Other CPUs' interrupts that woke one, which went back to sleep without having run a task, in time's order.
+    interrupts: Vec<Interrupt>,
 }
 
 fn nanoseconds(text: &str) -> Option<u64> {
     let (s, us) = text.trim_end_matches(':').split_once('.')?;
     Some(s.parse::<u64>().ok()? * 1_000_000_000 + us.parse::<u64>().ok()? * 10u64.pow(9 - us.len() as u32))
+}
+
+/// The scheduler's clock less the trace's, in ns: `clocks` holds both, in ms, the trace's first.
+fn scheduler_ahead(clocks: &str) -> Option<i64> {
+    // As nanoseconds(): so many thousandths.
+    let ns = |ms: &str| nanoseconds(ms).and_then(|n| i64::try_from(n / 1000).ok());
+    let (trace, scheduler) = clocks.trim().split_once(' ')?;
+    Some(ns(scheduler)? - ns(trace)?)
 }
 
 /// `key=value` of a line.
@@ -116,9 +127,26 @@ fn field(line: &str, key: &str) -> Option<u64> {
     line[at..].split_whitespace().next()?.parse().ok()
 }
 
+/// The CPU on which an event was written.
+fn written_on(line: &str) -> Option<usize> {
+    line.split_once('[')?.1.split_once(']')?.0.parse().ok()
+}
+
+/// Interrupts by which one CPU calls another: `kick_ilb()`'s, beside those that bring a task.
+const CALLS: [&str; 3] = [" reschedule_entry: ", " call_function_entry: ", " call_function_single_entry: "];
+
 fn events(text: &str, states: usize) -> Result<Events, String> {
     let mut asleep: Vec<Option<(u64, usize)>> = Vec::new();
-    let mut e = Events { first: 0, begin: 0, end: 0, changes: Vec::new(), idle: vec![0; states] };
+    // When another CPU's interrupt came to one that has run no task since.
+    let mut called: Vec<Option<u64>> = Vec::new();
+    let mut e = Events {
+        first: 0,
+        begin: 0,
+        end: 0,
+        changes: Vec::new(),
+        idle: vec![0; states],
+        interrupts: Vec::new(),
+    };
     for line in text.lines() {
         if line.starts_with('#') {
             continue;
@@ -134,7 +162,17 @@ fn events(text: &str, states: usize) -> Result<Events, String> {
         if e.first == 0 {
             e.first = time;
         }
-        if line.contains("tracing_mark_write: begin") {
+        if line.contains(" sched_switch: ") {
+            if let Some(called) = written_on(line).and_then(|cpu| called.get_mut(cpu)) {
+                *called = None;
+            }
+        } else if CALLS.iter().any(|call| line.contains(call)) {
+            if let Some(cpu) = written_on(line)
+                && let (Some(Some(_)), Some(called)) = (asleep.get(cpu), called.get_mut(cpu))
+            {
+                *called = Some(time);
+            }
+        } else if line.contains("tracing_mark_write: begin") {
             e.begin = time;
         } else if line.contains("tracing_mark_write: end") {
             e.end = time;
@@ -147,10 +185,16 @@ fn events(text: &str, states: usize) -> Result<Events, String> {
             && let Some(cpu) = field(line, "cpu_id=")
         {
             let cpu = cpu as usize;
+            // The kernel's own polling is its state 0; the model has none, and goes no less deep than C1.
+            let state = if state < u64::from(u32::MAX) { state.saturating_sub(1) } else { state };
             asleep.resize(asleep.len().max(cpu + 1), None);
+            called.resize(asleep.len(), None);
             let entered = asleep[cpu].take();
             if (state as usize) < states {
                 asleep[cpu] = Some((time, state as usize));
+                if let Some(at_ns) = called[cpu].take() {
+                    e.interrupts.push(Interrupt { at_ns, cpu: cpu as u16, ns: time - at_ns });
+                }
             } else if let Some((since, state)) = entered
                 && since >= e.begin
                 && e.begin > 0
@@ -161,6 +205,7 @@ fn events(text: &str, states: usize) -> Result<Events, String> {
             }
         }
     }
+    e.interrupts.sort_by_key(|i| i.at_ns);
     if e.begin == 0 || e.end <= e.begin {
         return Err("the markers `begin` and `end` are missing".into());
     }
@@ -172,6 +217,8 @@ struct Noted {
     policy: Box<dyn SpeedPolicy>,
     notes: Arc<Mutex<Vec<Change>>>,
     last: Vec<u32>,
+    /// The policy's clock at the work's start.
+    since_ns: u64,
 }
 
 impl Noted {
@@ -182,7 +229,7 @@ impl Noted {
                 self.last.resize(self.last.len().max(d + 1), 0);
                 self.last[d] = khz;
                 if let Ok(mut notes) = self.notes.lock() {
-                    notes.push((now_ns, d, machine_level(khz)));
+                    notes.push((now_ns - self.since_ns, d, machine_level(khz)));
                 }
             }
         }
@@ -200,6 +247,7 @@ impl SpeedPolicy for Noted {
         self.policy.followed_util(cpu)
     }
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
+        self.since_ns = obs.now_ns;
         self.policy.start(obs, out);
         self.note(obs.now_ns, out, |khz| khz);
     }
@@ -309,6 +357,8 @@ struct Recording {
     /// Of the markers, in ns since then.
     from: u64,
     to: u64,
+    /// Interrupts that woke a CPU and brought no task, at their times since the first event.
+    interrupts: Vec<Interrupt>,
     lab: Side,
 }
 
@@ -321,11 +371,14 @@ fn recorded(root: &Path, folder: &Path, run: &str, cpus: usize) -> Result<Record
     let changes: Vec<Change> = events.changes.iter().map(|&(t, d, k)| (t - first, d, k)).collect();
     let mut lab = side(&khz, cpus, khz[khz.len() - 1], &changes, from, to);
     lab.idle = events.idle;
-    Ok(Recording { machine, khz, text, first, from, to, lab })
+    let since = |i: &Interrupt| Interrupt { at_ns: i.at_ns - first, ..*i };
+    let interrupts = events.interrupts.iter().map(since).collect();
+    Ok(Recording { machine, khz, text, first, from, to, interrupts, lab })
 }
 
 fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> Result<Row, String> {
-    let Recording { machine, khz, text, first, from, to, lab } = recorded(root, folder, &run.name, cpus)?;
+    let Recording { machine, khz, text, first, from, to, interrupts, lab } =
+        recorded(root, folder, &run.name, cpus)?;
     let lowest = khz[khz.len() - 1];
     let states = machine.kinds[0].idle.len();
     let options = ImportOptions {
@@ -341,8 +394,12 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> R
     let parsed =
         Settings::parse(find.params, &settings(&run.governor, &tunables)).map_err(|e| e.to_string())?;
     let notes = Arc::new(Mutex::new(Vec::new()));
-    let policy =
-        Noted { policy: (find.build)(&platform(&machine), &parsed), notes: notes.clone(), last: Vec::new() };
+    let policy = Noted {
+        policy: (find.build)(&platform(&machine), &parsed),
+        notes: notes.clone(),
+        last: Vec::new(),
+        since_ns: 0,
+    };
     let counts = Arc::new(Mutex::new(vec![0; states]));
     let idler = idle::find(&run.idle).ok_or_else(|| format!("no policy `{}`", run.idle))?;
     let defaults = Settings::parse(idler.params, "").map_err(|e| e.to_string())?;
@@ -354,7 +411,12 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> R
     let mut setup = Setup::new(&machine, &workload, Box::new(policy), &make);
     setup.initial_khz = lowest;
     let period = machine.tick.period_ns;
+    let clocks = read(&folder.join(format!("{}.clocks", run.name)))?;
+    let ahead =
+        scheduler_ahead(&clocks).ok_or_else(|| format!("{}.clocks: two times in ms, expected", run.name))?;
+    setup.load_phase_ns = (first as i64 + ahead).rem_euclid(PERIOD_NS as i64) as u64;
     setup.phase_ns = (tick_ns % period + period - first % period) % period;
+    setup.interrupts = &interrupts;
     Simulation::new(setup).run_until(to);
     let notes = notes.lock().map_err(|e| e.to_string())?;
     // A request between two levels is the slowest level that is at least that.
@@ -551,8 +613,8 @@ const AIM_POINTS: f64 = 3.0;
 /// Where a load sits at a threshold, microseconds of the kernel's own that no recording tells decide: a
 /// window that is a tick shorter, a signal that is just under a level's. docs/lab.md names those runs.
 const LEAST_TENTHS: usize = 9;
-/// The same on four CPUs: a floor under the first results (39 to 43 runs of 48), no aim. The kernel against itself
-/// holds in 37 at every level.
+/// The same on four CPUs: a floor under the results (42 to 45 runs of 48), no aim. The kernel against itself
+/// holds in 40 at every level.
 const LEAST_TENTHS_FOUR: usize = 8;
 
 fn told(rows: &[Row]) -> Result<Told, String> {
@@ -599,12 +661,46 @@ mod tests {
     }
 
     #[test]
+    fn clocks_are_read() {
+        assert_eq!(scheduler_ahead("12.000500 12.001750\n"), Some(1250));
+        assert_eq!(scheduler_ahead("12.000500 11.0\n"), Some(-1_000_500));
+        assert_eq!(scheduler_ahead("12.000500"), None);
+    }
+
+    #[test]
+    fn a_call_that_brings_a_task_is_no_interrupt() {
+        let line = |at: u32, what: &str| format!(" <idle>-0 [001] d..1. 5.{at:06}: {what}\n");
+        let (sleeps, wakes) = ("cpu_idle: state=2 cpu_id=1", "cpu_idle: state=4294967295 cpu_id=1");
+        let call = "call_function_single_entry: vector=251";
+        let text = [
+            " sh-1 [000] ..... 5.000000: tracing_mark_write: begin\n".to_owned(),
+            // Awake: the call interrupts work.
+            line(50, call),
+            line(100, sleeps),
+            line(200, call),
+            line(201, wakes),
+            line(207, sleeps),
+            // The tick, and a call that brings a task.
+            line(300, wakes),
+            line(301, sleeps),
+            line(400, call),
+            line(401, wakes),
+            line(402, "sched_switch: prev_comm=swapper/1 prev_pid=0 ==> next_comm=t next_pid=7"),
+            line(500, sleeps),
+            " sh-1 [000] ..... 6.5: tracing_mark_write: end\n".to_owned(),
+        ]
+        .concat();
+        let found = events(&text, 3).expect("valid").interrupts;
+        assert_eq!(found, [Interrupt { at_ns: 5_000_200_000, cpu: 1, ns: 7_000 }]);
+    }
+
+    #[test]
     fn a_trace_is_read() {
         let text = "# tracer: nop\n sh-1 [000] ..... 5.000000: tracing_mark_write: begin\n <idle>-0 [001] d..1. 5.000100: cpu_idle: state=2 cpu_id=1\n <idle>-0 [001] d..1. 5.000150: cpu_idle: state=4294967295 cpu_id=1\n x-1 [001] d..1. 5.000200: cpu_frequency: state=800000 cpu_id=1\n sh-1 [000] ..... 6.5: tracing_mark_write: end\n";
         let e = events(text, 3).expect("valid");
         assert_eq!(
             (e.begin, e.end, e.changes, e.idle),
-            (5_000_000_000, 6_500_000_000, vec![(5_000_200_000, 1, 800_000)], vec![0, 0, 1])
+            (5_000_000_000, 6_500_000_000, vec![(5_000_200_000, 1, 800_000)], vec![0, 1, 0])
         );
     }
 }
