@@ -300,6 +300,19 @@ fn the_whole_command_set_runs_on_every_machine() {
     }
 }
 
+/// Its journal is gone with it: a later command that got the same process number must not find one.
+#[test]
+fn an_emulated_machine_leaves_no_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_wattwise"))
+        .args(["set", "--governor", "performance", "--root", "emulated:bc10"])
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    assert!(text(&out.stdout).contains("got performance"), "{}", text(&out.stderr));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// A virtual machine of two CPUs, captured: what it lacks is explained wherever the file is looked at.
 #[test]
 fn a_captured_virtual_machine_is_read_anywhere() {

@@ -154,7 +154,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         Some(read) => Writer::resume(&path, read).map_err(Failure::work)?,
         None => Writer::create(&path, &header).map_err(Failure::input)?,
     };
-    let journal = args.root.journal();
+    let journal = args.root.journal()?;
     let mut live = Live::new(Parts {
         root: &*root,
         journal: &journal,

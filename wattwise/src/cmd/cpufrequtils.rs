@@ -117,7 +117,7 @@ pub(super) fn set(args: &SetArgs) -> Outcome {
         cpus = policy.related.and(&inventory.topology.online);
     }
     let plan = plan(&*root, &inventory, &cpus, &settings).map_err(not_planned)?;
-    apply(&*root, &args.root.journal(), &plan, &Hold::Kept, false)
+    apply(&*root, &args.root.journal()?, &plan, &Hold::Kept, false)
 }
 
 pub(super) fn info(args: &InfoArgs) -> Outcome {

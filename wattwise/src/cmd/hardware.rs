@@ -4,6 +4,7 @@ use super::Failure;
 use crate::hw::capture;
 use crate::hw::emulator;
 use crate::hw::root::{DirRoot, Root};
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 /// Which machine is meant.
@@ -15,6 +16,9 @@ pub(super) struct RootArgs {
     /// Where changes are journalled [default: /run/wattwise; beside the tree for another root]
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
+    /// An emulated machine is gone with the command, and so is its journal.
+    #[arg(skip)]
+    passing: OnceCell<tempfile::TempDir>,
 }
 
 impl RootArgs {
@@ -39,20 +43,25 @@ impl RootArgs {
     }
 
     /// The folder of the journals for this root.
-    pub(super) fn journal(&self) -> PathBuf {
-        match (&self.journal, &self.root) {
+    pub(super) fn journal(&self) -> Result<PathBuf, Failure> {
+        Ok(match (&self.journal, &self.root) {
             (Some(folder), _) => folder.clone(),
             (None, None) => PathBuf::from("/run/wattwise"),
-            // Gone with this command, and its journal is nobody's business afterwards.
-            (None, Some(root)) if root.starts_with("emulated:") => {
-                std::env::temp_dir().join(format!("wattwise-{}", std::process::id()))
-            }
+            (None, Some(root)) if root.starts_with("emulated:") => match self.passing.get() {
+                Some(folder) => folder.path().to_owned(),
+                None => {
+                    let folder = tempfile::Builder::new().prefix("wattwise-").tempdir().map_err(|e| {
+                        Failure::work(format!("no folder for an emulated machine's journal: {e}; set TMPDIR"))
+                    })?;
+                    self.passing.get_or_init(|| folder).path().to_owned()
+                }
+            },
             (None, Some(root)) => {
                 let root = std::path::absolute(root).unwrap_or_else(|_| PathBuf::from(root));
                 let mut name = root.file_name().map(|n| n.to_os_string()).unwrap_or_else(|| "root".into());
                 name.push(".journal");
                 root.with_file_name(name)
             }
-        }
+        })
     }
 }

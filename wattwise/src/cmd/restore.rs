@@ -40,7 +40,7 @@ struct Entry {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
-    let folder = args.root.journal();
+    let folder = args.root.journal()?;
     if !args.dry_run && root.describe() == "this machine" {
         let released = crate::coreidle::force::clean(&*root, &folder, true)?;
         if let (Released::State(state), false) = (released, args.json) {

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let signals = Signals::catch().map_err(Failure::work)?;
     let mut observer = Observer::open(&*root, Some(&prices));
-    let mut held = hold(&*root, &args.root.journal(), &super::set::command_line(), &wishes, &signals)?;
+    let mut held = hold(&*root, &args.root.journal()?, &super::set::command_line(), &wishes, &signals)?;
     let job = Job { command: args.command.clone(), capture: false, profile };
     let (measured, _) = measure(&mut observer, &job, &signals).map_err(|e| match e {
         RunError::Profile(_) => Failure::impossible(e),

@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.dry_run {
         return dry_run(args, &plan);
     }
-    apply(&*root, &args.root.journal(), &plan, &hold, args.json)
+    apply(&*root, &args.root.journal()?, &plan, &hold, args.json)
 }
 
 /// A wish that cannot be fulfilled, with its exit code.

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let signals = Signals::catch().map_err(Failure::work)?;
     let server = preset.filter(|_| args.command.is_empty()).map_or(Ok(None), Server::start)?;
     let mut observer = Observer::open(&*root, Some(&prices));
-    let journal = args.root.journal();
+    let journal = args.root.journal()?;
     let cpus = crate::hw::topology::Topology::read(&*root).online.iter().count().max(1) as f64;
     let mut order: Vec<usize> = (0..levels.len()).flat_map(|l| std::iter::repeat_n(l, args.runs)).collect();
     Random::new(args.seed).shuffle(&mut order);

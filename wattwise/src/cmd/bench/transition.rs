@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         selector: Selector { cpus: Some(args.cpu.to_string()), ..Selector::default() },
         cores: None,
     };
-    let journal = args.root.journal();
+    let journal = args.root.journal()?;
     let command = super::super::set::command_line();
     let held = hold(&*root, &journal, &command, &wishes, &signals)?;
     // The loop must feel the speed that it times; another root's CPUs are not ours.

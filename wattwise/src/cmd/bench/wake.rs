@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let waker = cpus.iter().copied().find(|c| *c != sleeper);
     let signals = Signals::catch().map_err(Failure::work)?;
-    let journal = this.journal();
+    let journal = this.journal()?;
     let states = states(&*root, sleeper as u32);
     let mut rows = Vec::new();
     // The machine as it is, then each state as the deepest.
