@@ -371,8 +371,11 @@ fn schedutil_knows_a_task_that_wakes() {
     assert!(governed < 1.25 * fast, "{governed} {fast}");
 }
 
-/// Writes down when the scheduler told it of a CPU, and whether it asked.
-struct Asked(std::sync::Arc<std::sync::Mutex<Vec<(u64, Scope, bool)>>>);
+/// What the scheduler told of, when, and whether it asked; and the load that came to CPUs 0 and 1 by it.
+type Told = (u64, Scope, bool, [i32; 2]);
+
+/// Writes that down.
+struct Asked(std::sync::Arc<std::sync::Mutex<Vec<Told>>>);
 
 impl SpeedPolicy for Asked {
     fn cadence(&self) -> Cadence {
@@ -385,17 +388,23 @@ impl SpeedPolicy for Asked {
         out.set_speed(0, Khz(KHZ[0]));
     }
     fn observe(&mut self, obs: &Observation<'_>, _: &mut Intent) {
-        self.0.lock().unwrap().push((obs.now_ns, obs.scope, obs.asks));
+        let Scope::Cpu(c) = obs.scope else { panic!("told of {:?}", obs.scope) };
+        let mut moved = [0; 2];
+        moved[usize::from(c)] = obs.cpus[usize::from(c)].moved_util;
+        self.0.lock().unwrap().push((obs.now_ns, obs.scope, obs.asks, moved));
     }
 }
 
-/// When a governor is told of the first CPU of `m`, with the work begun at `load_phase_ns` of the load's clock.
-fn asked(m: &Machine, tasks: Vec<Task>, load_phase_ns: u64) -> Vec<(u64, Scope, bool)> {
+/// When a governor is told of the CPUs of `m`, with the work begun at `load_phase_ns` of the load's clock.
+fn asked(m: &Machine, tasks: Vec<Task>, load_phase_ns: u64) -> Vec<Told> {
+    asked_in(m, &workload(tasks, 0), load_phase_ns)
+}
+
+fn asked_in(m: &Machine, w: &Workload, load_phase_ns: u64) -> Vec<Told> {
     let told = std::sync::Arc::default();
-    let w = workload(tasks, 0);
     let make = idle_maker("fixed:depth=0");
     let policy = Box::new(Asked(std::sync::Arc::clone(&told)));
-    let setup = Setup { load_phase_ns, ..Setup::new(m, &w, policy, &make) };
+    let setup = Setup { load_phase_ns, ..Setup::new(m, w, policy, &make) };
     Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
     std::mem::take(&mut told.lock().unwrap())
 }
@@ -408,7 +417,7 @@ fn a_governor_is_told_always_and_asked_when_a_period_has_ended() {
     let ops = [Op::SleepUntil(1200 * US), run_ns(100 * US), Op::SleepUntil(1500 * US), run_ns(700 * US)];
     let at = |phase: u64| {
         let told = asked(&plain(1), vec![old(&ops)], phase);
-        told.into_iter().map(|(at, _, asks)| ((at - phase) / US, asks)).collect::<Vec<_>>()
+        told.into_iter().map(|(at, _, asks, _)| ((at - phase) / US, asks)).collect::<Vec<_>>()
     };
     assert_eq!(at(0), [(1200, true), (1300, false), (1500, false), (2200, true)]);
     // Begun so much later, a period ends at 1448.
@@ -418,13 +427,7 @@ fn a_governor_is_told_always_and_asked_when_a_period_has_ended() {
 /// A new task is queued by its parent's CPU: that cannot set another domain's clock.
 #[test]
 fn a_fork_on_another_domain_does_not_ask() {
-    let mut m = plain(2);
-    m.domains = vec![m.domains[0].clone(), m.domains[0].clone()];
-    for d in 0..2u16 {
-        m.domains[usize::from(d)].cores = vec![d];
-        (m.cores[usize::from(d)].domain, m.cpus[usize::from(d)].domain) = (d, d);
-    }
-    m.packages[0].domains = vec![0, 1];
+    let m = apart();
     let parent = task("parent", script(&[Op::SleepUntil(3 * MS), Op::Wake(TaskId(1)), run_ns(MS)]));
     let child = |born| Task { born, ..task("child", script(&[Op::Block, run_ns(MS)])) };
     let queued = |born| {
@@ -452,22 +455,69 @@ fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
     assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));
 }
 
-/// Where a task has ended Linux wants the tick for a grace period: the idle CPU wakes for two of them.
+/// Two packages of one CPU each, with clocks of their own.
+fn apart() -> Machine {
+    let mut m = plain(2);
+    m.domains = vec![m.domains[0].clone(), m.domains[0].clone()];
+    for d in 0..2u16 {
+        m.domains[usize::from(d)].cores = vec![d];
+        (m.cores[usize::from(d)].domain, m.cpus[usize::from(d)].domain) = (d, d);
+    }
+    m.packages[0].domains = vec![0, 1];
+    m
+}
+
+/// One that was preempted and goes on elsewhere is load there when it does, not while it waits for the other's end.
+#[test]
+fn load_moves_with_the_task_and_not_before() {
+    let on = |cpu, at_ns| Op::OnCpu { cpu, at_ns };
+    let stays = task("stays", script(&[on(1, 0), run_ns(10 * MS), Op::SleepFor(90 * MS)]));
+    let goes = script(&[on(0, 0), run_ns(6 * MS), on(1, 10 * MS), run_ns(2 * MS), Op::SleepFor(80 * MS)]);
+    let old = |t: Task| Task { born: false, ..t };
+    let mut w = workload(vec![old(stays), old(task("goes", goes))], 0);
+    w.recorded =
+        Some(Recorded { cpus: 2, khz: KHZ[0], events: 0, lost: 0, busy_ns: vec![0; 2], warnings: vec![] });
+    let moves: Vec<_> = asked_in(&apart(), &w, 0).into_iter().filter(|t| t.3 != [0, 0]).collect();
+    let (at, _, asks, [_, came]) = moves[0];
+    assert!((10 * MS..11 * MS).contains(&at) && asks && came > 0, "{moves:?}");
+}
+
+/// Where a task has ended Linux wants the tick until its grace period is over: an idle CPU wakes for three of them. Its
+/// parent lets go of the task, and then of its credentials: six.
 #[test]
 fn the_tick_goes_on_for_a_while_where_a_task_has_ended() {
-    let exits = |end: &[Op], tickless| {
+    let exits = |tasks: Vec<Task>, tickless| {
         let mut m = plain(1);
         m.tick.tickless = tickless;
-        let w = workload(vec![task("t", script(&[&[run_ns(MS)], end].concat()))], 0);
+        let w = workload(tasks, 0);
         let make = idle_maker("fixed");
         let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
         sim.run_until(40 * MS).idle_exits
     };
-    // Ticks are at 4, 8, 12 ...; wanted until 9, and so at 8 for the last time.
-    assert_eq!((exits(&[Op::Block], true), exits(&[], true)), (1, 4));
+    let alone = |end: &[Op]| vec![task("t", script(&[&[run_ns(MS)], end].concat()))];
+    // Ticks are at 4, 8, 12 ...; asked for at 4, over at 12.
+    let ends_at_work = exits(alone(&[Op::Block]), true);
+    assert_eq!(exits(alone(&[]), true), ends_at_work + 3);
+    let parent = task("parent", script(&[Op::Wake(TaskId(1)), Op::Block]));
+    let child = |born| Task { born, ..task("child", script(&[Op::Block, run_ns(MS)])) };
+    assert_eq!(exits(vec![parent.clone(), child(true)], true), ends_at_work + 6);
+    assert_eq!(exits(vec![parent, child(false)], true), ends_at_work + 3, "no child of this one");
     assert_eq!(
-        exits(&[Op::Block], false),
-        exits(&[], false),
+        exits(alone(&[Op::Block]), false),
+        exits(alone(&[]), false),
         "and where it is never stopped nothing changes"
     );
+}
+
+/// The first CPU keeps the queue of all: whoever is taken from it has not been anywhere else.
+#[test]
+fn one_queue_for_all_is_no_place_to_move_from() {
+    let m = Machine { migration_ns: MS, ..plain(2) };
+    let w = workload((0..4).map(|i| task(&format!("{i}"), script(&[run_ns(MS)]))).collect(), 0);
+    let make = idle_maker("fixed:depth=0");
+    let setup =
+        Setup { placement: Placement::Fifo, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+    let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+    assert!(o.elapsed_ns < 2 * MS + MS / 10, "{}", o.elapsed_ns);
+    assert_eq!(o.migrations, 0);
 }

@@ -1,12 +1,9 @@
 //! Entering and leaving C-states, interrupts and ticks.
 
 use super::accounts::ThreadState;
+use super::grace::LetGo;
 use super::{NEVER, Phase, Simulation};
 use wattwise_policy::{IdleOutcome, IdleQuery};
-
-/// Ticks for which Linux wants a CPU's tick on which a task has ended, whatever the idle policy says
-/// (`rcu_needs_cpu()`): what is freed waits for a grace period, which takes two ticks at least.
-pub(super) const AFTERMATH_TICKS: u64 = 2;
 
 /// Why a CPU leaves its C-state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +26,8 @@ pub(super) struct IdleSide {
     /// When the announced timer fires.
     due: u64,
     tick_stopped: bool,
-    /// Until when the kernel wants the tick itself.
-    pub(super) tick_wanted_until: u64,
+    /// For what the kernel wants the tick itself.
+    pub(super) let_go: LetGo,
     /// It has been stopped for a sleep since the last sample.
     pub(super) tickless: bool,
     /// Whether the present stay counts as I/O wait.
@@ -73,7 +70,7 @@ impl Simulation<'_> {
         let s = &mut self.cpus[c];
         let tickless = self.machine.tick.tickless;
         // A tick that is stopped already stays so.
-        let tick_wanted = tickless & (now < s.idle.tick_wanted_until) & !s.idle.tick_stopped;
+        let tick_wanted = tickless & s.idle.let_go.waits(&mut self.grace, now) & !s.idle.tick_stopped;
         let timer_at = s.timers.first_at();
         let timer_at = if tick_wanted { timer_at.min(next_tick) } else { timer_at };
         let query = IdleQuery {

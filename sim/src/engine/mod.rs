@@ -23,6 +23,7 @@
 //! | `tasks.rs` | a task's steps: runs, sleeps, wake edges, locks |
 //! | `sched.rs` | run queues, placement, balance |
 //! | `load.rs` | a task's load as the scheduler measures it |
+//! | `grace.rs` | who keeps its tick after a task's end |
 //! | `idle.rs` | entering and leaving C-states, interrupts, ticks |
 //! | `speed.rs` | speed policies, requests, transitions, boost, heat |
 //! | `cores.rs` | core policies: which CPUs are kept, moving work off the others |
@@ -31,6 +32,7 @@
 
 mod accounts;
 mod cores;
+mod grace;
 mod idle;
 mod load;
 mod sched;
@@ -230,6 +232,7 @@ pub struct Simulation<'a> {
     devices: BinaryHeap<Reverse<(u64, u32)>>,
     /// Interrupts still to come.
     interrupts: &'a [Interrupt],
+    grace: grace::Grace,
     governor: Governor,
     keeper: Option<cores::Keeper>,
     /// A policy per CPU.
@@ -348,6 +351,7 @@ impl<'a> Simulation<'a> {
             locks: (0..workload.locks).map(|_| tasks::LockState::default()).collect(),
             devices: BinaryHeap::new(),
             interrupts: setup.interrupts,
+            grace: grace::Grace::new(machine),
             governor,
             keeper: setup.cores.map(|policy| cores::Keeper::new(policy, machine)),
             idlers,

@@ -14,6 +14,7 @@ use super::load::TaskLoad;
 use super::tasks::State;
 use super::{NEVER, NONE, Phase, Simulation, Source, idle};
 use crate::machine::Machine;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use wattwise_policy::pelt::FULL;
 
@@ -180,7 +181,8 @@ impl Simulation<'_> {
         let s = &self.cpus[c];
         let waiting = s.queue.realtime.iter().chain(&s.queue.fair);
         let running = (s.current != NONE).then_some(&s.current);
-        waiting.chain(running).map(|&t| self.tasks[t as usize].load.expected()).sum()
+        let here = waiting.chain(running).map(|&t| &self.tasks[t as usize]).filter(|t| t.cpu as usize == c);
+        here.map(|t| t.load.expected()).sum()
     }
 
     /// A new task's credit: half of what its CPU has free.
@@ -219,6 +221,34 @@ impl Simulation<'_> {
         self.enqueue(target, t, here);
     }
 
+    /// A task that could run on, but goes on elsewhere or after others, as recorded. An idle CPU finds it when the recorded one
+    /// did, at the latest at its next tick.
+    pub(super) fn put_off(&mut self, t: u32, c: usize) {
+        self.take_hint(t);
+        let target = self.choose_cpu(t, c);
+        let found = self.tasks[t as usize].order.min(self.next_tick());
+        if target != c && self.cpus[target].phase == Phase::Idle && found > self.now {
+            self.devices.push(Reverse((found, t)));
+            self.arm_devices();
+        } else {
+            self.move_on(t, c);
+        }
+    }
+
+    /// Such a task has been found, or is waited for by a busy CPU, which takes it when it has the time: until then its load
+    /// stays where it was.
+    pub(super) fn move_on(&mut self, t: u32, c: usize) {
+        let target = self.choose_cpu(t, c);
+        if target == c || self.cpus[target].phase == Phase::Idle {
+            return self.place(t, c);
+        }
+        self.tasks[t as usize].queued_at = self.now;
+        self.cpus[target].queue.fair.push(t);
+        if self.cpus[target].phase == Phase::Task {
+            self.crowd(target, t);
+        }
+    }
+
     fn migrate(&mut self, t: u32, target: usize) {
         self.charge_move(t, target);
         self.tasks[t as usize].cpu = target as u32;
@@ -230,6 +260,8 @@ impl Simulation<'_> {
         let last = self.tasks[t as usize].cpu as usize;
         (self.cpus[last].moved, self.cpus[target].moved) = (true, true);
         if self.governor.follows_tasks() {
+            // What waited faded meanwhile.
+            self.follow(last, t, false);
             let util = self.tasks[t as usize].load.util();
             self.cpus[last].moved_util -= util as i32;
             self.cpus[target].moved_util += util as i32;
@@ -315,7 +347,7 @@ impl Simulation<'_> {
             self.machine.packages[usize::from(self.cpus[c].package)].cores.iter().filter(awake).count()
         };
         let candidates = self.idle_set.iter().filter(|&c| self.allowed.contains(c));
-        let best = candidates.max_by_key(|&c| (busy_package(c), busy_core(c), std::cmp::Reverse(c)));
+        let best = candidates.max_by_key(|&c| (busy_package(c), busy_core(c), Reverse(c)));
         match best {
             Some(c) => c,
             None if self.allowed.contains(last) => last,
@@ -523,6 +555,12 @@ impl Simulation<'_> {
     /// Lets a task go on from where it was; false when it has nothing to compute.
     #[inline]
     fn go_on(&mut self, c: usize, t: u32) -> bool {
+        // One that has been put off comes from where it was; one queue for all is nobody's.
+        let moves = self.tasks[t as usize].cpu as usize != c;
+        let arrives = self.placement == Placement::Recorded && moves;
+        if arrives {
+            self.migrate(t, c);
+        }
         let task = &mut self.tasks[t as usize];
         task.cpu = c as u32;
         if task.woken_at != NEVER {
@@ -560,6 +598,9 @@ impl Simulation<'_> {
         self.begin_run(c);
         if others_wait {
             self.share(c);
+        }
+        if arrives {
+            self.hook(c);
         }
         true
     }
@@ -655,8 +696,7 @@ impl Simulation<'_> {
         let waits = |s: &Self, v: &usize| {
             longest(s, *v).is_some_and(|(_, t)| now - s.tasks[t as usize].queued_at >= least_ns)
         };
-        let rank =
-            |s: &Self, v: usize| (s.cpus[v].package == package, s.cpus[v].queue.len(), std::cmp::Reverse(v));
+        let rank = |s: &Self, v: usize| (s.cpus[v].package == package, s.cpus[v].queue.len(), Reverse(v));
         let victim = self
             .crowded
             .iter()

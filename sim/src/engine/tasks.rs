@@ -1,6 +1,5 @@
 //! A task's steps.
 
-use super::idle::AFTERMATH_TICKS;
 use super::load::TaskLoad;
 use super::{CpuState, NEVER, NONE, Phase, Simulation, Source};
 use crate::workload::{Op, Program, Script, ScriptPosition, TaskId, pattern::PatternCursor};
@@ -52,6 +51,8 @@ pub(super) struct TaskState<'a> {
     pub(super) queued_at: u64,
     /// Wake-ups that came before their block.
     tokens: u32,
+    /// Who started it: the first to wake it, where that was within the run.
+    pub(super) parent: u32,
     /// Where a policy follows it.
     pub(super) load: TaskLoad,
     /// Started within the run: it gets a credit.
@@ -214,6 +215,7 @@ impl<'a> TaskState<'a> {
             woken_at: NEVER,
             queued_at: 0,
             tokens: 0,
+            parent: NONE,
             load: TaskLoad::default(),
             born,
             state: State::Runnable,
@@ -417,8 +419,8 @@ impl<'a> Simulation<'a> {
         let task = &mut self.tasks[t as usize];
         let Some(op) = next(task, self.now, &mut self.jobs) else {
             task.state = State::Ended;
-            self.cpus[c].idle.tick_wanted_until = self.now + AFTERMATH_TICKS * self.machine.tick.period_ns;
             self.active -= 1;
+            self.let_go_of(t, c);
             return Taken::Waits;
         };
         match op {
@@ -453,7 +455,7 @@ impl<'a> Simulation<'a> {
                 self.block(t);
                 return Taken::Waits;
             }
-            Op::Wake(TaskId(other)) => self.wake_from(other, c),
+            Op::Wake(TaskId(other)) => self.wake_from(other, t, c),
             Op::OnCpu { cpu, at_ns } => {
                 task.hint = u32::from(cpu);
                 task.order = at_ns;
@@ -462,7 +464,7 @@ impl<'a> Simulation<'a> {
                     if self.cpus[c].current == t {
                         self.cpus[c].current = NONE;
                     }
-                    self.place(t, c);
+                    self.put_off(t, c);
                     return Taken::Waits;
                 }
             }
@@ -531,9 +533,12 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A task wakes another from CPU `c`. A wake-up that comes before its block waits for it.
-    fn wake_from(&mut self, t: u32, c: usize) {
+    /// A task wakes another, `t`, from CPU `c`. A wake-up that comes before its block waits for it.
+    fn wake_from(&mut self, t: u32, waker: u32, c: usize) {
         let Some(task) = self.tasks.get_mut(t as usize) else { return };
+        if task.fresh & task.born {
+            task.parent = waker;
+        }
         // A lock's waiter is woken by whoever unlocks, no one else.
         if task.state == State::Blocked && task.wants == NONE {
             self.active += 1;
@@ -563,6 +568,10 @@ impl<'a> Simulation<'a> {
             }
             self.devices.pop();
             let c = self.tasks[t as usize].cpu as usize;
+            if self.tasks[t as usize].state == State::Runnable {
+                self.move_on(t, c);
+                continue;
+            }
             self.cpus[c].idle.iowaiters -= 1;
             self.cpus[c].idle.io_wake = true;
             self.cpus[c].moved = true;

@@ -10,6 +10,7 @@
 //! | `D`, ended by an interrupt | `Io`, as long as it took |
 //! | `S` and others, ended by an interrupt | a timer: `SleepFor` its length, or `SleepUntil` its end |
 //! | put on a CPU | `OnCpu`, where and when: a replay can keep the recorded order |
+//! | alive at the recording's end | a last `Block`, which nobody ends |
 //!
 //! Sleeps last from the switch-out to the *waking*, not to the next switch-in: the difference is the
 //! wake-up latency, which is the replayed machine's to produce.
@@ -45,7 +46,7 @@
 //! it was used up; a switch-in without either shows that it had ended the sleep. The waker's `Wake` then
 //! goes to its recorded place if the waker has not been accounted beyond it, else to where the waker is
 //! by now. Ops are only ever appended in the order of events, and a `Block` and its `Wake` at the
-//! same moment, both or neither. So the recorded order itself is one in which every block is met, and no
+//! same moment, both or neither; the last alone is nobody's. So the recorded order itself is one in which every block is met, and no
 //! workload lifted here can deadlock, whatever the file says.
 //!
 //! # Gaps
@@ -580,7 +581,11 @@ impl<'o> Lifter<'o> {
         let mut busy_ns: Vec<u64> = self.cpus.iter().map(|c| c.busy).collect();
         busy_ns.resize(usize::from(cpus), 0);
         let span_ns = self.since_start(end);
-        // Task numbers are in the scripts: tasks left out keep theirs, with an empty program.
+        // Whoever was not seen to end waits on, and frees nothing.
+        for t in self.tasks.iter_mut().filter(|t| t.excluded || t.state != State::Dead) {
+            t.script.push(Op::Block);
+        }
+        // Task numbers are in the scripts: tasks left out keep theirs, with nothing to do.
         let tasks = self.tasks.into_iter().map(|t| {
             let prio = t.prio.unwrap_or(120);
             Task {
