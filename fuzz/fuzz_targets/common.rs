@@ -17,8 +17,11 @@ pub fn import_all(magic: &[u8], data: &[u8]) {
     let (mut blocks, mut wakes) = (0u64, 0u64);
     for task in &workload.tasks {
         let Program::Recorded(script) = &task.program else { continue };
-        for op in script.reader() {
+        let mut ops = script.reader().peekable();
+        while let Some(op) = ops.next() {
             match op {
+                // Of a task that was alive at the recording's end.
+                Op::Block if ops.peek().is_none() => {}
                 Op::Block => blocks += 1,
                 Op::Wake(target) => {
                     assert!((target.0 as usize) < workload.tasks.len());
