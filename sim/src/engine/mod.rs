@@ -228,7 +228,7 @@ pub struct Simulation<'a> {
     /// Jobs left in each shared counter.
     jobs: Vec<u64>,
     locks: Vec<tasks::LockState>,
-    /// Tasks that wait for a device.
+    /// Tasks that wait for a device, or to be found by an idle CPU.
     devices: BinaryHeap<Reverse<(u64, u32)>>,
     /// Interrupts still to come.
     interrupts: &'a [Interrupt],

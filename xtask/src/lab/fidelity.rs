@@ -613,8 +613,8 @@ const AIM_POINTS: f64 = 3.0;
 /// Where a load sits at a threshold, microseconds of the kernel's own that no recording tells decide: a
 /// window that is a tick shorter, a signal that is just under a level's. docs/lab.md names those runs.
 const LEAST_TENTHS: usize = 9;
-/// The same on four CPUs: a floor under the results (42 to 45 runs of 48), no aim. The kernel against itself
-/// holds in 40 at every level.
+/// The same on four CPUs: a floor under the results (41 to 46 runs of 48), no aim. The kernel against itself
+/// holds in 38 and 40 at every level.
 const LEAST_TENTHS_FOUR: usize = 8;
 
 fn told(rows: &[Row]) -> Result<Told, String> {
