@@ -16,6 +16,7 @@ check: lint unit
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) clippy -p wattwise-locks --no-default-features --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 	sh scripts/commit-hygiene.sh
 

@@ -8,15 +8,17 @@
 //! | | 1 | SPINNER | a thread that waits is awake, or has been woken | that thread, or the releaser that wakes it | that thread |
 //! | | 2 | HANDED | the lock (LOCKED stays) is the spinner's | who releases | the spinner |
 //! | | 3 | STARVING | the next release shall hand over | a spinner that has waited `AGE_US` | who is handed to, or barges in the role |
-//! | | 4 | WOKEN | the spinner has been woken but does not run yet: another may take the role | the releaser that wakes it | that thread, or who takes the role |
+//! | | 4 | WOKEN | the spinner has been woken but does not run yet, or naps: another may take the role | the releaser that wakes it, or who naps | that thread, or who takes the role |
 //! | | 31..5 | SLEEPERS | how many sleep, or are about to | who goes to sleep | the releaser that wakes it |
 //! | `tickets` | 31..0 | | how many have gone to sleep | who goes to sleep | |
 //! | `grants` | 31..0 | | how many have been woken: ticket t is woken once this is past t | who releases | |
 //! | `learned` | 31..26 | rotated | when the lock was last handed over, 2^21 ticks | who waits | |
 //! | | 25..21 | woke | when a sleeper was last woken, 2^16 ticks | who releases | |
-//! | | 20..19 | passed | how often the lock was released since, before that sleeper came | who releases | |
-//! | | 18..16 | found | how often of late those who were woken found the lock free | who was woken | |
-//! | | 15..4 | acquired | when a thread that had waited last acquired, 2^6 ticks | that thread | |
+//! | | 20..18 | found | whether of late those who were woken found the lock free about as often as taken | who was woken | |
+//! | | 17..15 | barren | whether of late nearly all of them found it taken | who was woken | |
+//! | | 14..9 | acquired | when a thread that had waited last acquired, 2^8 ticks | that thread | |
+//! | | 8..6 | futile | how many spins in a row ended without the lock | who spins | |
+//! | | 5..4 | eager | how often of late an acquisition after a longer wait was followed by a conflict at once | who acquires | |
 //! | | 3 | brief | its wait took less than `QUICK_NS` | that thread | |
 //! | | 2..0 | heat | how often of late an acquisition was followed by a conflict at once | that thread | |
 //!
@@ -29,20 +31,24 @@
 //!    alone. So one waiter stays away for `REST_US`, with the others asleep, and then takes its turn of as long.
 //! 4. **Spin** if nobody else does (or only one who has been woken but does not run yet), by the policy, for `SPIN_US`:
 //!    most short sections are over by then. One spinner is enough to take the lock when it is freed, and more only
-//!    get in its way. Not after a conflict within `QUICK_NS` of an acquisition that had waited longer than that: the
-//!    section is long, the thread that has just left asks again, and the two would pass the lock to and fro while both
-//!    burn a core. Nor after a wake-up if nobody who was woken of late found the lock free: its holders come back
-//!    at once.
+//!    get in its way. Not if many spins in a row were futile: sections are longer than that; one in 16 tries again. Not
+//!    after a conflict within `QUICK_NS` of an acquisition that had waited longer than that, if the one before was like
+//!    it: the thread that has just left asks again, and the two would pass the lock to and fro while both burn a core.
+//!    Nor after a wake-up if those who were woken of late found the lock taken: its holders come back at once.
 //! 5. **Yield** when the time for spinning is over, for as long as that lets other threads run (a yield that returns at
 //!    once means that none wants the core) and at most `YIELDS` times, without the role: whoever does not run must
 //!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up; not
 //!    where those who are woken mostly find the lock taken, since then waiters only yield to each other.
-//! 6. **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
+//! 6. **Nap** after a wake-up if nearly all who were woken of late found the lock taken. Asleep again it would be woken by
+//!    the next release, for nothing, and so on: up to half of a core, and a third of what the holder could do. So it
+//!    keeps the place of one who has been woken, which a newcomer that spins may take, and looks again by itself
+//!    when it has waited for as long again, `AGE_US / 2` at most. If the lock is left for good meanwhile, that is lost.
+//!    **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
 //! 7. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
 //!    the spinner, and while it wakes up the lock stays free for whoever runs. If it has not come after 25 to 50 us,
-//!    its core is busy: the next is woken as well if those who are woken mostly find the lock free, or now and then
-//!    where it was hardly released meanwhile: a wake-up is little beside long sections. Where threads come back at
-//!    once they find it taken, and each wake-up would be for nothing.
+//!    its core is busy: the next is woken as well if those who are woken find the lock free about as often as taken,
+//!    and where sections are long (spins are futile) unless nearly all find it taken: a wake-up is little beside them,
+//!    and a core that has nobody to run is lost. Where threads come back at once, each wake-up would be for nothing.
 //! 8. **Turns.** A spinner that has waited for `AGE_US` asks for the lock, at most once in that time for the whole
 //!    lock; the next release hands it to the spinner, or to the oldest sleeper. Once in the same time, a thread
 //!    that would spin goes to sleep instead if others sleep, so that they come to run. That bounds the wait at about
@@ -51,7 +57,7 @@
 //! The releaser sets SPINNER and HANDED *before* or *with* the release, never after: who acquires next may free
 //! the lock's memory. After the release only an address is used.
 
-use crate::primitive::{AtomicU32, Ordering, relax, wait, wake, yield_core};
+use crate::primitive::{AtomicU32, Ordering, nap, relax, wait, wake, yield_core};
 use crate::raw::{RawLock, Token};
 use crate::tsc;
 use crate::wait::{Spin, Wait};
@@ -81,13 +87,24 @@ const LONG_REST_US: u64 = 50;
 const QUICK_NS: u64 = 400;
 
 /// 4 PAUSEs take 40 to 560 cycles by CPU.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 4 };
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 4 };
 
 /// A yield that takes longer has let another thread run.
 const YIELD_US: u64 = 2;
 
 /// Yields before a sleep.
 const YIELDS: u32 = if cfg!(loom) { 1 } else { 10 };
+
+/// Going to sleep for a time and coming back costs some 10 us of a core.
+const NAP_US: u64 = 100;
+
+/// Spins in a row without success from which on they are left out, and one of how many conflicts still tries.
+const FUTILE: u32 = 7;
+const PROBE: u64 = 16;
+
+/// Goes up and down by one: what happens to one conflict in three or less does not bring it to `EAGER`.
+const EAGER_MOST: u32 = 3;
+const EAGER: u32 = 2;
 
 /// Heat goes up by two and down by one, so that it takes more than half of the conflicts to reach `HOT`.
 const HEAT: u32 = 7;
@@ -97,33 +114,31 @@ const HOT: u32 = 4;
 const FOUND: u32 = 7;
 const WORTH_IT: u32 = if cfg!(loom) { 0 } else { 4 };
 
-/// The same where sections are long.
-const WORTH_IT_LONG: u32 = if cfg!(loom) { 0 } else { 1 };
-
-/// Releases while somebody wakes up: more are not counted.
-const OFTEN: u32 = 3;
+/// Found taken counts one, found free takes off four: it stays there if that is less than one time in five.
+const BARREN: u32 = if cfg!(loom) { 1 } else { 7 };
 
 /// 25 to 50 us: a wake-up on an idle core takes 5 to 50.
 const LATE: u32 = if cfg!(loom) { 1 } else { 2 };
 
-/// What is in `learned`. Updates may be lost between threads, and times wrap (50 ms, 0.8 ms, 100 us): both mislead one
+/// What is in `learned`. Updates may be lost between threads, and times wrap (50 ms, 0.8 ms, 13 us): both mislead one
 /// wait, not the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Learned {
     rotated: u32,
     woke: u32,
-    passed: u32,
     found: u32,
+    barren: u32,
     acquired: u32,
+    futile: u32,
+    eager: u32,
     brief: bool,
     heat: u32,
 }
 
 impl Learned {
-    const TIME: u32 = 0xfff;
-
     const ROTATED: u32 = 0x3f;
     const WOKE: u32 = 0x1f;
+    const ACQUIRED: u32 = 0x3f;
 
     /// 2^21 ticks are about 0.8 ms. In models, time passes with each look.
     const COARSE: u32 = if cfg!(loom) { 10 } else { 21 };
@@ -131,13 +146,18 @@ impl Learned {
     /// About 25 us.
     const MEDIUM: u32 = if cfg!(loom) { 4 } else { 16 };
 
+    /// About 100 ns.
+    const FINE: u32 = 8;
+
     fn unpack(word: u32) -> Self {
         Learned {
             rotated: word >> 26,
             woke: word >> 21 & Self::WOKE,
-            passed: word >> 19 & OFTEN,
-            found: word >> 16 & FOUND,
-            acquired: word >> 4 & Self::TIME,
+            found: word >> 18 & FOUND,
+            barren: word >> 15 & BARREN,
+            acquired: word >> 9 & Self::ACQUIRED,
+            futile: word >> 6 & FUTILE,
+            eager: word >> 4 & EAGER_MOST,
             brief: word & 8 != 0,
             heat: word & HEAT,
         }
@@ -146,9 +166,11 @@ impl Learned {
     fn pack(self) -> u32 {
         self.rotated << 26
             | self.woke << 21
-            | self.passed << 19
-            | self.found << 16
-            | self.acquired << 4
+            | self.found << 18
+            | self.barren << 15
+            | self.acquired << 9
+            | self.futile << 6
+            | self.eager << 4
             | u32::from(self.brief) << 3
             | self.heat
     }
@@ -165,7 +187,7 @@ impl Learned {
 
     /// Time as in `acquired`.
     fn fine(ticks: u64) -> u32 {
-        (ticks >> 6) as u32 & Self::TIME
+        (ticks >> Self::FINE) as u32 & Self::ACQUIRED
     }
 
     /// Step 8: the last hand-over is an age ago.
@@ -175,27 +197,45 @@ impl Learned {
 
     /// Step 7: who was woken last has not come in time, and another would probably not come for nothing.
     fn late(self, now: impl FnOnce() -> u64) -> bool {
-        let worth_it = if self.passed < OFTEN { WORTH_IT_LONG } else { WORTH_IT };
-        self.found >= worth_it && Self::medium(now()).wrapping_sub(self.woke) & Self::WOKE >= LATE
+        let long = self.futile == FUTILE;
+        let worth_it = if long { self.barren < BARREN } else { self.found >= WORTH_IT };
+        worth_it && Self::medium(now()).wrapping_sub(self.woke) & Self::WOKE >= LATE
     }
 
     /// The last who had to wait has only just acquired: whoever asks now had nothing else to do.
     fn greedy(self, now: u64, quick: u64) -> bool {
-        u64::from(Self::fine(now).wrapping_sub(self.acquired) & Self::TIME) << 6 <= quick
+        u64::from(Self::fine(now).wrapping_sub(self.acquired) & Self::ACQUIRED) << Self::FINE <= quick
     }
 
-    /// `found`, once somebody who was woken has looked.
-    fn after_wake(self, free: bool) -> u32 {
-        if free { (self.found + 3).min(FOUND) } else { self.found.saturating_sub(2) }
-    }
-
-    /// Step 3: the heat as a conflict at `now` shows it.
-    fn after_conflict(self, now: u64, quick: u64) -> u32 {
-        if self.brief && self.greedy(now, quick) {
-            (self.heat + 2).min(HEAT)
+    /// Once somebody who was woken has looked.
+    fn after_wake(mut self, free: bool) -> Self {
+        (self.found, self.barren) = if free {
+            ((self.found + 3).min(FOUND), self.barren.saturating_sub(4))
         } else {
-            self.heat.saturating_sub(1)
-        }
+            (self.found.saturating_sub(2), (self.barren + 1).min(BARREN))
+        };
+        self
+    }
+
+    /// What a conflict at `now` shows: the heat of step 3, and how eager holders are to come back (step 4).
+    fn after_conflict(mut self, now: u64, quick: u64) -> Self {
+        let at_once = self.greedy(now, quick);
+        self.heat =
+            if self.brief && at_once { (self.heat + 2).min(HEAT) } else { self.heat.saturating_sub(1) };
+        self.eager = if !self.brief && at_once {
+            (self.eager + 1).min(EAGER_MOST)
+        } else {
+            self.eager.saturating_sub(1)
+        };
+        self
+    }
+
+    /// Step 4: whether a conflict at `now`, which is in this, is worth a spin.
+    fn worth_a_spin(self, now: u64, quick: u64) -> bool {
+        let to_and_fro = self.eager >= EAGER && !self.brief && self.greedy(now, quick);
+        // Some bits of the time are as good as a die.
+        let probe = (now >> 5).is_multiple_of(PROBE);
+        !to_and_fro && (self.futile < FUTILE || probe)
     }
 }
 
@@ -262,14 +302,14 @@ impl<W: Wait> Adaptive<W> {
         let rate = tsc::per_us();
         let (age, quick) = (AGE_US * rate, QUICK_NS * rate / 1000);
         let began = tsc::now();
-        let learned = self.learned();
-        let heat = learned.after_conflict(began, quick);
-        // Step 4: a long section that is asked for again at once is not worth a spin.
-        let mut budget = if !learned.brief && learned.greedy(began, quick) { 0 } else { SPIN_US * rate };
+        let conflict = self.learned().after_conflict(began, quick);
+        let mut budget = if conflict.worth_a_spin(began, quick) { SPIN_US * rate } else { 0 };
         let mut policy = W::begin();
         let mut spinner = false;
         let mut asked = false;
-        let mut rested = heat < HOT;
+        let mut woken = false;
+        let mut spun = false;
+        let mut rested = conflict.heat < HOT;
         let mut looks = 0;
         let mut yields = 0;
         // Since when it has been awake and not resting.
@@ -298,7 +338,10 @@ impl<W: Wait> Adaptive<W> {
                 self.learn(|learned| {
                     learned.acquired = Learned::fine(now);
                     learned.brief = now.wrapping_sub(from) <= quick;
-                    learned.heat = heat;
+                    (learned.heat, learned.eager) = (conflict.heat, conflict.eager);
+                    if spun {
+                        learned.futile = 0;
+                    }
                 });
                 break;
             }
@@ -323,8 +366,13 @@ impl<W: Wait> Adaptive<W> {
                     continue;
                 }
                 if now.wrapping_sub(from) < budget {
+                    spun = true;
                     policy.step(&self.state, seen);
                     continue;
+                }
+                if spun {
+                    spun = false;
+                    self.learn(|learned| learned.futile = (learned.futile + 1).min(FUTILE));
                 }
                 if yields < YIELDS && !asked && self.learned().found >= WORTH_IT {
                     // Step 5.
@@ -338,7 +386,7 @@ impl<W: Wait> Adaptive<W> {
                     yields = if others { yields + 1 } else { YIELDS };
                     continue;
                 }
-            } else if seen & (SPINNER | WOKEN | HANDED) != SPINNER {
+            } else if seen & (SPINNER | WOKEN | HANDED) != SPINNER && (seen & WOKEN == 0 || budget != 0) {
                 let others_turn = seen & SLEEPERS != 0 || seen & WOKEN != 0;
                 if !others_turn || !self.learned().due(now, age) {
                     let took = match seen & (WOKEN | HANDED) {
@@ -358,20 +406,34 @@ impl<W: Wait> Adaptive<W> {
                     self.learn(|learned| learned.rotated = Learned::coarse(now));
                 }
             }
-            // STARVING stays, for whoever is woken next. LOCKED is in `seen`: its holder will see the sleeper.
-            let role = if spinner { SPINNER } else { 0 };
-            if !self.change(seen, (seen & !role) + ONE_SLEEPER) {
-                continue;
+            if spinner && woken && !asked && seen & STARVING == 0 && self.learned().barren == BARREN {
+                // Step 6.
+                if !self.change(seen, seen | WOKEN) {
+                    continue;
+                }
+                let waited = now.wrapping_sub(began) / rate;
+                nap(waited.clamp(NAP_US, AGE_US / 2) * 1000);
+            } else {
+                // STARVING stays, for whoever is woken next. LOCKED is in `seen`: its holder will see the sleeper.
+                let role = if spinner { SPINNER } else { 0 };
+                if !self.change(seen, (seen & !role) + ONE_SLEEPER) {
+                    continue;
+                }
+                self.sleep();
             }
-            self.sleep();
-            // The releaser has given the role to who was woken, unless another has taken it meanwhile.
+            // The role is this thread's, by the releaser or from before, unless another has taken it meanwhile.
             let seen = self.state.fetch_and(!WOKEN, Ordering::Relaxed);
             spinner = seen & WOKEN != 0;
-            self.learn(|learned| learned.found = learned.after_wake(seen & LOCKED == 0));
-            // Step 4: nor where the holders come back at once.
-            budget = if self.learned().found == 0 { 0 } else { SPIN_US * rate };
+            // What is handed over was neither free nor taken.
+            if seen & HANDED == 0 {
+                self.learn(|learned| *learned = learned.after_wake(seen & LOCKED == 0));
+            }
+            // Step 4: nor where the holders come back at once, or stay for long.
+            let learned = self.learned();
+            budget = if learned.found == 0 || learned.futile == FUTILE { 0 } else { SPIN_US * rate };
+            woken = true;
             asked = false;
-            rested = heat < HOT;
+            rested = conflict.heat < HOT;
             looks = 0;
             yields = 0;
             from = tsc::now();
@@ -397,11 +459,7 @@ impl<W: Wait> Adaptive<W> {
         if seen & (WOKEN | HANDED | STARVING) != WOKEN {
             return false;
         }
-        let late = self.learned().late(tsc::now);
-        if !late {
-            self.learn(|learned| learned.passed = (learned.passed + 1).min(OFTEN));
-        }
-        late
+        self.learned().late(tsc::now)
     }
 
     /// Step 7, when there is more to do than to clear a bit.
@@ -419,7 +477,7 @@ impl<W: Wait> Adaptive<W> {
                 let hand = if seen & STARVING != 0 { HANDED } else { 0 };
                 let role = if alone { SPINNER | WOKEN | hand } else { 0 };
                 let after = (seen | role) - ONE_SLEEPER;
-                self.learn(|learned| (learned.woke, learned.passed) = (Learned::medium(tsc::now()), 0));
+                self.learn(|learned| learned.woke = Learned::medium(tsc::now()));
                 if self.state.compare_exchange(seen, after, Ordering::Release, Ordering::Relaxed).is_err() {
                     continue;
                 }
@@ -506,20 +564,40 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
 mod tests {
     use super::*;
 
-    const NOTHING: Learned =
-        Learned { rotated: 0, woke: 0, passed: 0, found: 0, acquired: 0, brief: false, heat: 0 };
+    const NOTHING: Learned = Learned {
+        rotated: 0,
+        woke: 0,
+        found: 0,
+        barren: 0,
+        acquired: 0,
+        futile: 0,
+        eager: 0,
+        brief: false,
+        heat: 0,
+    };
 
     #[test]
     fn what_is_learned_fits_its_word() {
-        let all =
-            Learned { rotated: 0x3f, woke: 0x1f, passed: 3, found: 7, acquired: 0xfff, brief: true, heat: 7 };
+        let all = Learned {
+            rotated: 0x3f,
+            woke: 0x1f,
+            found: 7,
+            barren: 7,
+            acquired: 0x3f,
+            futile: 7,
+            eager: 3,
+            brief: true,
+            heat: 7,
+        };
         assert_eq!(all.pack(), u32::MAX);
         let one = Learned {
             rotated: 0x23,
             woke: 0x15,
-            passed: 1,
             found: 2,
-            acquired: 0x567,
+            barren: 6,
+            acquired: 0x16,
+            futile: 5,
+            eager: 1,
             brief: false,
             heat: 5,
         };
@@ -530,10 +608,43 @@ mod tests {
     fn heat_rises_with_brief_waits_and_quick_conflicts_only() {
         let at = 1_000_000;
         let learned = Learned { acquired: Learned::fine(at), brief: true, heat: 2, ..NOTHING };
-        assert_eq!(learned.after_conflict(at + 500, 1000), 4, "brief, and asked for at once");
-        assert_eq!(learned.after_conflict(at + 9000, 1000), 1, "asked for later");
-        assert_eq!(Learned { brief: false, ..learned }.after_conflict(at + 500, 1000), 1, "a long wait");
-        assert_eq!(Learned { heat: 7, ..learned }.after_conflict(at + 500, 1000), 7);
+        let heat = |learned: Learned, after| learned.after_conflict(at + after, 1000).heat;
+        assert_eq!(heat(learned, 500), 4, "brief, and asked for at once");
+        assert_eq!(heat(learned, 9000), 1, "asked for later");
+        assert_eq!(heat(Learned { brief: false, ..learned }, 500), 1, "a long wait");
+        assert_eq!(heat(Learned { heat: 7, ..learned }, 500), 7);
+    }
+
+    #[test]
+    fn spins_are_left_out_where_holders_come_back_at_once() {
+        let at = 1_000_000;
+        let acquired = Learned { acquired: Learned::fine(at), ..NOTHING };
+        let first = acquired.after_conflict(at + 500, 1000);
+        assert!(first.worth_a_spin(at + 500, 1000), "once may be chance");
+        let second = first.after_conflict(at + 500, 1000);
+        assert!(!second.worth_a_spin(at + 500, 1000), "to and fro");
+        assert!(second.worth_a_spin(at + 9000, 1000), "asked for later");
+        let brief = Learned { brief: true, ..second };
+        assert!(brief.worth_a_spin(at + 500, 1000), "the wait was short");
+        assert!(brief.after_conflict(at + 500, 1000).eager < second.eager);
+
+        // One conflict in four at once is not enough.
+        let mut learned = acquired;
+        for n in 0..100 {
+            let now = at + if n % 4 == 0 { 500 } else { 9000 };
+            learned = learned.after_conflict(now, 1000);
+            assert!(learned.worth_a_spin(now, 1000), "{n}");
+        }
+    }
+
+    #[test]
+    fn spins_are_left_out_where_they_were_futile_but_for_one_in_sixteen() {
+        let spins = |futile| {
+            let learned = Learned { futile, ..NOTHING };
+            (0..1600).filter(|n| learned.worth_a_spin(1_000_000 + 331 * n, 1000)).count()
+        };
+        assert_eq!(spins(FUTILE - 1), 1600);
+        assert!((80..=120).contains(&spins(FUTILE)), "{}", spins(FUTILE));
     }
 
     #[test]
@@ -548,25 +659,32 @@ mod tests {
     #[test]
     fn who_is_woken_is_late_after_a_while_unless_another_would_come_for_nothing() {
         let after = |ticks: u64| move || (0x1f + ticks) << Learned::MEDIUM;
-        let late = |passed, found, ticks| Learned { woke: 0x1f, passed, found, ..NOTHING }.late(after(ticks));
-        assert!(!late(0, FOUND, 1), "in time");
-        assert!(late(0, WORTH_IT_LONG, 2), "also over a wrap");
-        assert!(!late(0, 0, 2), "nobody found it free");
-        assert!(!late(OFTEN, WORTH_IT - 1, 2), "released often, and mostly taken");
-        assert!(late(OFTEN, WORTH_IT, 2), "released often, and mostly free");
+        let late = |learned: Learned, ticks| Learned { woke: 0x1f, ..learned }.late(after(ticks));
+        let free = Learned { found: WORTH_IT, ..NOTHING };
+        assert!(!late(free, 1), "in time");
+        assert!(late(free, 2), "also over a wrap");
+        assert!(!late(NOTHING, 2), "mostly taken");
+        let long = Learned { futile: FUTILE, ..NOTHING };
+        assert!(late(long, 2), "mostly taken, but sections are long");
+        assert!(!late(Learned { barren: BARREN, ..long }, 2), "nearly always taken");
     }
 
     #[test]
-    fn found_tells_half_from_a_fifth() {
-        let worth_it = |period: u32| {
+    fn found_tells_half_from_a_fifth_and_barren_a_fifth_from_a_twentieth() {
+        // Of a thousand wake-ups of which one in `period` finds the lock free.
+        let after = |period: u32, holds: fn(Learned) -> bool| {
             let mut learned = NOTHING;
             let look = |n: &u32| {
-                learned.found = learned.after_wake(n.is_multiple_of(period));
-                learned.found >= WORTH_IT
+                learned = learned.after_wake(n.is_multiple_of(period));
+                holds(learned)
             };
             (0..1000).filter(look).count()
         };
+        let worth_it = |period| after(period, |learned| learned.found >= WORTH_IT);
         assert!(worth_it(2) > 900, "{}", worth_it(2));
         assert_eq!(worth_it(5), 0);
+        let barren = |period| after(period, |learned| learned.barren == BARREN);
+        assert_eq!(barren(4), 0);
+        assert!(barren(20) > 700, "{}", barren(20));
     }
 }

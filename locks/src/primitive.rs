@@ -235,14 +235,13 @@ fn now_ns(clock: Clock) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Sleeps for about `nanos`, not woken by anything.
-#[cfg(feature = "std")]
+/// Sleeps for about `nanos`, not woken by anything; without a kernel, not at all.
 pub(crate) fn nap(nanos: u64) {
-    #[cfg(loom)]
+    #[cfg(all(not(loom), feature = "std"))]
+    std::thread::sleep(core::time::Duration::from_nanos(nanos));
+    #[cfg(any(loom, not(feature = "std")))]
     {
         let _ = nanos;
-        loom::thread::yield_now();
+        yield_core();
     }
-    #[cfg(not(loom))]
-    std::thread::sleep(core::time::Duration::from_nanos(nanos));
 }

@@ -1,5 +1,6 @@
 //! What every lock offers.
 
+#[cfg(feature = "std")]
 use crate::primitive::Deadline;
 
 /// What an acquisition leaves for its release: nothing, or the place in a queue.

@@ -9,7 +9,7 @@
 
 use crate::primitive::relax;
 #[cfg(not(loom))]
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Ticks in a microsecond until measured: middle of what is sold.
 #[cfg(not(loom))]
@@ -64,7 +64,7 @@ loom::lazy_static! {
     static ref LOOKS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
 }
 #[cfg(all(not(loom), any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64")))))]
-static LOOKS: AtomicU64 = AtomicU64::new(0);
+static LOOKS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
 
 /// Ticks in a microsecond, at least 1.
 #[cfg(not(loom))]
@@ -86,6 +86,7 @@ pub(crate) fn per_us() -> u64 {
 #[cfg(all(not(loom), feature = "std"))]
 #[cold]
 fn learn(rate: &AtomicU32) -> Option<u32> {
+    use core::sync::atomic::AtomicU64;
     /// Counter and clock of the first call; the clock is written last and is 0 before.
     static FIRST_TICKS: AtomicU64 = AtomicU64::new(0);
     static FIRST_NS: AtomicU64 = AtomicU64::new(0);

@@ -163,3 +163,17 @@ fn adaptive_wakes_another_beside_one_that_is_late() {
     wattwise_locks::set_look_takes(50);
     among_two::<Adaptive<Park>>(2, 2);
 }
+
+/// One that is woken and finds the lock taken naps. Time is slow, or it would ask for its turn instead.
+#[test]
+fn adaptive_naps_beside_a_holder_that_comes_back_at_once() {
+    wattwise_locks::set_look_takes(50);
+    explore(4, || {
+        let counter = Counter::<Adaptive<Park>>::new();
+        let other = counter.clone();
+        let thread = thread::spawn(move || other.add());
+        (0..3).for_each(|_| counter.add());
+        thread.join().expect("no panic");
+        counter.is(4);
+    });
+}
