@@ -38,7 +38,8 @@
 //! 5. **Yield** when the time for spinning is over, for as long as that lets other threads run (a yield that returns at
 //!    once means that none wants the core) and at most `YIELDS` times, without the role: whoever does not run must
 //!    not keep releasers from waking others. With more threads than CPUs this saves a sleep and a wake-up; not
-//!    where those who are woken mostly find the lock taken, since then waiters only yield to each other.
+//!    where those who are woken mostly find the lock taken, since then waiters only yield to each other, and not where
+//!    sections are long: who yields takes turns from who sleeps, for little.
 //! 6. **Nap** after a wake-up if nearly all who were woken of late found the lock taken. Asleep again it would be woken by
 //!    the next release, for nothing, and so on: up to half of a core, and a third of what the holder could do. So it
 //!    keeps the place of one who has been woken, which a newcomer that spins may take, and looks again by itself
@@ -195,10 +196,14 @@ impl Learned {
         u64::from(Self::coarse(now).wrapping_sub(self.rotated) & Self::ROTATED) << Self::COARSE >= age
     }
 
+    /// Sections are longer than a spin.
+    fn long(self) -> bool {
+        self.futile == FUTILE
+    }
+
     /// Step 7: who was woken last has not come in time, and another would probably not come for nothing.
     fn late(self, now: impl FnOnce() -> u64) -> bool {
-        let long = self.futile == FUTILE;
-        let worth_it = if long { self.barren < BARREN } else { self.found >= WORTH_IT };
+        let worth_it = if self.long() { self.barren < BARREN } else { self.found >= WORTH_IT };
         worth_it && Self::medium(now()).wrapping_sub(self.woke) & Self::WOKE >= LATE
     }
 
@@ -235,7 +240,7 @@ impl Learned {
         let to_and_fro = self.eager >= EAGER && !self.brief && self.greedy(now, quick);
         // Some bits of the time are as good as a die.
         let probe = (now >> 5).is_multiple_of(PROBE);
-        !to_and_fro && (self.futile < FUTILE || probe)
+        !to_and_fro && (!self.long() || probe)
     }
 }
 
@@ -374,7 +379,8 @@ impl<W: Wait> Adaptive<W> {
                     spun = false;
                     self.learn(|learned| learned.futile = (learned.futile + 1).min(FUTILE));
                 }
-                if yields < YIELDS && !asked && self.learned().found >= WORTH_IT {
+                let learned = self.learned();
+                if yields < YIELDS && !asked && learned.found >= WORTH_IT && !learned.long() {
                     // Step 5.
                     if !self.change(seen, seen & !SPINNER) {
                         continue;
@@ -430,7 +436,7 @@ impl<W: Wait> Adaptive<W> {
             }
             // Step 4: nor where the holders come back at once, or stay for long.
             let learned = self.learned();
-            budget = if learned.found == 0 || learned.futile == FUTILE { 0 } else { SPIN_US * rate };
+            budget = if learned.found == 0 || learned.long() { 0 } else { SPIN_US * rate };
             woken = true;
             asked = false;
             rested = conflict.heat < HOT;

@@ -1,10 +1,12 @@
 //! From measurements to what can be said of a lock.
 //!
 //! Per cell and metric, one lock over another is the mean of ln(ratio) over the repeats, each ratio within one
-//! repeat, with Student's interval: what lies within the interval is noise.
+//! repeat, with Student's interval: what lies within the interval is noise. One interval in 20 misses by chance, so
+//! of hundreds some do: beside each exception stands whether it holds among all comparisons (Bonferroni's bound, which
+//! keeps the chance of a single false one under 5 %). With few repeats little does.
 
 use super::{Place, Record};
-use crate::experiment::ab::judge::{mean_sd, quantile};
+use crate::experiment::ab::judge::{below, mean_sd, quantile};
 use serde::Serialize;
 
 /// Of the intervals.
@@ -73,6 +75,10 @@ pub struct Verdict {
     pub no_worse_than_glibc: usize,
     /// Each exception.
     pub exceptions: Vec<String>,
+    /// How many comparisons of a lock and a metric in a place there were.
+    pub comparisons: usize,
+    /// Those of the exceptions that are not one of so many comparisons by chance, at 95 % (Bonferroni).
+    pub beyond_chance: Vec<String>,
 }
 
 /// The places, in the order of the table.
@@ -155,14 +161,52 @@ pub fn cells(records: &[Record]) -> Vec<Cell> {
     cells
 }
 
-/// ln(b/a) of a metric in a place, with the half-width of its interval (infinite from one repeat).
-fn over(a: &[&Record], b: &[&Record], metric: fn(&Record) -> f64) -> (f64, f64) {
-    let logs: Vec<f64> = a
-        .iter()
-        .filter_map(|x| b.iter().find(|y| y.repeat == x.repeat).map(|y| (metric(y) / metric(x)).ln()))
-        .collect();
-    let (mean, half) = interval(&logs);
-    (mean, half.unwrap_or(f64::INFINITY))
+/// ln(b/a) of a metric in a place.
+#[derive(Clone, Copy)]
+struct Gain {
+    log: f64,
+    /// Half-width of its interval; infinite from one repeat.
+    half: f64,
+    /// Degrees of freedom.
+    freedom: f64,
+}
+
+impl Gain {
+    fn of(a: &[&Record], b: &[&Record], metric: fn(&Record) -> f64) -> Gain {
+        let logs: Vec<f64> = a
+            .iter()
+            .filter_map(|x| b.iter().find(|y| y.repeat == x.repeat).map(|y| (metric(y) / metric(x)).ln()))
+            .collect();
+        let (log, half) = interval(&logs);
+        Gain { log, half: half.unwrap_or(f64::INFINITY), freedom: logs.len() as f64 - 1.0 }
+    }
+
+    /// Beyond the noise, and by more than `tolerance` besides.
+    fn exceeds(self, tolerance: f64) -> bool {
+        self.log - self.half > (1.0 + tolerance).ln()
+    }
+
+    /// How likely so much more than `tolerance` is by chance, in either direction.
+    fn chance(self, tolerance: f64) -> f64 {
+        let error = self.half / quantile(0.5 + CONFIDENCE / 2.0, self.freedom);
+        let t = (self.log - (1.0 + tolerance).ln()) / error;
+        // No spread at all: fairness of one thread, or a test.
+        if t.is_nan() { 1.0 } else { 2.0 * below(-t.abs(), self.freedom) }
+    }
+
+    fn percent(self) -> f64 {
+        (self.log.exp() - 1.0) * 100.0
+    }
+
+    fn noise_percent(self) -> f64 {
+        (self.half.exp() - 1.0) * 100.0
+    }
+}
+
+/// Bonferroni's bound: which of these have so small a chance that among so many comparisons none of them is expected.
+fn beyond_chance(exceptions: Vec<(f64, String)>, comparisons: usize) -> Vec<String> {
+    let most = (1.0 - CONFIDENCE) / comparisons as f64;
+    exceptions.into_iter().filter(|e| e.0 <= most).map(|e| e.1).collect()
 }
 
 /// Judges `lock` against all others.
@@ -179,44 +223,49 @@ pub fn verdict(records: &[Record], lock: &str) -> Option<Verdict> {
         at_best: 0,
         no_worse_than_glibc: 0,
         exceptions: Vec::new(),
+        comparisons: places.len() * others.len() * METRICS.len(),
+        beyond_chance: Vec::new(),
     };
+    let mut exceptions: Vec<(f64, String)> = Vec::new();
     for place in &places {
         let own = of(records, place, lock);
         let at = format!("{} threads, {}/{} us", place.threads, place.cs_us, place.ncs_us);
-        let percent = |log: f64| (log.exp() - 1.0) * 100.0;
         let (mut front, mut best) = (true, true);
         for other in &others {
             let theirs = of(records, place, other);
-            let gains = METRICS.map(|(_, metric)| over(&own, &theirs, metric));
-            if gains.iter().all(|(gain, _)| *gain >= 0.0) && gains.iter().any(|(gain, half)| gain > half) {
+            let gains = METRICS.map(|(_, metric)| Gain::of(&own, &theirs, metric));
+            if gains.iter().all(|gain| gain.log >= 0.0) && gains.iter().any(|gain| gain.exceeds(0.0)) {
                 front = false;
                 let by: Vec<String> = METRICS
                     .iter()
                     .zip(gains)
-                    .map(|(m, g)| format!("{} {:+.1} %", m.0, percent(g.0)))
+                    .map(|(m, g)| format!("{} {:+.1} %", m.0, g.percent()))
                     .collect();
-                verdict.exceptions.push(format!("{at}: {other} dominates ({})", by.join(", ")));
+                let chance = gains.iter().map(|gain| gain.chance(0.0)).fold(1.0, f64::min);
+                exceptions.push((chance, format!("{at}: {other} dominates ({})", by.join(", "))));
             }
-            let (gain, half) = gains[0];
-            if gain > half {
+            let throughput = gains[0];
+            if throughput.exceeds(0.0) {
                 best = false;
-                verdict.exceptions.push(format!(
+                let what = format!(
                     "{at}: {other} has {:+.1} % throughput (noise {:.1} %)",
-                    percent(gain),
-                    percent(half)
-                ));
+                    throughput.percent(),
+                    throughput.noise_percent()
+                );
+                exceptions.push((throughput.chance(0.0), what));
             }
             if *other == "glibc" {
                 let mut fine = true;
-                for ((name, _), (gain, half)) in METRICS.iter().zip(gains) {
+                for ((name, _), gain) in METRICS.iter().zip(gains) {
                     // Infinite noise of one repeat excuses nothing: then there is nothing to say.
-                    if gain - half > (1.0 + TOLERANCE).ln() {
+                    if gain.exceeds(TOLERANCE) {
                         fine = false;
-                        verdict.exceptions.push(format!(
+                        let what = format!(
                             "{at}: glibc is better in {name} by {:.1} % (noise {:.1} %)",
-                            percent(gain),
-                            percent(half)
-                        ));
+                            gain.percent(),
+                            gain.noise_percent()
+                        );
+                        exceptions.push((gain.chance(TOLERANCE), what));
                     }
                 }
                 verdict.no_worse_than_glibc += usize::from(fine);
@@ -225,6 +274,8 @@ pub fn verdict(records: &[Record], lock: &str) -> Option<Verdict> {
         verdict.on_front += usize::from(front);
         verdict.at_best += usize::from(best);
     }
+    verdict.exceptions = exceptions.iter().map(|e| e.1.clone()).collect();
+    verdict.beyond_chance = beyond_chance(exceptions, verdict.comparisons);
     Some(verdict)
 }
 
@@ -273,6 +324,26 @@ mod tests {
         let v = verdict(&[own, other].concat(), "adaptive").expect("two locks");
         assert_eq!((v.on_front, v.at_best, v.no_worse_than_glibc), (1, 0, 0), "{v:?}");
         assert!(v.exceptions.iter().any(|e| e.contains("throughput")), "{v:?}");
+    }
+
+    #[test]
+    fn chance_is_told_from_what_holds_among_many_comparisons() {
+        let chances = |p: &[f64]| p.iter().map(|p| (*p, p.to_string())).collect::<Vec<_>>();
+        assert_eq!(beyond_chance(chances(&[0.001, 0.0006, 0.0004]), 100), ["0.0004"]);
+        assert!(beyond_chance(chances(&[0.01, 0.02]), 100).is_empty());
+        assert_eq!(beyond_chance(chances(&[0.01, 0.02]), 4).len(), 1);
+
+        // Three repeats 20 % apart, with a spread of 1 %: t of some 30 with two degrees of freedom.
+        let own = records("adaptive", &[(100.0, 2.0, 0.9), (101.0, 2.0, 0.9), (99.0, 2.0, 0.9)]);
+        let other = records("glibc", &[(120.0, 2.0, 0.9), (120.0, 2.0, 0.9), (120.0, 2.0, 0.9)]);
+        let v = verdict(&[own, other].concat(), "adaptive").expect("two locks");
+        assert_eq!((v.comparisons, v.exceptions.len()), (3, 4), "{v:?}");
+        let gain = Gain { log: 0.2, half: 0.1, freedom: 4.0 };
+        assert!((gain.chance(0.0) - 0.00515).abs() < 1e-4, "{}", gain.chance(0.0));
+        assert_eq!(gain.exceeds(0.0), gain.chance(0.0) < 0.05);
+        let at_the_edge = Gain { log: 0.1, ..gain };
+        assert!((at_the_edge.chance(0.0) - 0.05).abs() < 1e-9);
+        assert_eq!(Gain { log: 0.0, half: 0.0, freedom: 4.0 }.chance(0.0), 1.0);
     }
 
     #[test]

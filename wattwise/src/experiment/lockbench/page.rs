@@ -148,6 +148,13 @@ pub fn verdict(v: &super::judge::Verdict) -> Vec<String> {
             share(v.no_worse_than_glibc)
         ),
     ];
-    out.extend(v.exceptions.iter().cloned());
+    let mark = |e: &String| if v.beyond_chance.contains(e) { " (beyond chance)" } else { "" };
+    out.extend(v.exceptions.iter().map(|e| format!("{e}{}", mark(e))));
+    if v.exceptions.len() > v.beyond_chance.len() {
+        out.push(format!(
+            "Of {} comparisons some pass the noise by chance; marked are those that do not (Bonferroni, 95 %).",
+            v.comparisons
+        ));
+    }
     out
 }
