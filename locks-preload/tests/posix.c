@@ -406,6 +406,48 @@ static void conditions(void) {
     IS(pthread_cond_destroy(&c), 0);
 }
 
+// Acquiring is no point of cancellation, however the lock makes this thread wait.
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int kept_busy;
+static int acquired;
+static void *keeps_busy(void *unused) {
+    while (kept_busy) {
+        pthread_mutex_lock(&busy);
+        struct timespec t, until = in_ms(CLOCK_MONOTONIC, 0);
+        until.tv_nsec += 20000;
+        do clock_gettime(CLOCK_MONOTONIC, &t);
+        while ((t.tv_sec - until.tv_sec) * 1000000000 + t.tv_nsec - until.tv_nsec < 0);
+        pthread_mutex_unlock(&busy);
+    }
+    return unused;
+}
+static void *acquires_with_a_cancellation_pending(void *timed) {
+    pthread_cancel(pthread_self());
+    for (int i = 0; i < 20; i++) {
+        struct timespec t = in_ms(CLOCK_REALTIME, 60000);
+        int failed = timed ? pthread_mutex_timedlock(&busy, &t) : pthread_mutex_lock(&busy);
+        acquired += !failed;
+        pthread_mutex_unlock(&busy);
+    }
+    pthread_testcancel();
+    return NULL;
+}
+static void pending_cancellation(void) {
+    for (int timed = 0; timed < 2; timed++) {
+        pthread_t holder, c;
+        void *result;
+        kept_busy = 1;
+        acquired = 0;
+        pthread_create(&holder, NULL, keeps_busy, NULL);
+        pthread_create(&c, NULL, acquires_with_a_cancellation_pending, timed ? &busy : NULL);
+        pthread_join(c, &result);
+        kept_busy = 0;
+        pthread_join(holder, NULL);
+        IS(result == PTHREAD_CANCELED, 1);
+        IS(acquired, 20);
+    }
+}
+
 // A queue of one place: nothing may be lost, with deadlines going off all the time.
 static int place, produced, consumed, stop;
 static pthread_cond_t full = PTHREAD_COND_INITIALIZER, empty = PTHREAD_COND_INITIALIZER;
@@ -571,6 +613,7 @@ int main(int argc, char **argv) {
     glibcs();
     crowd();
     conditions();
+    pending_cancellation();
     queue();
     forks();
     thread_ends();

@@ -53,7 +53,7 @@
 //! 8. **Turns.** A spinner that has waited for `AGE_US` asks for the lock, at most once in that time for the whole
 //!    lock; the next release hands it to the spinner, or to the oldest sleeper. Once in the same time, a thread
 //!    that would spin goes to sleep instead if others sleep, so that they come to run. That bounds the wait at about
-//!    the number of waiters times `AGE_US` and costs a wake-up (50 us) in that time.
+//!    the number of waiters times `AGE_US`, half as much again with naps, and costs a wake-up (50 us) in that time.
 //!
 //! The releaser sets SPINNER and HANDED *before* or *with* the release, never after: who acquires next may free
 //! the lock's memory. After the release only an address is used.
@@ -103,7 +103,7 @@ const NAP_US: u64 = 100;
 const FUTILE: u32 = 7;
 const PROBE: u64 = 16;
 
-/// Goes up and down by one: what happens to one conflict in three or less does not bring it to `EAGER`.
+/// Goes up and down by one: what happens to few of the conflicts seldom brings it to `EAGER`.
 const EAGER_MOST: u32 = 3;
 const EAGER: u32 = 2;
 

@@ -235,9 +235,13 @@ fn now_ns(clock: Clock) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Sleeps for about `nanos`, not woken by anything; without a kernel, not at all.
+/// Sleeps for about `nanos`; without a kernel, not at all. By a futex that nobody wakes, and not by nanosleep, which is a
+/// point of cancellation in C: `pthread_mutex_lock` is none, and who is cancelled in it would leave its place for ever.
 pub(crate) fn nap(nanos: u64) {
-    #[cfg(all(not(loom), feature = "std"))]
+    #[cfg(all(not(loom), not(miri), feature = "std"))]
+    wait(&AtomicU32::new(0), 0, ANY, Some(Deadline::after(nanos)));
+    // Time does not pass there for who waits.
+    #[cfg(all(not(loom), miri, feature = "std"))]
     std::thread::sleep(core::time::Duration::from_nanos(nanos));
     #[cfg(any(loom, not(feature = "std")))]
     {
