@@ -334,7 +334,7 @@ fn measure<L: Lock>(job: &Job) -> Counts {
                         Random::new(job.seed ^ (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
                     let mut draw = |s: Section| -> Vec<u64> {
                         let n = if s.mean() == 0.0 { 1 } else { DRAWN };
-                        (0..n).map(|_| (s.draw(&mut random) * rate) as u64).collect()
+                        s.draw(n, &mut random).into_iter().map(|us| (us * rate) as u64).collect()
                     };
                     let (cs, ncs) = (draw(job.cs), draw(job.ncs));
                     let mut waits = Waits::new(rate);

@@ -22,13 +22,30 @@ pub const PRESETS: [(&str, Section); 2] =
 /// Longest section allowed, us: beyond it a measurement would hold a handful of acquisitions.
 const LONGEST_US: f64 = 100_000.0;
 
+/// Drawn in a row, one from each.
+const STRATA: usize = 16;
+
 impl Section {
-    /// A length drawn, us.
-    pub fn draw(self, random: &mut Random) -> f64 {
+    /// `n` lengths drawn, us: in each 16 in a row one from each sixteenth of the distribution, in random order. A window
+    /// holds a few hundred long sections or fewer; drawn freely their mean would differ by percents from run to run,
+    /// which is noise in the comparison of locks.
+    pub fn draw(self, n: usize, random: &mut Random) -> Vec<f64> {
+        let mut lengths = Vec::with_capacity(n.next_multiple_of(STRATA));
+        let mut strata: [usize; STRATA] = std::array::from_fn(|k| k);
+        while lengths.len() < n {
+            random.shuffle(&mut strata);
+            lengths.extend(strata.map(|k| self.quantile((k as f64 + random.unit()) / STRATA as f64)));
+        }
+        lengths.truncate(n);
+        lengths
+    }
+
+    /// The length below which a share `q` of them is, us.
+    fn quantile(self, q: f64) -> f64 {
         match self {
             Section::Fixed(us) => us,
-            Section::Uniform(low, high) => low + (high - low) * random.unit(),
-            Section::Exponential(mean) => -mean * (1.0 - random.unit()).ln(),
+            Section::Uniform(low, high) => low + (high - low) * q,
+            Section::Exponential(mean) => -mean * (1.0 - q).ln(),
         }
     }
 
@@ -87,14 +104,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_sixteen_in_a_row_stand_for_all() {
+        let drawn = Section::Uniform(0.0, 16.0).draw(1600, &mut Random::new(7));
+        for row in drawn.chunks(16) {
+            let mut strata: Vec<usize> = row.iter().map(|us| *us as usize).collect();
+            strata.sort_unstable();
+            assert_eq!(strata, (0..16).collect::<Vec<_>>(), "{row:?}");
+        }
+        // The order within a row is random: no place of it has a preferred stratum.
+        for place in 0..16 {
+            let mean = drawn.iter().skip(place).step_by(16).sum::<f64>() / 100.0;
+            assert!((mean - 8.0).abs() < 2.0, "{place}: {mean}");
+        }
+        assert_eq!(Section::Fixed(3.7).draw(3, &mut Random::new(1)), [3.7; 3]);
+    }
+
+    #[test]
     fn sections_are_read_drawn_and_written() {
         for (text, mean) in [("3.7", 3.7), ("0-366", 183.0), ("exp:20", 20.0), ("0", 0.0)] {
             let section: Section = text.parse().expect("valid");
             assert_eq!(section.to_string(), text);
             assert_eq!(section.mean(), mean);
-            let mut random = Random::new(1);
-            let drawn = (0..20_000).map(|_| section.draw(&mut random)).sum::<f64>() / 20_000.0;
-            assert!((drawn - mean).abs() <= mean * 0.03, "{text}: {drawn}");
+            let drawn = section.draw(20_000, &mut Random::new(1)).iter().sum::<f64>() / 20_000.0;
+            assert!((drawn - mean).abs() <= mean * 0.01, "{text}: {drawn}");
         }
         assert_eq!("long".parse(), Ok(Section::Uniform(0.0, 366.0)));
         for wrong in ["", "x", "-1", "5-2", "exp:-3", "1e9", "NaN", "0-inf"] {
