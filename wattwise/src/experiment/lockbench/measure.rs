@@ -343,8 +343,9 @@ fn measure<L: Lock>(job: &Job) -> Counts {
                     while !stop.load(Ordering::Relaxed) {
                         let timed = done & mask == 0;
                         let asked = if timed { ticks() } else { 0 };
-                        let (inside, outside) =
-                            (cs[done as usize % cs.len()], ncs[done as usize % ncs.len()]);
+                        // A division would take longer than an uncontended acquisition.
+                        let at = |lengths: &[u64]| lengths[done as usize & (lengths.len() - 1)];
+                        let (inside, outside) = (at(&cs), at(&ncs));
                         let wait = lock.with(|| {
                             let wait = if timed { ticks().wrapping_sub(asked) } else { 0 };
                             // SAFETY: the lock is held.
