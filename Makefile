@@ -72,7 +72,7 @@ soak: tsan
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise --lib -- hw::tests meter::
 	$(CARGO) test -p wattwise --test hardware killed
 
-# Eleven real programs under the pthread interposer with every lock; half an hour, rewrites the table in docs/locks.md.
+# Eleven real programs under the pthread interposer with every lock; some minutes, rewrites the table in docs/locks.md.
 interposer:
 	bash scripts/interposer-matrix.sh
 
