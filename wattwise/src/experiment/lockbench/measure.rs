@@ -22,6 +22,7 @@ const GAP_US: f64 = 1.0;
 
 /// Lengths drawn for each thread, then used in turn: a power of two.
 const DRAWN: usize = 4096;
+const _: () = assert!(DRAWN.is_power_of_two(), "a mask picks from them");
 
 /// The locks of others, beside [`Kind`]s.
 pub const OTHERS: [&str; 3] = ["glibc", "std", "parking_lot"];
