@@ -243,6 +243,32 @@ fn recorded_placement_is_kept_until_somebody_waits_too_long() {
     assert_eq!(o.migrations, 1);
 }
 
+/// A recorded scheduler lets tasks wait beside idle CPUs, and so does its replay: only who waits longer than it did is
+/// moved.
+#[test]
+fn a_wait_as_recorded_is_no_reason_to_move() {
+    let m = plain(2);
+    let on = |cpu, at_ns| Op::OnCpu { cpu, at_ns };
+    let replay = |first_ns| {
+        let tasks = vec![
+            task("first", script(&[on(1, 0), run_ns(first_ns)])),
+            task("waits", script(&[on(1, 10 * MS), run_ns(10 * MS)])),
+            // Its CPU idles from 5 ms on.
+            task("other", script(&[on(0, 0), run_ns(5 * MS)])),
+        ];
+        let recorded =
+            Recorded { cpus: 2, khz: KHZ[0], events: 0, lost: 0, busy_ns: vec![0; 2], warnings: vec![] };
+        let w = Workload { recorded: Some(recorded), ..workload(tasks, 0) };
+        let o = run(&m, &w, "performance", "fixed:depth=0");
+        (o.elapsed_ns, o.migrations)
+    };
+    assert_eq!(replay(10 * MS), (20 * MS, 0), "as recorded");
+    let (elapsed, moves) = replay(20 * MS);
+    assert_eq!(moves, 1);
+    // Late from 10 ms on, found by the first balance after 14 ms.
+    assert!((24 * MS..29 * MS).contains(&elapsed), "{elapsed}");
+}
+
 #[test]
 fn packing_fills_a_core_before_waking_another() {
     let mut m = plain(2);

@@ -260,6 +260,37 @@ fn a_waking_before_the_switch_out_ends_that_sleep_unless_it_was_used_up() {
     assert!(early(true).contains(&Op::SleepFor(48_000)));
 }
 
+/// A task that writes no events is put on a CPU, and then another is there: who could run has run, unless events were lost.
+#[test]
+fn who_follows_a_silent_task_ran_since_it_could() {
+    let lifted = |lost: &str| {
+        let trace = [
+            HEAD.to_string(),
+            switch("1.000000", 0, ("swapper", 0, 'R'), ("a", 1)),
+            switch("1.000300", 0, ("a", 1, 'R'), ("silent", 9)),
+            lost.to_string(),
+            switch("1.000900", 0, ("a", 1, 'S'), ("silent", 9)),
+            waking("1.001000", 1, 2, "d..3.", ("a", 1)),
+            switch("1.001600", 0, ("a", 1, 'S'), IDLE),
+        ];
+        let w = text(&trace.concat());
+        play(&w);
+        (w.recorded.clone().unwrap(), w)
+    };
+    let ran = |ops: &[Op]| -> u64 {
+        ops.iter().map(|o| if let Op::Run { cycles, .. } = o { *cycles } else { 0 }).sum()
+    };
+    let (recorded, w) = lifted("");
+    // Of the 100 us between a's sleep and its wake-up nobody knows how long the silent one ran.
+    assert_eq!((ran(&ops(&w, "a")), ran(&ops(&w, "silent"))), (1_500_000, 0));
+    assert_eq!(recorded.busy_ns[0], 1_500_000);
+    assert!(recorded.warnings.iter().any(|w| w.starts_with("2 switches are missing")), "{recorded:?}");
+    let (recorded, w) = lifted("CPU:0 [LOST 7 EVENTS]\n");
+    assert_eq!((ran(&ops(&w, "a")), ran(&ops(&w, "silent"))), (900_000, 0));
+    assert_eq!(recorded.busy_ns[0], 900_000);
+    assert!(recorded.warnings.iter().any(|w| w.starts_with("1 switches did not fit")), "{recorded:?}");
+}
+
 /// A switch-in, `us` after the start.
 fn on(cpu: u16, us: u64) -> Op {
     Op::OnCpu { cpu, at_ns: us * 1000 }

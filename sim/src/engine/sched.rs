@@ -27,8 +27,8 @@ const BALANCE_NS: u64 = 4_000_000;
 /// A task that has waited for less is still warm in its CPU's cache and stays (Linux's migration cost).
 const WARM_NS: u64 = 500_000;
 
-/// In a recorded placement a task that has waited for this long, one tick of a 250 Hz kernel, is not
-/// where the recording machine's balance would have left it.
+/// In a recorded placement a task that has waited for this much longer than it did, one tick of a 250 Hz kernel, is
+/// not where the recording machine's balance would have left it.
 const LATE_NS: u64 = 4_000_000;
 
 /// How far ahead of a queue's clock a task may arrive: a slice at the lightest weight (nice 19).
@@ -42,7 +42,7 @@ pub enum Placement {
     /// The CPU on which it ran when recorded (same number of CPUs only), in the order in which the
     /// recorded scheduler served the tasks: whoever is furthest behind the recording goes first. At the
     /// recorded speed that repeats the recording's own decisions; at another, all fall back evenly. A
-    /// task that waits for 4 ms while a CPU idles is moved all the same.
+    /// task that waits for 4 ms longer than it did while a CPU idles is moved all the same.
     Recorded,
     /// Its last CPU when that is idle, else an idle core, else an idle thread, else the last CPU.
     Spread,
@@ -685,16 +685,23 @@ impl Simulation<'_> {
         self.steal(c, if self.placement == Placement::Recorded { LATE_NS } else { 0 })
     }
 
+    /// Since when a queued task waits; in a recorded placement, since when it waits longer than it did.
+    #[inline]
+    fn waits_since(&self, t: u32) -> u64 {
+        let task = &self.tasks[t as usize];
+        if self.placement == Placement::Recorded { task.queued_at.max(task.order) } else { task.queued_at }
+    }
+
     /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, own package first.
     fn steal(&mut self, c: usize, least_ns: u64) -> Option<u32> {
         let package = self.cpus[c].package;
         let now = self.now;
         let longest = |s: &Self, v: usize| {
             let queue = s.cpus[v].queue.fair.iter().enumerate();
-            queue.min_by_key(|&(i, &t)| (s.tasks[t as usize].queued_at, i)).map(|(i, &t)| (i, t))
+            queue.min_by_key(|&(i, &t)| (s.waits_since(t), i)).map(|(i, &t)| (i, t))
         };
         let waits = |s: &Self, v: &usize| {
-            longest(s, *v).is_some_and(|(_, t)| now - s.tasks[t as usize].queued_at >= least_ns)
+            longest(s, *v).is_some_and(|(_, t)| now.saturating_sub(s.waits_since(t)) >= least_ns)
         };
         let rank = |s: &Self, v: usize| (s.cpus[v].package == package, s.cpus[v].queue.len(), Reverse(v));
         let victim = self

@@ -55,9 +55,11 @@
 //! a CPU was thought idle, its task must have come in between: it counts as running from its waking on,
 //! or from this event if no waking is known either. (That happens in sound recordings: on some virtual
 //! machines nothing is recorded from a CPU's idle task, so all its switch-ins are missing.) Where the
-//! CPU was thought to run another task, events were lost, and the time since the last sure moment is
-//! given to nobody. A task that runs although we thought it asleep was woken by a timer as far as we
-//! can know. All of these are counted and told in a warning.
+//! CPU was thought to run another task, the recording may have lost events: the time since the last
+//! sure moment is given to nobody. If it has lost none, that other task writes none (on the same virtual
+//! machines some kernel threads do not), and whoever follows it counts as running since it could: a CPU
+//! does not idle beside a task that waits for it. A task that runs although we thought it asleep was
+//! woken by a timer as far as we can know. All of these are counted and told in a warning.
 
 use super::ImportOptions;
 use super::clock::Clock;
@@ -165,6 +167,7 @@ struct Cpu {
 struct Trouble {
     gaps: u64,
     filled: u64,
+    silent: u64,
     unexplained: u64,
     guessed: u64,
     overflow: u64,
@@ -181,6 +184,8 @@ pub(super) struct Lifter<'o> {
     by_tid: Vec<u32>,
     cpus: Vec<Cpu>,
     clock: Clock,
+    /// When the recording last lost events, on whichever CPU.
+    lost_at: Option<u64>,
     switches: u64,
     wakings: u64,
     pushed: u64,
@@ -198,6 +203,7 @@ impl<'o> Lifter<'o> {
             by_tid: Vec::new(),
             cpus: Vec::new(),
             clock: Clock::default(),
+            lost_at: None,
             switches: 0,
             wakings: 0,
             pushed: 0,
@@ -428,6 +434,7 @@ impl<'o> Lifter<'o> {
         if cpu.current == Some(who) {
             return;
         }
+        let lost = self.lost_at.is_some_and(|lost| lost >= cpu.since);
         // Since when the present task can have been here.
         let mut since = at;
         if let Some(id) = who {
@@ -436,6 +443,7 @@ impl<'o> Lifter<'o> {
                 // The first word of this CPU: its task has been here from the start.
                 (None, State::Unseen) => start,
                 (None | Some(None), State::Runnable { since }) => since.max(cpu.since),
+                (Some(Some(_)), State::Runnable { since }) if !lost => since.max(cpu.since),
                 _ => at,
             };
             if since > start || state != State::Unseen {
@@ -447,7 +455,11 @@ impl<'o> Lifter<'o> {
             None => {}
             Some(None) => self.trouble.filled += 1,
             Some(Some(gone)) => {
-                self.trouble.gaps += 1;
+                if since < at {
+                    self.trouble.silent += 1;
+                } else {
+                    self.trouble.gaps += 1;
+                }
                 if self.tasks[gone as usize].state == (State::Running { cpu: n }) {
                     self.tasks[gone as usize].state = State::Runnable { since: at };
                 }
@@ -626,6 +638,10 @@ impl<'o> Lifter<'o> {
         say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
         say(t.filled, "switches from idle are missing; their tasks count as running from their waking on.");
         say(
+            t.silent,
+            "switches are missing of tasks that write no events; whoever followed counts as running since it could.",
+        );
+        say(
             t.gaps,
             "switches did not fit what was known of the CPU; its time since then is given to nobody.",
         );
@@ -694,11 +710,8 @@ impl Sink for Lifter<'_> {
                 }
             }
             // An exit is followed by a switch with state X; migrations show in the next switch.
-            Kind::HrtimerStart { .. }
-            | Kind::Exit { .. }
-            | Kind::CpuIdle { .. }
-            | Kind::Migrate { .. }
-            | Kind::Lost(_) => {}
+            Kind::HrtimerStart { .. } | Kind::Exit { .. } | Kind::CpuIdle { .. } | Kind::Migrate { .. } => {}
+            Kind::Lost(_) => self.lost_at = Some(time_ns),
         }
     }
 }

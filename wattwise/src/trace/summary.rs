@@ -122,6 +122,8 @@ struct CpuSeen {
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     clock: Clock,
+    /// When the recording last lost events.
+    lost_at: Option<u64>,
     kinds: BTreeMap<&'static str, u64>,
     cpus: Vec<CpuSeen>,
     tasks: BTreeMap<u32, Seen>,
@@ -161,6 +163,9 @@ impl Counter {
             Some((current, _)) if current == tid => return,
             None => woken.unwrap_or(if seen { at } else { start }),
             Some((0, idle)) => woken.unwrap_or(at).max(idle),
+            Some((_, began)) if tid != 0 && self.lost_at.is_none_or(|lost| lost < began) => {
+                woken.unwrap_or(at).max(began)
+            }
             Some(_) => at,
         };
         self.cpus[cpu].current = Some((tid, since));
@@ -275,6 +280,7 @@ impl Sink for Counter {
                 self.tasks.entry(t.tid).or_default().woken = Some(at);
             }
             Kind::Wakeup(t) => self.woken(t.tid, at),
+            Kind::Lost(_) => self.lost_at = Some(at),
             Kind::HrtimerStart { .. } => self.present(cpu, event.current, at, start),
             Kind::CpuIdle { state: Some(state), .. } if state < MOST_STATES => {
                 *self.cpus[cpu].idle.entry(state).or_default() += 1;
