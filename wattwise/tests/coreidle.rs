@@ -95,11 +95,22 @@ impl Place {
         Some(status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned())
     }
 
+    /// What `stat` says of a task, from its state on.
+    fn stat(tid: u32) -> Option<Vec<String>> {
+        let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+        Some(stat.rsplit_once(')')?.1.split_whitespace().map(String::from).collect())
+    }
+
     /// Where a task runs, or waits to; none where it sleeps.
     fn cpu(tid: u32) -> Option<u32> {
-        let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        (fields.next()? == "R").then(|| fields.nth(35)?.parse().ok())?
+        let stat = Place::stat(tid)?;
+        if stat[0] == "R" { stat.get(36)?.parse().ok() } else { None }
+    }
+
+    /// Whether a task is on its way out: the kernel moves it no more, and yet it is listed, on a busy machine for long.
+    fn exits(tid: u32) -> bool {
+        const PF_EXITING: u64 = 4;
+        Place::stat(tid).is_none_or(|stat| stat[6].parse::<u64>().expect("flags") & PF_EXITING != 0)
     }
 
     /// The CPUs on which the tasks are seen to run for a while, but for some.
@@ -197,7 +208,8 @@ fn whoever_is_forked_during_the_move_is_moved_too() {
         let beside: Vec<u32> = place.tasks().into_iter().filter(|t| !inside.contains(t)).collect();
         // Who has moved or ended between the two looks is in neither.
         let beside: Vec<u32> = beside.into_iter().filter(|t| !place.group_tasks().contains(t)).collect();
-        let left: Vec<_> = beside.iter().filter(|t| Place::allowed(**t).is_some_and(|a| a != "1")).collect();
+        let free = |t: &u32| Place::allowed(*t).is_some_and(|a| a != "1");
+        let left: Vec<_> = beside.into_iter().filter(|t| free(t) && !Place::exits(*t)).collect();
         assert!(left.is_empty(), "round {round}: {left:?} of {} are beside the group", inside.len());
         place.coreidle(&["off"]);
     }
