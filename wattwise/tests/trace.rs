@@ -275,7 +275,11 @@ fn who_follows_a_silent_task_ran_since_it_could() {
         ];
         let w = text(&trace.concat());
         play(&w);
-        (w.recorded.clone().unwrap(), w)
+        let recorded = w.recorded.clone().unwrap();
+        let counted =
+            summarise(source("counted", trace.concat().as_bytes()), &ImportOptions::default()).unwrap();
+        assert!((counted.cpus[0].busy_s - recorded.busy_ns[0] as f64 / 1e9).abs() < 1e-9, "{counted}");
+        (recorded, w)
     };
     let ran = |ops: &[Op]| -> u64 {
         ops.iter().map(|o| if let Op::Run { cycles, .. } = o { *cycles } else { 0 }).sum()

@@ -434,7 +434,8 @@ impl<'o> Lifter<'o> {
         if cpu.current == Some(who) {
             return;
         }
-        let lost = self.lost_at.is_some_and(|lost| lost >= cpu.since);
+        // Whether switches away from the task that was thought to run here may have been lost.
+        let lost = matches!(cpu.current, Some(Some(_))) && self.lost_at.is_some_and(|lost| lost >= cpu.since);
         // Since when the present task can have been here.
         let mut since = at;
         if let Some(id) = who {
@@ -442,8 +443,7 @@ impl<'o> Lifter<'o> {
             since = match (cpu.current, state) {
                 // The first word of this CPU: its task has been here from the start.
                 (None, State::Unseen) => start,
-                (None | Some(None), State::Runnable { since }) => since.max(cpu.since),
-                (Some(Some(_)), State::Runnable { since }) if !lost => since.max(cpu.since),
+                (_, State::Runnable { since }) if !lost => since.max(cpu.since),
                 _ => at,
             };
             if since > start || state != State::Unseen {

@@ -162,11 +162,10 @@ impl Counter {
         let since = match self.cpus[cpu].current {
             Some((current, _)) if current == tid => return,
             None => woken.unwrap_or(if seen { at } else { start }),
-            Some((0, idle)) => woken.unwrap_or(at).max(idle),
-            Some((_, began)) if tid != 0 && self.lost_at.is_none_or(|lost| lost < began) => {
-                woken.unwrap_or(at).max(began)
-            }
-            Some(_) => at,
+            // Idle follows at an unknown moment.
+            Some(_) if tid == 0 => at,
+            Some((known, began)) if known != 0 && self.lost_at.is_some_and(|lost| lost >= began) => at,
+            Some((_, began)) => woken.unwrap_or(at).max(began),
         };
         self.cpus[cpu].current = Some((tid, since));
         let task = self.tasks.entry(tid).or_default();
