@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use wattwise::trace::{ImportOptions, Source, import, summarise};
-use wattwise_sim::workload::{Op, Program};
+use wattwise_model::workload::{Op, Program};
 
 /// Puts the format's first bytes before the input unless they are there: the fuzzer need not find them.
 pub fn import_all(magic: &[u8], data: &[u8]) {

@@ -3,6 +3,6 @@
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(data) {
-        let _ = wattwise_sim::machine::file::parse(text, "fuzz");
+        let _ = wattwise_model::machine::file::parse(text, "fuzz");
     }
 });

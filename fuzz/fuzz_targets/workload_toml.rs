@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| match wattwise_sim::workload::file::parse(text, "fuzz.toml") {
+fuzz_target!(|text: &str| match wattwise_model::workload::file::parse(text, "fuzz.toml") {
     Ok(w) => assert!(!w.tasks.is_empty()),
     Err(e) => assert!(!e.to_string().contains('\n')),
 });

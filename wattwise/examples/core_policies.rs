@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use wattwise::experiment::{PolicySpec, machine_idle};
 use wattwise::library;
 use wattwise::trace::ImportOptions;
+use wattwise_figure::Histogram;
+use wattwise_model::machine::{Machine, builtin};
+use wattwise_model::workload::Workload;
 use wattwise_policy::IdleState;
-use wattwise_sim::machine::{Machine, builtin};
-use wattwise_sim::outcome::Histogram;
-use wattwise_sim::workload::Workload;
 use wattwise_sim::{Setup, Simulation, platform};
 
 /// The scheduler as it comes first; `consolidate` last.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 use wattwise::trace::{ImportOptions, Source, import, summarise};
-use wattwise_sim::workload::Program;
+use wattwise_model::workload::Program;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: import_rate FILE [summary]")?;

@@ -1,10 +1,13 @@
 //! What wattwise brings along, and how a name on the command line becomes a machine or a workload.
 
-use crate::experiment::spec::nearest;
 use crate::trace::{self, ImportOptions, Source};
 use std::path::{Path, PathBuf};
-use wattwise_sim::machine::{self, Machine};
-use wattwise_sim::workload::{self, Workload};
+use wattwise_figure::nearest;
+use wattwise_figure::suggest;
+use wattwise_model::machine::file::MachineError;
+use wattwise_model::machine::{self, Machine};
+use wattwise_model::workload::{self, Workload};
+use wattwise_policy::{Settings, idle};
 
 /// The machine of `compare` when none is named: a laptop with two cores, as the recordings' machine has two CPUs.
 pub const DEFAULT_MACHINE: &str = "i7-4510u";
@@ -134,7 +137,7 @@ fn summary_of(text: &str) -> String {
 /// One line: an unknown name with the nearest, or what is wrong with the file.
 pub fn machine(given: &str) -> Result<Machine, LibraryError> {
     if let Some(text) = machine::builtin::text(given) {
-        return Ok(machine::file::parse(text, given)?);
+        return known(machine::file::parse(text, given)?, given);
     }
     let path = Path::new(given);
     if !path.exists() {
@@ -146,7 +149,21 @@ pub fn machine(given: &str) -> Result<Machine, LibraryError> {
         });
     }
     let text = read_text(path)?;
-    Ok(machine::file::parse(&text, given)?)
+    known(machine::file::parse(&text, given)?, given)
+}
+
+/// The machine, if its default idle policy exists and takes those parameters.
+fn known(machine: Machine, given: &str) -> Result<Machine, LibraryError> {
+    let spec = &machine.default_idle;
+    let (name, list) = spec.split_once(':').unwrap_or((spec, ""));
+    let problem = match idle::find(name) {
+        None => format!("'{name}': no such idle policy{}", suggest(name, idle::ALL.iter().map(|p| p.name))),
+        Some(found) => match Settings::parse(found.params, list) {
+            Ok(_) => return Ok(machine),
+            Err(e) => e.to_string(),
+        },
+    };
+    Err(MachineError::new(given, format!("platform.idle_policy: {problem}")).into())
 }
 
 fn read_text(path: &Path) -> Result<String, LibraryError> {
@@ -183,4 +200,23 @@ pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, Librar
         return Ok(workload::file::parse(&read_text(path)?, given)?);
     }
     Ok(trace::import(Source::Path(path.to_owned()), options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machines_idle_policy_exists_or_is_named_in_one_line() {
+        for name in machine::builtin::names() {
+            super::machine(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        let text = machine::builtin::text("bursts-v1").expect("bundled");
+        for (idle, told) in [("menue", "did you mean \"menu\"?"), ("fixed:dept=0", "platform.idle_policy")] {
+            let mut parsed = machine::file::parse(text, "bursts-v1").expect("sound");
+            parsed.default_idle = idle.to_owned();
+            let error = known(parsed, "mine.toml").expect_err("no such policy").to_string();
+            assert!(error.starts_with("mine.toml: platform.idle_policy") && error.contains(told), "{error}");
+        }
+    }
 }

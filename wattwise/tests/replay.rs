@@ -4,9 +4,9 @@
 use wattwise::experiment::{PolicySpec, machine_idle};
 use wattwise::library;
 use wattwise::trace::{ImportOptions, Source, import, record};
+use wattwise_model::workload::Workload;
 use wattwise_policy::IdleState;
 use wattwise_sim::outcome::Outcome;
-use wattwise_sim::workload::Workload;
 use wattwise_sim::{Setup, Simulation, platform};
 
 fn replay(workload: &Workload) -> Outcome {

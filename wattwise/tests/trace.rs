@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wattwise::trace::{ImportOptions, Source, TraceError, import, summarise};
-use wattwise_sim::workload::{Op, Program, ScriptReader, Workload};
+use wattwise_model::workload::{Op, Program, ScriptReader, Workload};
 
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
@@ -49,7 +49,7 @@ fn ops(workload: &Workload, task: &str) -> Vec<Op> {
 }
 
 fn readers(workload: &Workload) -> Vec<ScriptReader> {
-    let script = |t: &wattwise_sim::workload::Task| {
+    let script = |t: &wattwise_model::workload::Task| {
         let Program::Recorded(script) = &t.program else { panic!("not recorded") };
         script.reader()
     };
@@ -208,7 +208,7 @@ fn a_wake_splits_the_wakers_run_and_interrupts_are_timers() {
     ];
     let w = text(&trace.concat());
     let run = |us: u64| Op::Run { cycles: us * 1000, stall_ns: 0 };
-    let b = wattwise_sim::workload::TaskId(1);
+    let b = wattwise_model::workload::TaskId(1);
     assert_eq!(
         ops(&w, "a"),
         [

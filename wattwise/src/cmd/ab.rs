@@ -4,7 +4,6 @@ use super::settings::{self, ArmArgs};
 use super::{Failure, Outcome, hardware, print, print_json};
 use crate::experiment::ab::conduct::{Bench, Budget, Plan, Progress, conduct};
 use crate::experiment::ab::file::{self, ArmText, Header, Line, Of, Read, Writer};
-use crate::experiment::ab::judge::Aim;
 use crate::experiment::ab::live::{Arm, Live, Parts};
 use crate::experiment::ab::result;
 use crate::experiment::live::child::{Job, Signals};
@@ -12,15 +11,16 @@ use crate::experiment::live::observe::Observer;
 use crate::experiment::live::preset;
 use crate::experiment::{Goal, Plan as ModelPlan, PolicySpec, Rule, compare};
 use crate::hw::root::{Root, text};
-use crate::hw::units::duration_ns;
 use crate::hw::writers;
 use crate::library;
-use crate::meter::Provenance;
 use crate::trace::ImportOptions;
 use regex_lite::Regex;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wattwise_figure::Provenance;
+use wattwise_figure::units::duration_ns;
+use wattwise_figure::verdict::Aim;
 use wattwise_policy::PowerSource;
 
 #[derive(clap::Args)]

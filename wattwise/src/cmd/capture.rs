@@ -2,11 +2,11 @@
 
 use super::{Failure, Outcome, hardware, print, print_json};
 use crate::hw::capture::{self, Options};
-use crate::hw::units::duration_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use wattwise_figure::units::duration_ns;
 
 #[derive(clap::Args)]
 pub(super) struct Args {

@@ -8,8 +8,8 @@ use crate::trace::{ImportOptions, record};
 use clap::ValueEnum;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
-use wattwise_sim::workload::Workload;
 
 /// The policies of a comparison when none is named.
 const DEFAULT_POLICIES: &[&str] = &[

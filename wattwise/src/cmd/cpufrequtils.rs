@@ -7,8 +7,8 @@ use crate::hw::cpufreq::{Cpufreq, Policy};
 use crate::hw::cpus::CpuSet;
 use crate::hw::plan::{Inventory, Setting, plan};
 use crate::hw::root::{Root, text};
-use crate::hw::units::{show_khz, show_ns, speed};
 use std::fmt::Write;
+use wattwise_figure::units::{show_khz, show_ns, speed};
 
 #[derive(clap::Args)]
 #[group(multiple = true)]

@@ -7,9 +7,9 @@ use crate::hw::found::Found;
 use crate::hw::info::Info;
 use crate::hw::power::Zone;
 use crate::hw::select::Selector;
-use crate::hw::units::{show_khz, show_ns, show_uw, trim};
 use clap::ValueEnum;
 use std::fmt::Write;
+use wattwise_figure::units::{show_khz, show_ns, show_uw, trim};
 
 #[derive(clap::Args)]
 pub(super) struct Args {

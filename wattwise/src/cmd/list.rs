@@ -1,13 +1,14 @@
 //! `policies`, `machines`, `workloads`: what there is, and each thing in full.
 
 use super::{Failure, Outcome, print, print_json};
-use crate::experiment::spec::{PLACEMENTS, nearest};
+use crate::experiment::spec::PLACEMENTS;
 use crate::library;
 use clap::Subcommand;
 use serde::Serialize;
 use std::fmt::Write;
+use wattwise_figure::nearest;
+use wattwise_model::machine::builtin;
 use wattwise_policy::{Param, ParamKind, cores, essay, idle, speed};
-use wattwise_sim::machine::builtin;
 
 #[derive(clap::Args)]
 pub(super) struct Args {

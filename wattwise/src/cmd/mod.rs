@@ -150,7 +150,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(f) => {
-            eprintln!("wattwise: {}", crate::hw::found::one_line(&f.message));
+            eprintln!("wattwise: {}", wattwise_figure::one_line(&f.message));
             ExitCode::from(f.code)
         }
     }

@@ -3,7 +3,6 @@
 use super::{run, table};
 use crate::experiment::ab::file::{self as ab_file, Read};
 use crate::experiment::ab::result;
-use crate::experiment::machine::Spread;
 use crate::experiment::machine::throughput::{self, Throughput};
 use crate::experiment::machine::transition::{self, Matrix};
 use crate::experiment::machine::wake::{self, State, WakeUps};
@@ -13,6 +12,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::de::DeserializeOwned;
 use std::fmt::Write;
 use std::path::Path;
+use wattwise_figure::Spread;
 
 /// What a result file holds.
 pub(super) enum ResultFile {

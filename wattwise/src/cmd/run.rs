@@ -7,10 +7,10 @@ use crate::experiment::live::observe::Observer;
 use crate::experiment::live::{Measured, hold, measure};
 use crate::hw::powerctl::Profile;
 use crate::library;
-use crate::meter::Provenance;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::PathBuf;
+use wattwise_figure::Provenance;
 
 #[derive(clap::Args)]
 #[command(

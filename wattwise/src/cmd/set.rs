@@ -6,12 +6,12 @@ use crate::experiment::live::child::{self, Job, Signals};
 use crate::hw::plan::{Inventory, Plan, PlanError, Setting, plan};
 use crate::hw::root::Root;
 use crate::hw::transaction::{self, Change, Transaction, TransactionError};
-use crate::hw::units::duration_ns;
 use crate::hw::writers;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wattwise_figure::units::duration_ns;
 
 #[derive(clap::Args)]
 #[command(

@@ -7,8 +7,8 @@ use crate::hw::cpufreq::Cpufreq;
 use crate::hw::plan::Setting;
 use crate::hw::root::Root;
 use crate::hw::select::Selector;
-use crate::hw::units::{Speed, duration_ns, power_uw, speed};
 use clap::Parser;
+use wattwise_figure::units::{Speed, duration_ns, power_uw, speed};
 
 /// What is to be set, where.
 #[derive(clap::Args)]

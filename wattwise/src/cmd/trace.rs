@@ -5,7 +5,7 @@ use crate::library::{self, Bundled};
 use crate::trace::{ImportOptions, Source, Summary, import as import_trace, summarise};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use wattwise_sim::workload::{Program, Workload};
+use wattwise_model::workload::{Program, Workload};
 
 #[derive(clap::Args)]
 pub(super) struct Args {

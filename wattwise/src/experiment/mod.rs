@@ -16,10 +16,10 @@ use crate::report::PolicyDetail;
 use rayon::prelude::*;
 use result::*;
 pub use spec::{IdleSpec, PolicyError, PolicySpec};
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::Workload;
 use wattwise_policy::{IdlePolicy, IdleState, PowerSource};
-use wattwise_sim::machine::Machine;
 use wattwise_sim::outcome::{Energy, Outcome};
-use wattwise_sim::workload::Workload;
 use wattwise_sim::{Placement, RunError, Setup, Simulation, platform};
 
 /// How the winner is found.
@@ -316,7 +316,7 @@ fn choose(results: &[PolicyResult], rule: Rule) -> Best {
 }
 
 fn inputs(plan: &Plan<'_>, idle: &IdleSpec) -> Inputs {
-    let confidence = |c: wattwise_sim::machine::Confidence| format!("{c:?}").to_lowercase();
+    let confidence = |c: wattwise_model::machine::Confidence| format!("{c:?}").to_lowercase();
     Inputs {
         machine_summary: plan.machine.summary.clone(),
         machine_figures: plan

@@ -5,6 +5,7 @@
 //! it is a known word, since `powerd++` has its own.
 
 use std::path::Path;
+use wattwise_figure::nearest;
 use wattwise_policy::{Cores, Idle, Param, ParamKind, Settings, SpecError, Speed, cores, idle, speed};
 use wattwise_sim::Placement;
 
@@ -105,12 +106,6 @@ pub enum PolicyError {
         /// What is wrong with it.
         problem: String,
     },
-}
-
-/// The name among `known` that is most like `given`.
-pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let likeness = |k: &str| (strsim::jaro_winkler(given, k) * 1e9) as u64;
-    known.into_iter().max_by_key(|k| likeness(k)).unwrap_or_default().to_owned()
 }
 
 /// Words for placements, with a line of help each.

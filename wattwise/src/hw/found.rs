@@ -116,7 +116,3 @@ fn remedy(path: &str) -> String {
     };
     format!("is not permitted; needs {grant}")
 }
-/// An error as one line: what it quotes may come from a file, and nothing there may break the line.
-pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}

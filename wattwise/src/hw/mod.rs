@@ -24,5 +24,4 @@ mod tests;
 pub mod topology;
 pub mod transaction;
 pub mod tree;
-pub mod units;
 pub mod writers;

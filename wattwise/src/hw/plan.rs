@@ -22,9 +22,9 @@ use super::rules::{self, Refusal, View};
 use super::target::Target;
 use super::topology::Topology;
 use super::transaction::Change;
-use super::units::{Speed, show_khz, show_ns, show_uw};
-use crate::experiment::spec::nearest;
 use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::nearest;
+use wattwise_figure::units::{Speed, show_khz, show_ns, show_uw};
 
 const CPUS: &str = "sys/devices/system/cpu";
 

@@ -6,9 +6,9 @@ use super::journal::{self, Found};
 use super::plan::{Inventory, PlanError, Setting, plan};
 use super::root::Root;
 use super::transaction::{Change, Restored, Transaction, TransactionError, put_back_all};
-use super::units::Speed;
-use crate::experiment::ab::random::Random;
 use std::path::Path;
+use wattwise_figure::Random;
+use wattwise_figure::units::Speed;
 
 fn machine(name: &str) -> Emulator {
     emulator::named(name).expect(name)

@@ -8,7 +8,7 @@
 use crate::hw::capture::expand;
 use crate::hw::root::{Access, Node, Root, text};
 use serde::Serialize;
-use wattwise_sim::machine::Machine;
+use wattwise_model::machine::Machine;
 
 /// Power of a package from the shares of time in each state: the mean over its CPUs of the sum of share
 /// times watts. `residency` has a row a CPU, a share (0 to 1) a state; `watts` one a state.

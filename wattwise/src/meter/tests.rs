@@ -3,10 +3,10 @@
 use super::counter::Moment;
 use super::domain::Domain;
 use super::{Meter, Provenance};
-use crate::experiment::ab::random::Random;
 use crate::hw::emulator::{self, Emulator, Fault, Op};
 use crate::hw::power::zones;
 use std::collections::BTreeMap;
+use wattwise_figure::Random;
 
 /// The machines with energy counters.
 const METERED: [&str; 8] = [

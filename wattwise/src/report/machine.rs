@@ -3,10 +3,10 @@
 use super::page::{Heatmap, Section, Table};
 use super::plot::{Axis, Plot, Point, Series, Shape};
 use crate::experiment::live::Measured;
-use crate::experiment::machine::Spread;
 use crate::experiment::machine::throughput::Throughput;
 use crate::experiment::machine::transition::{Matrix, Pair};
 use crate::experiment::machine::wake::{State, WakeUps};
+use wattwise_figure::Spread;
 
 fn mhz(khz: u64) -> String {
     format!("{:.0} MHz", khz as f64 / 1e3)

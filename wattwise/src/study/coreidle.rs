@@ -13,8 +13,8 @@ use super::{Basis, Bench, Figure, Study, StudyError, figure_table, mean_sd, numb
 use crate::meter::model::package_watts;
 use crate::report::{Bars, Section, Table};
 use rayon::prelude::*;
+use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 use wattwise_sim::outcome::Outcome;
-use wattwise_sim::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 
 const RESIDENCY: &str = include_str!("../../../studies/coreidle_residency.csv");
 const POWER: &str = include_str!("../../../studies/coreidle_power.csv");
@@ -144,7 +144,7 @@ impl Seen {
 fn shares(bench: &Bench, from: &Outcome, to: &Outcome) -> Vec<Vec<f64>> {
     let span = (to.elapsed_ns - from.elapsed_ns) as f64;
     let states = &bench.machine.kinds[0].idle;
-    let row = |(c, cpu): (usize, &wattwise_sim::machine::Cpu)| {
+    let row = |(c, cpu): (usize, &wattwise_model::machine::Cpu)| {
         let core = usize::from(cpu.core);
         let deep = |name: &str| {
             let at = states.iter().position(|s| s.name == name);

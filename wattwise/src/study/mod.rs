@@ -12,8 +12,8 @@ use crate::experiment::{CompareError, PolicyError, PolicySpec, machine_idle, pla
 use crate::library::{self, LibraryError};
 use crate::report::{Section, Table};
 use serde::Serialize;
-use wattwise_sim::machine::Machine;
-use wattwise_sim::workload::{Dist, Pattern, Program, Step, Task, Workload};
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
 use wattwise_sim::{RunError, Setup, Simulation, platform};
 
 /// A rerun study.

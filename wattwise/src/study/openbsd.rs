@@ -7,8 +7,8 @@
 
 use super::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows, workload};
 use crate::report::{Bars, Section};
+use wattwise_model::workload::{Dist, Step};
 use wattwise_policy::PowerSource;
-use wattwise_sim::workload::{Dist, Step};
 
 const PUBLISHED: &str = include_str!("../../../studies/openbsd_gzdoom.csv");
 
@@ -98,7 +98,7 @@ pub fn run() -> Result<Study, StudyError> {
         .machine
         .provenance
         .iter()
-        .filter(|f| f.confidence == wattwise_sim::machine::Confidence::Fitted)
+        .filter(|f| f.confidence == wattwise_model::machine::Confidence::Fitted)
         .map(|f| format!("{}: {}", f.what, f.source))
         .collect::<Vec<_>>();
     let total = |what: &str| {

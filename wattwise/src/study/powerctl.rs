@@ -10,7 +10,7 @@ use crate::experiment::lockbench::section::Section as Length;
 use crate::library;
 use crate::report::{Section, Table};
 use rayon::prelude::*;
-use wattwise_sim::machine::Machine;
+use wattwise_model::machine::Machine;
 
 const PUBLISHED: &str = include_str!("../../../studies/powerctl_claims.csv");
 

@@ -9,10 +9,10 @@
 use super::{Basis, Bench, Figure, Study, StudyError, machine_idle, mean_sd, number, rows, workload};
 use crate::report::{Axis, Heatmap, Plot, Point, Section, Series, Shape};
 use rayon::prelude::*;
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::{Dist, Step};
 use wattwise_policy::MS;
-use wattwise_sim::machine::Machine;
 use wattwise_sim::outcome::Timeline;
-use wattwise_sim::workload::{Dist, Step};
 
 const RUNTIME: &str = include_str!("../../../studies/thomson_runtime.csv");
 const TRANSITION: &str = include_str!("../../../studies/thomson_transition_us.csv");

@@ -64,7 +64,7 @@
 use super::ImportOptions;
 use super::clock::Clock;
 use super::events::{Comm, Comms, Event, Kind, Left, Level, MAX_TID, Sink, Switch, Target};
-use wattwise_sim::workload::{Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
+use wattwise_model::workload::{Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
 
 /// Timer sleeps that an inferred rhythm rests on.
 const RHYTHM: usize = 8;

@@ -30,7 +30,7 @@ use events::{Comms, Read, Sink};
 use input::Input;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wattwise_sim::workload::Workload;
+use wattwise_model::workload::Workload;
 
 /// Where a recording is.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Default for ImportOptions {
 ///
 /// # Errors
 /// When the source cannot be read, is of no known format, too damaged, or without a single switch.
-/// Lesser damage is told in [`wattwise_sim::workload::Recorded::warnings`].
+/// Lesser damage is told in [`wattwise_model::workload::Recorded::warnings`].
 pub fn import(source: Source, options: &ImportOptions) -> Result<Workload, TraceError> {
     let input = Input::open(&source, options.max_unpacked_bytes)?;
     let mut comms = Comms::default();

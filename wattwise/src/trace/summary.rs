@@ -5,7 +5,7 @@ use super::events::{Comm, Comms, Event, Kind, Left, Sink};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use wattwise_sim::outcome::Histogram;
+use wattwise_figure::Histogram;
 
 /// Tasks listed at most.
 const TOP: usize = 15;

@@ -7,7 +7,8 @@ use wattwise::experiment::result::{
     WorkloadInfo,
 };
 use wattwise::report::PolicyDetail;
-use wattwise_sim::outcome::{Histogram, Lane, Timeline};
+use wattwise_figure::Histogram;
+use wattwise_sim::outcome::{Lane, Timeline};
 
 /// What a reader would type for [`usual`].
 pub(crate) const COMMAND: &str = "wattwise compare build-small --machine thinkpad-synthetic --policy performance \

@@ -19,13 +19,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wattwise::trace::{ImportOptions, Source, import};
+use wattwise_model::machine::Machine;
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Observation, Settings,
     SpeedPolicy, idle, speed,
 };
 use wattwise_sim::engine::{Interrupt, Setup, Simulation, platform};
-use wattwise_sim::machine::Machine;
 
 /// Shorter sleeps are not compared: a replay keeps the recorded order of tasks, and where two wake within
 /// microseconds it may idle for the moment between, where the recording had both in the queue.

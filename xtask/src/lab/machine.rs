@@ -2,7 +2,7 @@
 
 use super::run::read;
 use std::path::Path;
-use wattwise_sim::machine::{Machine, file};
+use wattwise_model::machine::{Machine, file};
 
 /// `lab/machine.toml`.
 pub(crate) fn lab(root: &Path) -> Result<Machine, String> {
@@ -29,10 +29,10 @@ pub(crate) fn described(root: &Path, name: &str) -> Result<Machine, String> {
 pub(crate) fn vpower(machine: &Machine, cpus: usize) -> String {
     let kind = &machine.kinds[0];
     let list = |values: Vec<String>| values.join(",");
-    let each = |f: fn(&wattwise_sim::machine::SpeedLevel) -> u64| {
+    let each = |f: fn(&wattwise_model::machine::SpeedLevel) -> u64| {
         list(kind.levels.iter().map(|l| f(l).to_string()).collect())
     };
-    let idle = |f: fn(&wattwise_sim::machine::CState) -> String| list(kind.idle.iter().map(f).collect());
+    let idle = |f: fn(&wattwise_model::machine::CState) -> String| list(kind.idle.iter().map(f).collect());
     let domains = machine.domains.iter().filter_map(|d| {
         let ids = d.cores.iter().flat_map(|&c| machine.cores[usize::from(c)].cpus.iter());
         let ids: Vec<usize> = ids.map(|&c| usize::from(c)).filter(|&c| c < cpus).collect();

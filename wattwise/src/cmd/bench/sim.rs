@@ -6,10 +6,10 @@ use crate::library;
 use crate::trace::ImportOptions;
 use serde::Serialize;
 use std::time::Instant;
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::Workload;
 use wattwise_policy::{Settings, SpeedPolicy, speed};
 use wattwise_sim::engine::MakeIdle;
-use wattwise_sim::machine::Machine;
-use wattwise_sim::workload::Workload;
 use wattwise_sim::{Placement, Setup, Simulation, platform};
 
 #[derive(clap::Args)]
@@ -134,10 +134,10 @@ fn full(args: &Args) -> Result<Figures, Failure> {
     let pairs = library::workload("ping-pong", &ImportOptions::default()).map_err(Failure::work)?;
     let first = workload.tasks.len() as u32;
     for mut task in pairs.tasks {
-        if let wattwise_sim::workload::Program::Pattern(p) = &mut task.program {
+        if let wattwise_model::workload::Program::Pattern(p) = &mut task.program {
             p.rounds = u64::MAX;
             for step in &mut p.steps {
-                if let wattwise_sim::workload::Step::Wake(t) = step {
+                if let wattwise_model::workload::Step::Wake(t) = step {
                     t.0 += first;
                 }
             }

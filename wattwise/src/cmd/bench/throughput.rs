@@ -3,7 +3,6 @@
 use super::super::{Failure, Outcome, ab, hardware, print, print_json, result_file, settings};
 use super::write;
 use crate::experiment::ab::figure;
-use crate::experiment::ab::random::Random;
 use crate::experiment::live::child::{Job, Signals};
 use crate::experiment::live::observe::Observer;
 use crate::experiment::live::preset::{self, Preset};
@@ -11,12 +10,13 @@ use crate::experiment::live::{Wishes, hold, measure};
 use crate::experiment::machine::throughput::{Level, SCHEMA, Throughput, Trial, knee};
 use crate::hw::cpufreq::Cpufreq;
 use crate::hw::plan::Setting;
-use crate::hw::units::{Speed, speed};
 use crate::library;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use wattwise_figure::Random;
+use wattwise_figure::units::{Speed, speed};
 
 #[derive(clap::Args)]
 #[command(

@@ -4,16 +4,16 @@ use super::super::{Failure, Outcome, ab, hardware, print, print_json, result_fil
 use super::write;
 use crate::experiment::live::child::Signals;
 use crate::experiment::live::{Wishes, hold};
-use crate::experiment::machine::Spread;
 use crate::experiment::machine::wake::{SCHEMA, State, WakeUps, allowed, cross, timer};
 use crate::hw::cpuidle::{self, Cpuidle};
 use crate::hw::plan::Setting;
 use crate::hw::root::Root;
 use crate::hw::select::Selector;
 use crate::hw::topology::Topology;
-use crate::hw::units::duration_ns;
 use std::path::PathBuf;
 use std::time::Duration;
+use wattwise_figure::Spread;
+use wattwise_figure::units::duration_ns;
 
 #[derive(clap::Args)]
 pub(in super::super) struct Args {

@@ -14,15 +14,15 @@ use crate::cmd::ab;
 use crate::coreidle::force::Options;
 use crate::coreidle::governor::Following;
 use crate::experiment::ab::file::{self, Read};
-use crate::experiment::ab::judge::Answer;
 use crate::experiment::ab::result::{self, Judgement};
 use crate::experiment::live::child::{self, Job, Signals};
-use crate::meter::Provenance;
 use clap::Parser;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use wattwise_figure::Provenance;
+use wattwise_figure::verdict::Answer;
 
 #[derive(clap::Args)]
 pub(super) struct Args {

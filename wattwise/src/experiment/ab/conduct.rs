@@ -4,9 +4,9 @@
 //! alike on average, whatever its shape. A block with a run that does not count (throttled, another power
 //! source, a suspend, too warm at its start) is dropped whole: half a pair is no pair.
 
-use super::judge::{Aim, Verdict, judge, slope};
-use super::random::Random;
 use serde::{Deserialize, Serialize};
+use wattwise_figure::Random;
+use wattwise_figure::verdict::{Aim, Verdict, judge, slope};
 
 /// One run of one arm, as the conductor sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,12 +7,12 @@
 
 use super::conduct::{Done, End, Place, Plan, Trial};
 use crate::experiment::live::Measured;
-use crate::hw::found::one_line;
-use crate::meter::Provenance;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use wattwise_figure::Provenance;
+use wattwise_figure::one_line;
 
 /// Version of the lines.
 pub const SCHEMA: &str = "wattwise.ab/1";

@@ -4,9 +4,7 @@
 
 pub mod conduct;
 pub mod file;
-pub mod judge;
 pub mod live;
-pub mod random;
 pub mod result;
 #[cfg(test)]
 mod tests;

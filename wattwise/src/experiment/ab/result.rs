@@ -2,8 +2,9 @@
 
 use super::conduct::End;
 use super::file::{ArmText, Of, Read, Run};
-use super::judge::{Aim, Answer, Verdict, judge, mean_sd, quantile, words};
 use serde::Serialize;
+use wattwise_figure::mean_sd;
+use wattwise_figure::verdict::{Aim, Answer, Verdict, judge, quantile, words};
 
 /// Version of the result.
 pub const SCHEMA: &str = "wattwise.ab-result/1";
@@ -192,7 +193,7 @@ fn notes(read: &Read, r: &Judgement) -> Vec<String> {
         ));
     }
     let short = r.window_s.is_some_and(|w| w < 10.0)
-        && matches!(read.header.energy, crate::meter::Provenance::Measured { .. });
+        && matches!(read.header.energy, wattwise_figure::Provenance::Measured { .. });
     for c in &r.comparisons {
         let Some(first) = c.verdicts.first() else { continue };
         if let Some(drift) = &first.verdict.drift {

@@ -1,9 +1,9 @@
 //! Thousands of simulated experiments: does the verdict err as often as it says?
 
 use super::conduct::{Bench, Budget, Done, Place, Plan, Trial, conduct, order};
-use super::judge::{Aim, Answer, mean_sd, quantile};
-use super::random::Random;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use wattwise_figure::verdict::{Aim, Answer, quantile};
+use wattwise_figure::{Random, mean_sd};
 
 /// A machine that warms up, whose noise hangs together and that hiccups.
 struct Noisy {

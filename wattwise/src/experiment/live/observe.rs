@@ -9,11 +9,12 @@ use crate::hw::root::{Access, Node, Root};
 use crate::hw::{capture::expand, root::text};
 use crate::meter::battery::{BatteryError, Gauge};
 use crate::meter::model::{Prices, Residency, ResidencyModel};
-use crate::meter::{Energy, Meter, Provenance, now};
+use crate::meter::{Energy, Meter, now};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wattwise_sim::machine::Machine;
+use wattwise_figure::Provenance;
+use wattwise_model::machine::Machine;
 
 /// What happened within a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -6,8 +6,9 @@
 //! keeps the chance of a single false one under 5 %). With few repeats little does.
 
 use super::{Place, Record};
-use crate::experiment::ab::judge::{below, mean_sd, quantile};
 use serde::Serialize;
+use wattwise_figure::mean_sd;
+use wattwise_figure::verdict::{below, quantile};
 
 /// Of the intervals.
 const CONFIDENCE: f64 = 0.95;

@@ -9,11 +9,11 @@
 //! leaves out every step of more than `GAP_US`: time in which somebody else had the core is not work.
 
 use super::section::Section;
-use crate::experiment::ab::random::Random;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wattwise_figure::Random;
 use wattwise_locks::dynamic::Kind;
 use wattwise_locks::{Adaptive, RawLock};
 

@@ -14,14 +14,15 @@ pub mod model;
 pub mod page;
 pub mod section;
 
-use crate::experiment::ab::random::Random;
 use crate::hw::root::Root;
-use crate::meter::{Meter, Provenance, now};
+use crate::meter::{Meter, now};
 use measure::{Counts, Job, Subject};
 use section::Section;
 use serde::Serialize;
 use std::time::Duration;
-use wattwise_sim::machine::Machine;
+use wattwise_figure::Provenance;
+use wattwise_figure::Random;
+use wattwise_model::machine::Machine;
 
 /// What to run.
 #[derive(Clone, Debug)]

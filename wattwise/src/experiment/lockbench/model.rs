@@ -6,11 +6,11 @@
 use super::judge;
 use super::section::Section;
 use super::{Bench, Place, Plan, Record, SCHEMA, jain};
-use crate::meter::Provenance;
 use rayon::prelude::*;
+use wattwise_figure::Provenance;
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::Dist;
 use wattwise_sim::locks::{Costs, LockOutcome, LockSetup, Lowered, Waiting, run as simulate};
-use wattwise_sim::machine::Machine;
-use wattwise_sim::workload::Dist;
 
 /// Acquisitions counted in each cell.
 const ACQUISITIONS: u64 = 2000;

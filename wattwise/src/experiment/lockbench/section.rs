@@ -1,8 +1,8 @@
 //! How long a section lasts: a distribution in microseconds.
 
-use crate::experiment::ab::random::Random;
 use std::fmt;
 use std::str::FromStr;
+use wattwise_figure::Random;
 
 /// A distribution of lengths, us.
 #[derive(Clone, Copy, Debug, PartialEq)]

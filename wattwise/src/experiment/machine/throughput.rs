@@ -1,9 +1,9 @@
 //! What a speed is worth (003): a command with a figure, at each speed, several times in random order; and the
 //! knee, the lowest speed whose figure is within noise of the best.
 
-use super::Spread;
-use crate::experiment::ab::judge::quantile;
 use serde::{Deserialize, Serialize};
+use wattwise_figure::Spread;
+use wattwise_figure::verdict::quantile;
 
 /// Version of the result.
 pub const SCHEMA: &str = "wattwise.bench-throughput/1";

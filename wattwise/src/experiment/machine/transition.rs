@@ -5,12 +5,12 @@
 //! speed's time than to the old one's. Both are told apart in the result. What is measured includes the
 //! request itself: the path through sysfs and the driver.
 
-use super::Spread;
-use crate::experiment::ab::random::Random;
 use crate::hw::cpufreq::Policy;
 use crate::hw::root::{Access, Node, Root};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
+use wattwise_figure::Random;
+use wattwise_figure::Spread;
 
 /// Version of the result.
 pub const SCHEMA: &str = "wattwise.bench-transition/1";

@@ -4,12 +4,12 @@
 //! Each C-state is asked for by forbidding all deeper ones; which one the CPU really took is read from the
 //! kernel's counts. A thread waits on a CPU of its own; the waker stays awake on another.
 
-use super::Spread;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wattwise_figure::Spread;
 
 /// Version of the result.
 pub const SCHEMA: &str = "wattwise.bench-wake/1";

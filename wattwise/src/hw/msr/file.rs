@@ -33,7 +33,6 @@
 
 use super::register::{Field, FieldAccess, Register, Scope};
 use crate::hw::cpuid::{CpuFacts, Feature, Vendor};
-use crate::hw::found;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,7 +176,7 @@ struct FieldText {
 /// Anything that is not as the module's head says; the first fault found.
 pub fn parse(text: &str, name: &str) -> Result<RegisterFile, RegisterFileError> {
     check(text)
-        .map_err(|what| RegisterFileError { file: name.to_owned(), what: found::one_line(&what) })
+        .map_err(|what| RegisterFileError { file: name.to_owned(), what: wattwise_figure::one_line(&what) })
         .map(|(vendors, definitions)| RegisterFile { name: name.to_owned(), vendors, definitions })
 }
 

@@ -1,0 +1,19 @@
+//! Figures: what a number is in (`units`), how it spreads (`spread`, `histogram`), where it comes from
+//! (`provenance`), and what two samples say of each other (`verdict`).
+//!
+//! The ground floor: it uses no other crate of wattwise, and any may use it.
+#![forbid(unsafe_code)]
+
+pub mod histogram;
+pub mod provenance;
+pub mod random;
+pub mod spread;
+pub mod text;
+pub mod units;
+pub mod verdict;
+
+pub use histogram::Histogram;
+pub use provenance::Provenance;
+pub use random::Random;
+pub use spread::{Spread, mean_sd};
+pub use text::{nearest, one_line, suggest};

@@ -1,0 +1,959 @@
+//! The machine file format.
+//!
+//! ```toml
+//! name = "example"
+//! summary = "one core of two speeds"
+//!
+//! [topology]                      # per machine
+//! packages = 1
+//! clocks = "core"                 # whose clock is its own: "core", "kind" (in a package) or "package"
+//! source = "its data sheet"       # every table of figures names its source ...
+//! confidence = "datasheet"        # ... and how far to trust it
+//!
+//! [[kind]]                        # one table a kind of core
+//! name = "core"
+//! cores = 1                       # in each package
+//! source = "..."
+//! confidence = "datasheet"
+//!
+//! [kind.speeds]                   # fastest first
+//! mhz = [2000, 1000]
+//! busy_w = [8.0, 3.0]             # or volts, with capacitance_nf and leak_a: C V^2 f + I V
+//! source = "..."
+//! confidence = "guess"
+//!
+//! [kind.transition]
+//! stall_us = 20                   # or a from-to matrix
+//! source = "..."
+//! confidence = "measured"
+//!
+//! [kind.idle]                     # shallowest first
+//! states = [{ name = "C1", latency_us = 2, target_us = 4, watts = 0.8 }]
+//! source = "..."
+//! confidence = "kernel-table"
+//!
+//! sources.watts = { source = "...", confidence = "guess" }    # one figure of the table from elsewhere
+//!
+//! [package]
+//! uncore_w = 2.0
+//! source = "..."
+//! confidence = "guess"
+//!
+//! [platform]
+//! watts = 5.0
+//! source = "..."
+//! confidence = "guess"
+//! ```
+//!
+//! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
+//! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`) or by state (`C3`). A
+//! figure that the file leaves to its default is listed in [`Machine::provenance`] as a guess.
+//!
+//! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table.
+
+use super::{
+    CState, Confidence, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, Machine, Overlap,
+    Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::suggest;
+
+/// Logical CPUs that a machine may have.
+pub const MAX_CPUS: usize = 1024;
+/// Files that may build on each other.
+const MAX_BASES: usize = 4;
+/// Levels that a kind of core may have.
+const MAX_LEVELS: usize = 128;
+
+/// A machine file that cannot be used: one line, naming the file, the place and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct MachineError {
+    origin: String,
+    problem: String,
+}
+
+impl MachineError {
+    /// What is wrong with the file that `origin` names: for checks that need to know more than machines.
+    pub fn new(origin: &str, problem: String) -> MachineError {
+        MachineError { origin: origin.into(), problem }
+    }
+}
+
+/// Where a figure comes from that is not from where the rest of its table is.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Origin {
+    source: String,
+    confidence: Trust,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Trust {
+    Datasheet,
+    DeviceTree,
+    KernelTable,
+    Measured,
+    Fitted,
+    Guess,
+}
+
+impl From<Trust> for Confidence {
+    fn from(t: Trust) -> Confidence {
+        match t {
+            Trust::Datasheet => Confidence::Datasheet,
+            Trust::DeviceTree => Confidence::DeviceTree,
+            Trust::KernelTable => Confidence::KernelTable,
+            Trust::Measured => Confidence::Measured,
+            Trust::Fitted => Confidence::Fitted,
+            Trust::Guess => Confidence::Guess,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    summary: String,
+    topology: TopologyTable,
+    kind: Vec<KindTable>,
+    package: PackageTable,
+    #[serde(default)]
+    thermal: Option<ThermalTable>,
+    platform: PlatformTable,
+    #[serde(default)]
+    tick: Option<TickTable>,
+}
+
+/// `serde` cannot both flatten and deny unknown fields, so each table repeats the two.
+macro_rules! table {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$field:meta])* $key:ident : $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct $name {
+            $($(#[$field])* $key: $ty,)*
+            source: String,
+            confidence: Trust,
+            #[serde(default)]
+            sources: BTreeMap<String, Origin>,
+        }
+        impl $name {
+            /// Lists the table's origin and those of the figures that differ; `more` names what
+            /// `sources` may speak of beside the table's own keys.
+            fn note(&self, here: &str, more: &[String], into: &mut Vec<Figure>) -> Result<(), String> {
+                let mut known: Vec<&str> = vec![$(stringify!($key)),*];
+                known.extend(more.iter().map(String::as_str));
+                note(into, here.into(), &self.source, self.confidence)?;
+                self.sources.iter().try_for_each(|(what, o)| {
+                    if !known.contains(&what.as_str()) {
+                        return Err(format!(
+                            "{here}.sources.{what}: no such figure in {here}{}",
+                            suggest(what, known.iter().copied())
+                        ));
+                    }
+                    note(into, format!("{here}.{what}"), &o.source, o.confidence)
+                })
+            }
+        }
+    };
+}
+
+table! {
+    struct TopologyTable {
+        packages: usize,
+        clocks: Clocks,
+    }
+}
+
+fn note(into: &mut Vec<Figure>, what: String, source: &str, confidence: Trust) -> Result<(), String> {
+    if source.trim().is_empty() {
+        return Err(format!("{what}.source is empty: name where its figures come from"));
+    }
+    into.push(Figure { what, source: source.into(), confidence: confidence.into() });
+    Ok(())
+}
+
+/// Lists a figure that the file does not give.
+fn note_default(into: &mut Vec<Figure>, what: String, reason: &str) {
+    let source = format!("not in the file; wattwise's default: {reason}");
+    into.push(Figure { what, source, confidence: Confidence::Guess });
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Clocks {
+    Core,
+    Kind,
+    Package,
+}
+
+table! {
+    struct KindTable {
+        name: String,
+        cores: usize,
+        #[serde(default = "one_usize")]
+        threads: usize,
+        #[serde(default = "one")]
+        ipc: f64,
+        #[serde(default)]
+        smt_throughput: Vec<f64>,
+        #[serde(default)]
+        smt_power: Vec<f64>,
+        speeds: SpeedsTable,
+        #[serde(default)]
+        tstates: Option<TstatesTable>,
+        #[serde(default)]
+        transition: Option<TransitionTable>,
+        #[serde(default)]
+        boost: Option<BoostTable>,
+        idle: IdleTable,
+    }
+}
+
+fn one_usize() -> usize {
+    1
+}
+fn one() -> f64 {
+    1.0
+}
+
+table! {
+    struct SpeedsTable {
+        mhz: Vec<f64>,
+        #[serde(default)]
+        busy_w: Vec<f64>,
+        #[serde(default)]
+        volts: Vec<f64>,
+        #[serde(default)]
+        capacitance_nf: f64,
+        #[serde(default)]
+        leak_a: f64,
+        /// Share of the busy power that an awake core draws while it executes nothing.
+        stall_share: Option<f64>,
+    }
+}
+
+/// A core that waits with its clock running draws some 60 % of its busy power (the clock tree and the
+/// front end): between the 44 % of a loop of PAUSE and the full power of a spin loop.
+const STALL_SHARE: f64 = 0.6;
+
+table! {
+    struct TstatesTable {
+        step_percent: f64,
+        /// Work lost beyond the duty cycle's own share, of the nominal.
+        loss_percent: f64,
+        /// Whether the speeds appear in the table that policies see.
+        in_speed_table: bool,
+        /// Time in which nothing is done when the duty cycle changes, in us.
+        #[serde(default)]
+        delay_us: f64,
+    }
+}
+
+table! {
+    struct TransitionTable {
+        #[serde(default)]
+        delay_us: f64,
+        #[serde(default)]
+        stall_us: Option<Stall>,
+        #[serde(default = "defer")]
+        overlap: OverlapWord,
+    }
+}
+
+fn defer() -> OverlapWord {
+    OverlapWord::Defer
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum Stall {
+    Same(f64),
+    Matrix(Vec<Vec<f64>>),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OverlapWord {
+    Defer,
+    Preempt,
+}
+
+table! {
+    struct BoostTable {
+        /// Highest speed with 1, 2, ... awake cores; the last entry holds for more.
+        max_mhz: Vec<f64>,
+    }
+}
+
+table! {
+    struct IdleTable {
+        states: Vec<StateTable>,
+    }
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateTable {
+    name: String,
+    latency_us: f64,
+    target_us: f64,
+    #[serde(default)]
+    entry_us: f64,
+    /// Real time to leave where it differs from the table's worst case; with `lowest_exit_us`, at the highest level.
+    exit_us: Option<f64>,
+    /// At the lowest level, where a slow clock leaves slower; between in proportion to the clock's period.
+    lowest_exit_us: Option<f64>,
+    /// At the highest level.
+    watts: f64,
+    /// At the lowest level, where the state keeps the core's voltage; between in proportion to the busy power.
+    lowest_watts: Option<f64>,
+}
+
+table! {
+    struct PackageTable {
+        uncore_w: f64,
+        #[serde(default)]
+        idle: Vec<PackageStateTable>,
+    }
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PackageStateTable {
+    name: String,
+    /// The C-state that every core must have reached.
+    needs: String,
+    watts: f64,
+    exit_us: f64,
+}
+
+table! {
+    struct ThermalTable {
+        ambient_c: f64,
+        c_per_w: f64,
+        tau_s: f64,
+        critical_c: f64,
+    }
+}
+
+table! {
+    struct PlatformTable {
+        watts: f64,
+        battery_wh: Option<f64>,
+        #[serde(default = "menu")]
+        idle_policy: String,
+        migration_us: Option<f64>,
+        interrupt_us: Option<f64>,
+    }
+}
+
+fn menu() -> String {
+    "menu".into()
+}
+/// A task that finds another core's cache reloads some tens of kilobytes.
+const MIGRATION_US: f64 = 5.0;
+/// A timer's hard interrupt and the wake-up of another CPU, on the machine of the bundled recordings.
+const INTERRUPT_US: f64 = 2.0;
+
+table! {
+    struct TickTable {
+        hz: f64,
+        tickless: bool,
+        cost_us: f64,
+    }
+}
+
+/// Reads a machine file; `origin` names it in errors.
+///
+/// # Errors
+/// One line that names the place, what was expected and what to do.
+pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
+    let fail = |problem: String| MachineError { origin: origin.into(), problem };
+    let table = resolve(text, 0).map_err(&fail)?;
+    // Only the table knows the path of what is wrong, only the text its line, and that only where
+    // nothing came from a base.
+    let file = File::deserialize(table.0).map_err(|e| {
+        let line = if table.1 { None } else { toml::from_str::<File>(text).err() };
+        let line = line.and_then(|e| e.span()).map_or_else(String::new, |at| line_of(text, at.start));
+        let whole = e.to_string();
+        let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
+        fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
+    })?;
+    build(&file).map_err(fail)
+}
+
+/// What is wrong with a text that is not TOML.
+fn place(text: &str, e: &toml::de::Error) -> String {
+    format!("{}{}", line_of(text, e.span().map_or(0, |at| at.start)), sentence(e))
+}
+
+/// `line 3: `
+fn line_of(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    format!("line {}: ", before.matches('\n').count() + 1)
+}
+
+/// What is wrong, on one line; of an unknown key also what was probably meant.
+fn sentence(e: &toml::de::Error) -> String {
+    let message = e.message().replace('\n', " ");
+    let mut words = message.split('`').skip(1).step_by(2);
+    match words.next() {
+        Some(given) if message.starts_with("unknown ") => format!("{message}{}", suggest(given, words)),
+        _ => message,
+    }
+}
+
+/// The file's table, laid over its base's; whether there was one.
+fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
+    let mut table: toml::Table = text.parse().map_err(|e| place(text, &e))?;
+    let Some(base) = table.remove("base") else { return Ok((table, false)) };
+    let name = base.as_str().ok_or("base: expected the name of a bundled machine")?;
+    if depth >= MAX_BASES {
+        return Err(format!("base = '{name}': more than {MAX_BASES} files build on each other"));
+    }
+    let under = builtin::text(name).ok_or_else(|| {
+        format!("base = '{name}': no bundled machine of that name{}", suggest(name, builtin::names()))
+    })?;
+    let mut result = resolve(under, depth + 1)?.0;
+    for (key, value) in table {
+        lay_over(&mut result, key, value);
+    }
+    Ok((result, true))
+}
+
+/// Tables are merged; everything else replaces. A list of kinds is merged in order.
+fn lay_over(under: &mut toml::Table, key: String, value: toml::Value) {
+    match (under.get_mut(&key), value) {
+        (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
+            new.into_iter().for_each(|(k, v)| lay_over(old, k, v));
+        }
+        (Some(toml::Value::Array(old)), toml::Value::Array(new))
+            if key == "kind" && old.len() == new.len() =>
+        {
+            for (o, n) in old.iter_mut().zip(new) {
+                if let (toml::Value::Table(o), toml::Value::Table(n)) = (o, n) {
+                    n.into_iter().for_each(|(k, v)| lay_over(o, k, v));
+                }
+            }
+        }
+        (_, value) => {
+            under.insert(key, value);
+        }
+    }
+}
+
+/// A figure within bounds, or a sentence.
+fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64, String> {
+    if value.is_finite() && (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("{what} = {value}: expected {low} to {high}{}{unit}", if unit.is_empty() { "" } else { " " }))
+}
+
+fn watts(what: &str, value: f64) -> Result<f64, String> {
+    within(what, value, 0.0, 10_000.0, "W")
+}
+
+/// Microseconds to ns.
+fn us(what: &str, value: f64) -> Result<u64, String> {
+    within(what, value, 0.0, 1e7, "us").map(|v| (v * 1e3).round() as u64)
+}
+
+fn build(file: &File) -> Result<Machine, String> {
+    let mut provenance = Vec::new();
+    let from = &mut provenance;
+    if file.name.trim().is_empty() {
+        return Err("name is empty".into());
+    }
+    file.topology.note("topology", &[], from)?;
+    let mut kinds = Vec::new();
+    let mut transitions = Vec::new();
+    let mut boosts = Vec::new();
+    if file.kind.is_empty() || file.kind.len() > 8 {
+        return Err(format!("{} kinds of core: expected 1 to 8", file.kind.len()));
+    }
+    unique("kind", file.kind.iter().map(|k| &k.name))?;
+    for k in &file.kind {
+        note_kind(k, from)?;
+        let here = format!("kind.{}", k.name);
+        let kind = core_kind(k).map_err(|e| format!("{here}: {e}"))?;
+        transitions.push(transition(k, &kind).map_err(|e| format!("{here}.transition: {e}"))?);
+        boosts.push(boost(k, &kind).map_err(|e| format!("{here}.boost: {e}"))?);
+        kinds.push(kind);
+    }
+    let states: Vec<String> = file.package.idle.iter().map(|s| s.name.clone()).collect();
+    file.package.note("package", &states, from)?;
+    file.platform.note("platform", &[], from)?;
+    let platform = &file.platform;
+    let migration_us = platform.migration_us.unwrap_or_else(|| {
+        note_default(
+            from,
+            "platform.migration_us".into(),
+            "5 us, some tens of kilobytes of cache loaded anew",
+        );
+        MIGRATION_US
+    });
+    let interrupt_us = platform.interrupt_us.unwrap_or_else(|| {
+        let reason = "2 us, a hard interrupt and a wake-up by another on the recording machine";
+        note_default(from, "platform.interrupt_us".into(), reason);
+        INTERRUPT_US
+    });
+    let thermal = match &file.thermal {
+        // Without figures nothing ever gets hot.
+        None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0 },
+        Some(t) => {
+            t.note("thermal", &[], from)?;
+            Thermal {
+                ambient_c: within("thermal.ambient_c", t.ambient_c, -60.0, 100.0, "C")?,
+                c_per_w: within("thermal.c_per_w", t.c_per_w, 0.0, 1000.0, "C/W")?,
+                tau_s: within("thermal.tau_s", t.tau_s, 0.001, 1e6, "s")?,
+                critical_c: within("thermal.critical_c", t.critical_c, t.ambient_c + 1.0, 1000.0, "C")?,
+            }
+        }
+    };
+    let tick = match &file.tick {
+        None => {
+            let linux = "a current Linux distribution: 250 Hz, stopped while idle, 1 us of work";
+            note_default(from, "tick".into(), linux);
+            Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 }
+        }
+        Some(t) => {
+            t.note("tick", &[], from)?;
+            Tick {
+                period_ns: (1e9 / within("tick.hz", t.hz, 1.0, 10_000.0, "Hz")?).round() as u64,
+                tickless: t.tickless,
+                cost_ns: us("tick.cost_us", t.cost_us)?,
+            }
+        }
+    };
+    let mut machine = Machine {
+        name: file.name.clone(),
+        summary: file.summary.clone(),
+        cpus: Vec::new(),
+        cores: Vec::new(),
+        packages: Vec::new(),
+        domains: Vec::new(),
+        kinds,
+        platform_w: watts("platform.watts", file.platform.watts)?,
+        battery_wh: match file.platform.battery_wh {
+            None => None,
+            Some(wh) => Some(within("platform.battery_wh", wh, 0.1, 1e5, "Wh")?),
+        },
+        tick,
+        migration_ns: us("platform.migration_us", migration_us)?,
+        interrupt_ns: us("platform.interrupt_us", interrupt_us)?,
+        default_idle: file.platform.idle_policy.clone(),
+        load_invariant: true,
+        provenance: Vec::new(),
+    };
+    lay_out(file, &mut machine, &transitions, &boosts, thermal)?;
+    machine.provenance = provenance;
+    Ok(machine)
+}
+
+/// Where a kind's figures come from.
+fn note_kind(k: &KindTable, from: &mut Vec<Figure>) -> Result<(), String> {
+    let here = format!("kind.{}", k.name);
+    k.note(&here, &[], from)?;
+    let speeds: Vec<String> = k.speeds.mhz.iter().map(f64::to_string).collect();
+    k.speeds.note(&format!("{here}.speeds"), &speeds, from)?;
+    if k.speeds.stall_share.is_none() {
+        let reason = "0.6, between a loop of PAUSE and a spin loop";
+        note_default(from, format!("{here}.speeds.stall_share"), reason);
+    }
+    if let Some(t) = &k.tstates {
+        t.note(&format!("{here}.tstates"), &[], from)?;
+    }
+    match &k.transition {
+        Some(t) => t.note(&format!("{here}.transition"), &[], from)?,
+        None if k.speeds.mhz.len() > 1 => {
+            note_default(from, format!("{here}.transition"), "changes of speed cost nothing");
+        }
+        None => {}
+    }
+    if let Some(b) = &k.boost {
+        b.note(&format!("{here}.boost"), &[], from)?;
+    }
+    let figures =
+        ["latency_us", "target_us", "entry_us", "exit_us", "lowest_exit_us", "watts", "lowest_watts"];
+    let states = k.idle.states.iter().map(|s| s.name.clone());
+    let known: Vec<String> = figures.map(String::from).into_iter().chain(states).collect();
+    k.idle.note(&format!("{here}.idle"), &known, from)
+}
+
+/// Names that are there and differ.
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.trim().is_empty() {
+            return Err(format!("{what}: a name is empty: give each one a name"));
+        }
+        if !seen.insert(name) {
+            return Err(format!("{what} {name}: twice: give each a name of its own"));
+        }
+    }
+    Ok(())
+}
+
+/// Cores, CPUs, packages and domains.
+fn lay_out(
+    file: &File,
+    m: &mut Machine,
+    transitions: &[Transition],
+    boosts: &[Vec<u8>],
+    thermal: Thermal,
+) -> Result<(), String> {
+    let per_package: usize =
+        file.kind.iter().fold(0, |n, k| n.saturating_add(k.cores.saturating_mul(k.threads)));
+    let total = per_package.saturating_mul(file.topology.packages);
+    if !(1..=MAX_CPUS).contains(&total) {
+        return Err(format!("topology: {total} CPUs: expected 1 to {MAX_CPUS}"));
+    }
+    if file.topology.clocks == Clocks::Package && file.kind.len() > 1 {
+        return Err(
+            "topology.clocks = \"package\": cores of several kinds cannot share a clock; use \"kind\"".into(),
+        );
+    }
+    let idle = package_states(file, &m.kinds)?;
+    for p in 0..file.topology.packages {
+        let mut package = Package {
+            cores: Vec::new(),
+            domains: Vec::new(),
+            boosts: boosts.iter().any(|b| !b.is_empty()),
+            uncore_w: watts("package.uncore_w", file.package.uncore_w)?,
+            idle: idle.clone(),
+            thermal,
+        };
+        for (k, kind) in file.kind.iter().enumerate() {
+            for c in 0..kind.cores {
+                let core = m.cores.len() as u16;
+                if c == 0 || file.topology.clocks == Clocks::Core {
+                    package.domains.push(m.domains.len() as u16);
+                    m.domains.push(Domain {
+                        cores: Vec::new(),
+                        kind: k as u8,
+                        transition: transitions[k].clone(),
+                        boost: boosts[k].clone(),
+                    });
+                }
+                let domain = m.domains.len() as u16 - 1;
+                let first = m.cpus.len() as u16;
+                let cpus: Vec<u16> = (first..first + kind.threads as u16).collect();
+                m.cpus.extend(cpus.iter().map(|_| Cpu { core, package: p as u16, domain, kind: k as u8 }));
+                m.cores.push(Core { cpus, package: p as u16, domain, kind: k as u8 });
+                m.domains[usize::from(domain)].cores.push(core);
+                package.cores.push(core);
+            }
+        }
+        m.packages.push(package);
+    }
+    Ok(())
+}
+
+fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<PackageState>, String> {
+    let mut states: Vec<PackageState> = Vec::new();
+    if file.package.idle.len() > MAX_IDLE_STATES {
+        return Err(format!("package.idle: expected at most {MAX_IDLE_STATES} states"));
+    }
+    unique("package.idle", file.package.idle.iter().map(|s| &s.name))?;
+    for s in &file.package.idle {
+        // The names are the first kind's; other kinds count by depth.
+        let needs = kinds[0].idle.iter().position(|c| c.name == s.needs).ok_or_else(|| {
+            format!("package.idle {}: needs = '{}': no such C-state of the first kind", s.name, s.needs)
+        })? as u8;
+        if let Some(shallow) = kinds.iter().find(|k| k.idle.len() <= usize::from(needs)) {
+            return Err(format!(
+                "package.idle {}: needs = '{}', state {needs} of its kind: kind {} has only {}, so that it is never reached",
+                s.name,
+                s.needs,
+                shallow.name,
+                shallow.idle.len()
+            ));
+        }
+        let state = PackageState {
+            name: s.name.clone(),
+            needs,
+            watts: watts("package.idle.watts", s.watts)?,
+            exit_ns: us("package.idle.exit_us", s.exit_us)?,
+        };
+        let above = states.last().map_or(file.package.uncore_w, |p| p.watts);
+        let shallower = |p: &PackageState| p.needs > state.needs || p.exit_ns > state.exit_ns;
+        if state.watts > above || states.last().is_some_and(shallower) {
+            return Err(format!(
+                "package.idle {}: deeper states come later, need no less, take no less time to leave and draw no more",
+                s.name
+            ));
+        }
+        states.push(state);
+    }
+    Ok(states)
+}
+
+fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
+    if !(1..=MAX_SMT).contains(&k.threads) {
+        return Err(format!("threads = {}: expected 1 to {MAX_SMT}", k.threads));
+    }
+    if k.cores == 0 {
+        return Err("cores = 0: expected at least 1".into());
+    }
+    within("ipc", k.ipc, 0.01, 100.0, "")?;
+    let smt = |name: &str, given: &[f64], low: f64, high: f64| {
+        if k.threads == 1 && given.is_empty() {
+            return Ok(vec![1.0]);
+        }
+        if given.len() != k.threads || given[0] != 1.0 {
+            return Err(format!("{name}: expected {} figures, the first 1.0", k.threads));
+        }
+        given.iter().try_for_each(|&v| within(name, v, low, high, "").map(drop))?;
+        Ok(given.to_vec())
+    };
+    let levels = levels(k)?;
+    Ok(CoreKind {
+        name: k.name.clone(),
+        ipc: k.ipc,
+        smt_throughput: smt("smt_throughput", &k.smt_throughput, 0.1, 1.0)?,
+        smt_power: smt("smt_power", &k.smt_power, 1.0, 4.0)?,
+        idle: idle_states(k, &levels)?,
+        levels,
+    })
+}
+
+fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
+    let s = &k.speeds;
+    if !(1..=MAX_LEVELS).contains(&s.mhz.len()) {
+        return Err(format!("speeds.mhz: expected 1 to {MAX_LEVELS} speeds"));
+    }
+    let stall_share = within("speeds.stall_share", s.stall_share.unwrap_or(STALL_SHARE), 0.0, 1.0, "")?;
+    if s.volts.is_empty() && (s.capacitance_nf != 0.0 || s.leak_a != 0.0) {
+        return Err("speeds: capacitance_nf and leak_a go with volts: give volts, or busy_w alone".into());
+    }
+    let busy_w: Vec<f64> = match (s.busy_w.len(), s.volts.len()) {
+        (n, 0) if n == s.mhz.len() => s.busy_w.clone(),
+        (0, n) if n == s.mhz.len() => {
+            within("speeds.capacitance_nf", s.capacitance_nf, 0.001, 1000.0, "nF")?;
+            within("speeds.leak_a", s.leak_a, 0.0, 1000.0, "A")?;
+            s.volts.iter().try_for_each(|&v| within("speeds.volts", v, 0.1, 5.0, "V").map(drop))?;
+            if s.volts.windows(2).any(|v| v[1] > v[0]) {
+                return Err("speeds.volts: a slower speed never needs more volts".into());
+            }
+            let watts = |(v, mhz): (&f64, &f64)| s.capacitance_nf * 1e-3 * v * v * mhz + s.leak_a * v;
+            s.volts.iter().zip(&s.mhz).map(watts).collect()
+        }
+        _ => {
+            return Err(format!(
+                "speeds: expected busy_w or volts (with capacitance_nf), {} figures of the one, none of the other",
+                s.mhz.len()
+            ));
+        }
+    };
+    let mut levels: Vec<SpeedLevel> = Vec::new();
+    for (&mhz, &busy) in s.mhz.iter().zip(&busy_w) {
+        within("speeds.mhz", mhz, 1.0, 10_000.0, "MHz")?;
+        watts("speeds.busy_w", busy)?;
+        let level = SpeedLevel {
+            khz: (mhz * 1e3).round() as u32,
+            cycles_per_ns: mhz * 1e-3,
+            busy_w: busy,
+            stall_w: busy * stall_share,
+            throttled: false,
+        };
+        if let Some(last) = levels.last() {
+            if level.khz >= last.khz {
+                return Err(format!(
+                    "speeds.mhz: {mhz} after {}: fastest first, none twice",
+                    last.khz / 1000
+                ));
+            }
+            if level.busy_w > last.busy_w {
+                return Err(format!("speeds: {mhz} MHz draws more than {} MHz", last.khz / 1000));
+            }
+        }
+        levels.push(level);
+    }
+    if let Some(t) = &k.tstates
+        && t.in_speed_table
+    {
+        let halted = k.idle.states.first().ok_or("idle.states: expected at least one state")?;
+        let stopped = idle_watts(halted, &levels);
+        if ![6.25, 12.5].contains(&t.step_percent) {
+            return Err(format!("tstates.step_percent = {}: hardware has 12.5 or 6.25", t.step_percent));
+        }
+        let loss = within("tstates.loss_percent", t.loss_percent, 0.0, 50.0, "%")? / 100.0;
+        levels = duty::expand(&levels, &stopped, t.step_percent / 100.0, loss);
+        if levels.len() > MAX_LEVELS {
+            return Err(format!("tstates: {} speeds with them: expected at most {MAX_LEVELS}", levels.len()));
+        }
+    }
+    Ok(levels)
+}
+
+/// A C-state's power at each level: it follows the P-state's voltage, of which the busy power tells
+/// enough; throttling leaves the voltage as it is.
+fn idle_watts(s: &StateTable, levels: &[SpeedLevel]) -> Vec<f64> {
+    let (high, low) = (s.watts, s.lowest_watts.unwrap_or(s.watts));
+    let pstates = || levels.iter().filter(|l| !l.throttled).map(|l| l.busy_w);
+    let (top, bottom) = (pstates().fold(f64::MIN, f64::max), pstates().fold(f64::MAX, f64::min));
+    let mut now = high;
+    let follow = |l: &SpeedLevel| {
+        if !l.throttled {
+            let share = if top > bottom { (l.busy_w - bottom) / (top - bottom) } else { 1.0 };
+            now = low + (high - low) * share;
+        }
+        now
+    };
+    levels.iter().map(follow).collect()
+}
+
+/// Time to leave a C-state at each level, in ns: what the core executes on its way out takes longer
+/// on a slow clock, so that between the two ends it goes with the clock's period.
+fn exit_ns(high: u64, low: u64, levels: &[SpeedLevel]) -> Vec<u64> {
+    let pstates = || levels.iter().filter(|l| !l.throttled).map(|l| 1.0 / f64::from(l.khz));
+    let (short, long) = (pstates().fold(f64::MAX, f64::min), pstates().fold(f64::MIN, f64::max));
+    let mut now = high;
+    let follow = |l: &SpeedLevel| {
+        if !l.throttled && long > short {
+            let share = (1.0 / f64::from(l.khz) - short) / (long - short);
+            now = high + ((low - high) as f64 * share).round() as u64;
+        }
+        now
+    };
+    levels.iter().map(follow).collect()
+}
+
+fn idle_states(k: &KindTable, levels: &[SpeedLevel]) -> Result<Vec<CState>, String> {
+    let given = &k.idle.states;
+    if !(1..=MAX_IDLE_STATES).contains(&given.len()) {
+        return Err(format!("idle.states: expected 1 to {MAX_IDLE_STATES} states"));
+    }
+    unique("idle", given.iter().map(|s| &s.name))?;
+    let mut states: Vec<CState> = Vec::new();
+    for s in given {
+        let name = &s.name;
+        let latency_ns = us(&format!("idle {name}.latency_us"), s.latency_us)?;
+        let target_ns = us(&format!("idle {name}.target_us"), s.target_us)?;
+        let entry_ns = us(&format!("idle {name}.entry_us"), s.entry_us)?;
+        let fast = match s.exit_us {
+            Some(x) => us(&format!("idle {name}.exit_us"), x)?,
+            None => latency_ns.saturating_sub(entry_ns),
+        };
+        let slow = match s.lowest_exit_us {
+            Some(x) => us(&format!("idle {name}.lowest_exit_us"), x)?,
+            None => fast,
+        };
+        if slow < fast {
+            return Err(format!(
+                "idle {name}: lowest_exit_us is under the exit at the highest speed: a slow clock is not quicker"
+            ));
+        }
+        if target_ns < slow {
+            return Err(format!(
+                "idle {name}: target_us {} is under its exit time: less is never worth it",
+                s.target_us
+            ));
+        }
+        let high = watts(&format!("idle {name}.watts"), s.watts)?;
+        let low = watts(&format!("idle {name}.lowest_watts"), s.lowest_watts.unwrap_or(high))?;
+        if low > high {
+            return Err(format!("idle {name}: lowest_watts {low} is over watts {high}"));
+        }
+        let state = CState {
+            name: name.clone(),
+            entry_ns,
+            exit_ns: exit_ns(fast, slow, levels),
+            target_ns,
+            latency_ns,
+            watts: idle_watts(s, levels),
+        };
+        if let Some(last) = states.last() {
+            let deeper = state.latency_ns >= last.latency_ns
+                && state.target_ns >= last.target_ns
+                && state.watts.iter().zip(&last.watts).all(|(a, b)| a <= b);
+            if !deeper {
+                return Err(format!(
+                    "idle {name}: deeper states come later, take no less time and draw no more than {}",
+                    last.name
+                ));
+            }
+        } else if state.watts.iter().zip(levels).any(|(w, l)| *w > l.busy_w) {
+            return Err(format!("idle {name}: draws more than a busy core"));
+        }
+        states.push(state);
+    }
+    Ok(states)
+}
+
+fn transition(k: &KindTable, kind: &CoreKind) -> Result<Transition, String> {
+    let n = kind.levels.len();
+    let Some(t) = &k.transition else {
+        return Ok(Transition { stall_ns: vec![0; n * n], delay_ns: 0, overlap: Overlap::Defer });
+    };
+    let stall_ns = match &t.stall_us {
+        None => vec![0; n * n],
+        Some(Stall::Same(x)) => {
+            let ns = us("stall_us", *x)?;
+            (0..n * n).map(|i| if i / n == i % n { 0 } else { ns }).collect()
+        }
+        Some(Stall::Matrix(rows)) => {
+            let pstates: Vec<usize> = (0..n).filter(|&l| !kind.levels[l].throttled).collect();
+            if rows.len() != pstates.len() || rows.iter().any(|r| r.len() != rows.len()) {
+                return Err(format!(
+                    "stall_us: expected {0} rows of {0} figures, from and to, fastest first",
+                    pstates.len()
+                ));
+            }
+            let mut flat = vec![0; n * n];
+            // A throttled speed changes as its P-state does; throttling itself has a delay of its own.
+            if (0..rows.len()).any(|i| rows[i][i] != 0.0) {
+                return Err(
+                    "stall_us: from a speed to itself nothing changes: write 0 on the diagonal".into()
+                );
+            }
+            let base = |l: usize| pstates.iter().rposition(|&p| p <= l).unwrap_or(0);
+            let throttle = us("tstates.delay_us", k.tstates.as_ref().map_or(0.0, |t| t.delay_us))?;
+            for from in 0..n {
+                for to in 0..n {
+                    let same = base(from) == base(to) && from != to;
+                    let matrix = us("stall_us", rows[base(from)][base(to)])?;
+                    flat[from * n + to] = if same { throttle } else { matrix };
+                }
+            }
+            flat
+        }
+    };
+    Ok(Transition {
+        stall_ns,
+        delay_ns: us("delay_us", t.delay_us)?,
+        overlap: match t.overlap {
+            OverlapWord::Defer => Overlap::Defer,
+            OverlapWord::Preempt => Overlap::Preempt,
+        },
+    })
+}
+
+fn boost(k: &KindTable, kind: &CoreKind) -> Result<Vec<u8>, String> {
+    let Some(b) = &k.boost else { return Ok(Vec::new()) };
+    if b.max_mhz.is_empty() {
+        return Err("max_mhz is empty".into());
+    }
+    if b.max_mhz.windows(2).any(|m| m[1] > m[0]) {
+        return Err("max_mhz: more awake cores never allow a higher speed".into());
+    }
+    let index = |mhz: &f64| {
+        let khz = (mhz * 1e3).round() as u32;
+        kind.levels
+            .iter()
+            .position(|l| l.khz == khz)
+            .map(|i| i as u8)
+            .ok_or_else(|| format!("max_mhz {mhz}: not one of the speeds"))
+    };
+    // Entry 0: no core awake, the same as one.
+    std::iter::once(&b.max_mhz[0]).chain(&b.max_mhz).map(index).collect()
+}
+
+#[cfg(test)]
+mod tests;

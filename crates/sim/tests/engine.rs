@@ -1,0 +1,574 @@
+//! The engine's rules, one by one, on machines small enough to reckon by hand.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use wattwise_model::machine::{Machine, Overlap, PackageState};
+use wattwise_model::workload::*;
+use wattwise_policy::pelt::PERIOD_NS;
+use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, Scope, SpeedPolicy};
+use wattwise_sim::engine::Interrupt;
+use wattwise_sim::{Placement, Setup, Simulation};
+
+const KHZ: [u32; 2] = [2_000_000, 1_000_000];
+
+fn script(ops: &[Op]) -> Program {
+    let mut b = ScriptBuilder::new();
+    ops.iter().for_each(|&o| b.push(o));
+    Program::Recorded(b.finish())
+}
+
+fn run_ns(ns_at_2ghz: u64) -> Op {
+    Op::Run { cycles: ns_at_2ghz * 2, stall_ns: 0 }
+}
+
+/// No C-state costs.
+fn plain(cores: usize) -> Machine {
+    let mut m = machine(cores, &KHZ);
+    for s in &mut m.kinds[0].idle {
+        s.entry_ns = 0;
+        s.exit_ns = vec![0; KHZ.len()];
+    }
+    m
+}
+
+fn elapsed(m: &Machine, tasks: Vec<Task>) -> u64 {
+    run(m, &workload(tasks, 0), "performance", "fixed:depth=0").elapsed_ns
+}
+
+#[test]
+fn slowness_spreads_along_wake_edges() {
+    let m = plain(2);
+    let tasks = || {
+        vec![
+            task("a", script(&[run_ns(1000), Op::Wake(TaskId(1)), run_ns(500)])),
+            task("b", script(&[Op::Block, run_ns(2000)])),
+        ]
+    };
+    assert_eq!(elapsed(&m, tasks()), 3000);
+    // At half the speed the waker comes to its wake-up late, and the waiter starts late.
+    let w = workload(tasks(), 0);
+    assert_eq!(run(&m, &w, "powersave", "fixed:depth=0").elapsed_ns, 6000);
+}
+
+#[test]
+fn a_wake_up_that_comes_first_is_not_lost() {
+    let m = plain(2);
+    let tasks = vec![
+        task("a", script(&[run_ns(100), Op::Wake(TaskId(1))])),
+        task("b", script(&[run_ns(1000), Op::Block, run_ns(1000)])),
+    ];
+    assert_eq!(elapsed(&m, tasks), 2000);
+}
+
+#[test]
+fn memory_time_does_not_scale() {
+    let m = plain(1);
+    let w = workload(vec![task("a", script(&[Op::Run { cycles: 2000, stall_ns: 1000 }]))], 0);
+    assert_eq!(run(&m, &w, "performance", "fixed:depth=0").elapsed_ns, 2000);
+    assert_eq!(run(&m, &w, "powersave", "fixed:depth=0").elapsed_ns, 3000);
+}
+
+#[test]
+fn a_sleeper_pays_entry_and_exit() {
+    // C3: 10 us to enter, 40 to leave. Woken 4 us after it went idle, it is awake 50 us after.
+    let m = machine(1, &KHZ);
+    let tasks = vec![task("a", script(&[run_ns(1000), Op::SleepFor(4_000), run_ns(1000)]))];
+    let w = workload(tasks, 0);
+    let o = run(&m, &w, "performance", "fixed:depth=1");
+    // It is idle before the work begins at time 0, too: entry and exit again.
+    assert_eq!(o.elapsed_ns, 50_000 + 1000 + 50_000 + 1000);
+    assert_eq!(o.idle_exits, 2);
+    // Entry and exit are spent awake: nothing was left for C3 itself.
+    assert_eq!(o.cpus[0].idle[1].1, 0);
+    assert_eq!(o.cpus[0].stall_ns, 100_000);
+    assert_eq!(o.wake_latency.max(), 50_000);
+}
+
+#[test]
+fn a_package_state_needs_every_core_and_is_left_first() {
+    let mut m = machine(2, &KHZ);
+    m.packages[0].idle = vec![PackageState { name: "PC6".into(), needs: 2, watts: 0.0, exit_ns: 300_000 }];
+    let sleep = |t: u64| script(&[Op::SleepUntil(t), run_ns(1_000_000)]);
+    let w = workload(vec![task("a", sleep(10 * MS)), task("b", sleep(10 * MS + 200_000))], 0);
+    let o = run(&m, &w, "performance", "fixed");
+    // The first core waits for the package (300 us) and its own C6 (100 us); the second finds the package awake.
+    assert_eq!(o.packages[0], [o.elapsed_ns - 10 * MS, 10 * MS]);
+    assert_eq!(o.wake_latency.max(), 400_000);
+    assert_eq!(o.elapsed_ns, 10 * MS + 400_000 + 1_000_000);
+    assert!(o.wake_latency.quantile(0.5) < 110_000);
+}
+
+/// Goes from the first speed to the second at 1 ms and back at 1.1 ms.
+struct Switch {
+    calls: u32,
+}
+
+impl SpeedPolicy for Switch {
+    fn cadence(&self) -> Cadence {
+        Cadence::KernelTimer { first_ns: MS, period_ns: MS / 10 }
+    }
+    fn cost_ns(&self) -> u64 {
+        0
+    }
+    fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
+        out.set_speed(0, Khz(KHZ[0]));
+    }
+    fn observe(&mut self, _: &Observation<'_>, out: &mut Intent) {
+        self.calls += 1;
+        out.set_speed(0, Khz(if self.calls == 1 { KHZ[1] } else { KHZ[0] }));
+        out.next_ns = Some(if self.calls == 1 { MS / 10 } else { 1000 * MS });
+    }
+}
+
+fn switched(m: &Machine) -> (u64, u64, u64) {
+    let w = workload(vec![task("a", script(&[run_ns(3 * MS)]))], 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut sim = Simulation::new(Setup::new(m, &w, Box::new(Switch { calls: 0 }), &make));
+    let o = sim.run_to_completion(u64::MAX / 4).unwrap();
+    (o.elapsed_ns, o.transitions, o.cpus[0].stall_ns)
+}
+
+#[test]
+fn a_change_of_speed_costs_its_entry_of_the_matrix() {
+    let mut m = plain(1);
+    m.domains[0].transition.stall_ns = vec![0, 50_000, 20_000, 0];
+    // 1 ms at 2 GHz, 50 us still, 50 us at 1 GHz, 20 us still, the rest at 2 GHz.
+    assert_eq!(switched(&m), (3 * MS + 50_000 + 25_000 + 20_000, 2, 70_000));
+}
+
+#[test]
+fn a_request_during_a_change_waits_or_replaces_it() {
+    let mut m = plain(1);
+    m.domains[0].transition.delay_ns = 300_000;
+    // Deferred: slow from 1.3 ms; the request of 1.1 ms is taken up then and takes effect at 1.6 ms.
+    m.domains[0].transition.overlap = Overlap::Defer;
+    assert_eq!(switched(&m), (3 * MS + 150_000, 2, 0));
+    // Replaced: the speed that is asked for last is the one in force, nothing changes.
+    m.domains[0].transition.overlap = Overlap::Preempt;
+    assert_eq!(switched(&m), (3 * MS, 0, 0));
+}
+
+#[test]
+fn smt_siblings_share_their_core() {
+    let mut m = plain(1);
+    m.kinds[0].smt_throughput = vec![1.0, 0.6];
+    m.kinds[0].smt_power = vec![1.0, 1.2];
+    m.cores[0].cpus = vec![0, 1];
+    m.cpus = vec![m.cpus[0]; 2];
+    let w = workload(vec![task("a", script(&[run_ns(600_000)])), task("b", script(&[run_ns(1_200_000)]))], 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    // Together at 0.6 each for 1 ms, then the second alone for its other half.
+    assert_eq!(o.elapsed_ns, 1_000_000 + 600_000);
+    let busy_w = m.kinds[0].levels[0].busy_w;
+    assert!((o.energy.busy_j - (1e-3 * 1.2 + 0.6e-3) * busy_w).abs() < 1e-12);
+}
+
+#[test]
+fn boost_depends_on_awake_cores() {
+    let mut m = plain(2);
+    m.packages[0].boosts = true;
+    m.domains[0].boost = vec![0, 0, 1];
+    let w = workload(vec![task("a", script(&[run_ns(100_000)])), task("b", script(&[run_ns(200_000)]))], 0);
+    // Both at 1 GHz for 200 us; then the first core sleeps deeply and the second boosts for its other half.
+    assert_eq!(run(&m, &w, "performance", "fixed:depth=2").elapsed_ns, 200_000 + 100_000);
+    // In C1 its clock still counts: no boost.
+    assert_eq!(run(&m, &w, "performance", "fixed:depth=0").elapsed_ns, 400_000);
+}
+
+#[test]
+fn heat_holds_the_lowest_speed() {
+    let mut m = plain(1);
+    m.packages[0].thermal.critical_c = 30.0;
+    m.packages[0].thermal.c_per_w = 0.5;
+    let w = workload(vec![task("a", script(&[run_ns(20_000 * MS)]))], 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    let slow = o.cpus[0].speed[1].1;
+    assert!(slow > 0 && o.cpus[0].speed[0].1 > 0, "{:?}", o.cpus[0].speed);
+    assert!(o.peak_c >= 30.0 && o.peak_c < 31.0, "{}", o.peak_c);
+}
+
+#[test]
+fn fair_shares_follow_nice_levels() {
+    let m = plain(1);
+    let mut tasks: Vec<Task> = (0..2).map(|_| task("t", script(&[run_ns(400 * MS)]))).collect();
+    tasks[1].nice = 5;
+    let w = workload(tasks, 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    // Weights 1024 and 335.5: the first gets 75.3 % and is done when it has had its 400 ms.
+    sim.run_until(400 * MS * 1360 / 1024 + 6 * MS);
+    let o = sim.outcome();
+    assert!((o.cycles - 800e6).abs() < 1.0, "{}", o.cycles);
+    let w = workload((0..2).map(|_| task("t", script(&[run_ns(400 * MS)]))).collect(), 0);
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    sim.run_until(790 * MS);
+    assert_eq!(sim.outcome().cycles, 0.0);
+}
+
+#[test]
+fn realtime_comes_first() {
+    let m = plain(1);
+    let mut tasks = vec![
+        task("long", script(&[run_ns(100 * MS)])),
+        task("rt", script(&[Op::SleepUntil(10 * MS), run_ns(5 * MS)])),
+    ];
+    tasks[1].realtime = true;
+    let o = run(&m, &workload(tasks, 0), "performance", "fixed:depth=0");
+    assert_eq!(o.wake_latency.max(), 0);
+    assert_eq!(o.elapsed_ns, 105 * MS);
+}
+
+#[test]
+fn recorded_placement_is_kept_until_somebody_waits_too_long() {
+    let m = plain(2);
+    let on = |c: u16, ns: u64| script(&[Op::OnCpu { cpu: c, at_ns: 0 }, run_ns(ns)]);
+    let w = Workload {
+        recorded: Some(Recorded {
+            cpus: 2,
+            khz: KHZ[0],
+            events: 0,
+            lost: 0,
+            busy_ns: vec![0, 0],
+            warnings: vec![],
+        }),
+        ..workload(vec![task("a", on(1, MS)), task("b", on(1, MS))], 0)
+    };
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert_eq!((o.cpus[0].busy_ns, o.cpus[1].busy_ns), (0, 2 * MS));
+    let w = Workload { tasks: vec![task("a", on(1, 50 * MS)), task("b", on(1, 50 * MS))], ..w };
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert!(o.elapsed_ns < 56 * MS, "{}", o.elapsed_ns);
+    assert_eq!(o.migrations, 1);
+}
+
+/// A recorded scheduler lets tasks wait beside idle CPUs, and so does its replay: only who waits longer than it did is
+/// moved.
+#[test]
+fn a_wait_as_recorded_is_no_reason_to_move() {
+    let m = plain(2);
+    let on = |cpu, at_ns| Op::OnCpu { cpu, at_ns };
+    let replay = |first_ns| {
+        let tasks = vec![
+            task("first", script(&[on(1, 0), run_ns(first_ns)])),
+            task("waits", script(&[on(1, 10 * MS), run_ns(10 * MS)])),
+            // Its CPU idles from 5 ms on.
+            task("other", script(&[on(0, 0), run_ns(5 * MS)])),
+        ];
+        let recorded =
+            Recorded { cpus: 2, khz: KHZ[0], events: 0, lost: 0, busy_ns: vec![0; 2], warnings: vec![] };
+        let w = Workload { recorded: Some(recorded), ..workload(tasks, 0) };
+        let o = run(&m, &w, "performance", "fixed:depth=0");
+        (o.elapsed_ns, o.migrations)
+    };
+    assert_eq!(replay(10 * MS), (20 * MS, 0), "as recorded");
+    let (elapsed, moves) = replay(20 * MS);
+    assert_eq!(moves, 1);
+    // Late from 10 ms on, found by the first balance after 14 ms.
+    assert!((24 * MS..29 * MS).contains(&elapsed), "{elapsed}");
+}
+
+#[test]
+fn packing_fills_a_core_before_waking_another() {
+    let mut m = plain(2);
+    m.kinds[0].smt_throughput = vec![1.0, 0.6];
+    m.kinds[0].smt_power = vec![1.0, 1.2];
+    m.cores[0].cpus = vec![0, 1];
+    m.cores[1].cpus = vec![2, 3];
+    m.cpus = vec![m.cpus[0], m.cpus[0], m.cpus[1], m.cpus[1]];
+    let w = workload((0..2).map(|_| task("t", script(&[run_ns(MS)]))).collect(), 0);
+    let make = idle_maker("fixed:depth=0");
+    let busy = |placement| {
+        let setup = Setup { placement, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+        [o.cpus[0].busy_ns + o.cpus[1].busy_ns, o.cpus[2].busy_ns + o.cpus[3].busy_ns].map(|b| b > 0)
+    };
+    assert_eq!(busy(Placement::Pack), [true, false]);
+    assert_eq!(busy(Placement::Spread), [true, true]);
+}
+
+#[test]
+fn masked_cpus_stay_idle() {
+    let m = plain(4);
+    let steps = vec![Step::Run(Dist::Uniform(1000, 4_000_000)), Step::Sleep(Dist::Uniform(1, 2 * MS))];
+    let tasks = (0..6)
+        .map(|i| task("t", Program::Pattern(Pattern { rounds: 50, ..pattern(i + 1, steps.clone()) })))
+        .collect();
+    let w = workload(tasks, 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut setup = Setup::new(&m, &w, speed_policy(&m, "performance"), &make);
+    setup.idle_cpus = vec![0b1100];
+    let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+    assert!(o.cpus[0].busy_ns > 0 && o.cpus[1].busy_ns > 0);
+    assert_eq!((o.cpus[2].busy_ns, o.cpus[3].busy_ns), (0, 0));
+}
+
+#[test]
+fn a_machine_that_cannot_stop_its_tick_wakes_for_it() {
+    let mut m = plain(1);
+    m.tick.tickless = false;
+    m.tick.cost_ns = 3_000;
+    let w = workload(vec![task("a", script(&[Op::SleepUntil(100 * MS), run_ns(1000)]))], 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    // Ticks at 4, 8, ... 96 ms, and one at 100 ms beside the task.
+    assert!((24..=25).contains(&(o.cpus[0].busy_ns / 3000)), "{}", o.cpus[0].busy_ns);
+    let tickless = plain(1);
+    assert_eq!(run(&tickless, &w, "performance", "fixed:depth=0").cpus[0].busy_ns, 1000);
+}
+
+#[test]
+fn the_window_charges_the_idle_tail() {
+    let m = machine(1, &KHZ);
+    let w = workload(vec![task("a", script(&[run_ns(MS), Op::Block]))], 0);
+    let make = idle_maker("fixed:depth=2");
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    let own = sim.run_to_completion(u64::MAX / 4).unwrap();
+    let window = sim.run_until(own.elapsed_ns + 100 * MS);
+    // 30 us of entry at stall power, then C6, beside uncore and platform.
+    let tail = 30e-6 * m.kinds[0].levels[0].stall_w + (100e-3 - 30e-6) * 0.1 + 100e-3 * 10.0;
+    assert!((window.energy.total_j() - own.energy.total_j() - tail).abs() < 1e-9);
+}
+
+#[test]
+fn timelines_stay_small_and_keep_the_energy() {
+    let m = machine(2, &KHZ);
+    let w = bursts(3, 30);
+    let make = idle_maker("fixed:depth=1");
+    let mut setup = Setup::new(&m, &w, speed_policy(&m, "performance"), &make);
+    setup.timeline = true;
+    let mut sim = Simulation::new(setup);
+    // Far beyond its span: bins must merge.
+    let o = sim.run_until(400_000 * MS);
+    let t = sim.timeline().unwrap();
+    assert!(t.power_w.len() <= 4096 && t.power_w.len() > 1024);
+    let joules: f64 = t.power_w.iter().map(|&w| f64::from(w) * t.bin_ns as f64 * 1e-9).sum();
+    let covered = t.bin_ns * t.power_w.len() as u64;
+    assert!(o.elapsed_ns - covered <= t.bin_ns);
+    assert!((joules / o.energy.total_j() - 1.0).abs() < 2.0 * t.bin_ns as f64 / o.elapsed_ns as f64);
+    assert!(t.lanes.iter().all(|l| l.khz.len() == t.power_w.len() && l.khz[0] == KHZ[0]));
+}
+
+#[test]
+fn tasks_that_share_a_core_part_when_another_idles() {
+    let mut m = plain(2);
+    m.kinds[0].smt_throughput = vec![1.0, 0.6];
+    m.kinds[0].smt_power = vec![1.0, 1.2];
+    m.cores[0].cpus = vec![0, 1];
+    m.cores[1].cpus = vec![2, 3];
+    m.cpus = vec![m.cpus[0], m.cpus[0], m.cpus[1], m.cpus[1]];
+    m.migration_ns = 0;
+    // The first and the last share a core; the other ends first, and within a balance period one moves.
+    let w = workload([100, 30, 100].map(|ms| task("t", script(&[run_ns(ms * MS)]))).into(), 0);
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert!(o.elapsed_ns < 120 * MS, "{}", o.elapsed_ns);
+    assert!(o.migrations >= 1);
+}
+
+/// The CPU whose timer wakes a task elsewhere takes the interrupt, where those are modelled.
+#[test]
+fn a_timer_wakes_its_own_cpu_too_where_an_interrupt_takes_time() {
+    // The second sleeps where it ran, and wakes on the first CPU, which is idle by then.
+    let second = script(&[run_ns(2 * MS), Op::SleepFor(10 * MS), run_ns(MS)]);
+    let w = workload(vec![task("first", script(&[run_ns(MS), Op::Block])), task("second", second)], 0);
+    let exits = |interrupt_ns| {
+        let mut m = plain(2);
+        m.interrupt_ns = interrupt_ns;
+        let make = idle_maker("fixed");
+        let setup = Setup {
+            placement: Placement::Fifo,
+            ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make)
+        };
+        Simulation::new(setup).run_to_completion(1000 * MS).unwrap().idle_exits
+    };
+    assert_eq!((exits(0), exits(2000)), (3, 4));
+}
+
+/// A hard-working task is expected to work hard when it wakes, on whatever CPU: schedutil must not
+/// climb from the bottom each time.
+#[test]
+fn schedutil_knows_a_task_that_wakes() {
+    let m = machine(4, &[3_000_000, 2_000_000, 1_000_000, 500_000]);
+    let steps = vec![Step::Sleep(Dist::Fixed(40 * MS)), Step::Run(Dist::Fixed(90_000_000))];
+    let p = Pattern { rounds: 30, ..pattern(1, steps) };
+    let w = workload(vec![task("t", Program::Pattern(p))], 0);
+    let time = |speed: &str| run(&m, &w, speed, "fixed").elapsed_ns as f64;
+    let (fast, governed) = (time("performance"), time("schedutil"));
+    assert!(governed < 1.25 * fast, "{governed} {fast}");
+}
+
+/// What the scheduler told of, when, and whether it asked; and the load that came to CPUs 0 and 1 by it.
+type Told = (u64, Scope, bool, [i32; 2]);
+
+/// Writes that down.
+struct Asked(std::sync::Arc<std::sync::Mutex<Vec<Told>>>);
+
+impl SpeedPolicy for Asked {
+    fn cadence(&self) -> Cadence {
+        Cadence::Scheduler { interval_ns: 0 }
+    }
+    fn cost_ns(&self) -> u64 {
+        0
+    }
+    fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
+        out.set_speed(0, Khz(KHZ[0]));
+    }
+    fn observe(&mut self, obs: &Observation<'_>, _: &mut Intent) {
+        let Scope::Cpu(c) = obs.scope else { panic!("told of {:?}", obs.scope) };
+        let mut moved = [0; 2];
+        moved[usize::from(c)] = obs.cpus[usize::from(c)].moved_util;
+        self.0.lock().unwrap().push((obs.now_ns, obs.scope, obs.asks, moved));
+    }
+}
+
+/// When a governor is told of the CPUs of `m`, with the work begun at `load_phase_ns` of the load's clock.
+fn asked(m: &Machine, tasks: Vec<Task>, load_phase_ns: u64) -> Vec<Told> {
+    asked_in(m, &workload(tasks, 0), load_phase_ns)
+}
+
+fn asked_in(m: &Machine, w: &Workload, load_phase_ns: u64) -> Vec<Told> {
+    let told = std::sync::Arc::default();
+    let make = idle_maker("fixed:depth=0");
+    let policy = Box::new(Asked(std::sync::Arc::clone(&told)));
+    let setup = Setup { load_phase_ns, ..Setup::new(m, w, policy, &make) };
+    Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
+    std::mem::take(&mut told.lock().unwrap())
+}
+
+/// Linux asks where one of the load's periods of 1.049 ms has ended since it last told.
+#[test]
+fn a_governor_is_told_always_and_asked_when_a_period_has_ended() {
+    const US: u64 = 1000;
+    let old = |ops: &[Op]| Task { born: false, ..task("t", script(ops)) };
+    let ops = [Op::SleepUntil(1200 * US), run_ns(100 * US), Op::SleepUntil(1500 * US), run_ns(700 * US)];
+    let at = |phase: u64| {
+        let told = asked(&plain(1), vec![old(&ops)], phase);
+        told.into_iter().map(|(at, _, asks, _)| ((at - phase) / US, asks)).collect::<Vec<_>>()
+    };
+    assert_eq!(at(0), [(1200, true), (1300, false), (1500, false), (2200, true)]);
+    // Begun so much later, a period ends at 1448.
+    assert_eq!(at(PERIOD_NS - 400 * US), [(1200, true), (1300, false), (1500, true), (2200, false)]);
+}
+
+/// A new task is queued by its parent's CPU: that cannot set another domain's clock.
+#[test]
+fn a_fork_on_another_domain_does_not_ask() {
+    let m = apart();
+    let parent = task("parent", script(&[Op::SleepUntil(3 * MS), Op::Wake(TaskId(1)), run_ns(MS)]));
+    let child = |born| Task { born, ..task("child", script(&[Op::Block, run_ns(MS)])) };
+    let queued = |born| {
+        let told = asked(&m, vec![parent.clone(), child(born)], 0);
+        told.into_iter().find(|t| t.1 == Scope::Cpu(1)).map(|t| (t.0, t.2))
+    };
+    assert_eq!(queued(true), Some((3 * MS, false)));
+    assert_eq!(queued(false), Some((3 * MS, true)), "one that wakes is queued by its own CPU");
+}
+
+#[test]
+fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
+    let m = plain(2);
+    let w = workload(vec![task("t", script(&[run_ns(2 * MS), Op::SleepFor(8 * MS)]))], 0);
+    let make = idle_maker("fixed:depth=0");
+    let exits = |interrupts: &[Interrupt]| {
+        let setup = Setup { interrupts, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        let o = Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
+        (o.idle_exits, o.elapsed_ns, o.cpus.iter().map(|c| c.busy_ns).sum::<u64>())
+    };
+    let (alone, elapsed, busy) = exits(&[]);
+    let at = |at_ns, cpu| Interrupt { at_ns, cpu, ns: 5000 };
+    // The first finds its CPU at work, the last names a CPU that the machine does not have.
+    let all = [at(MS, 0), at(3 * MS, 0), at(4 * MS, 1), at(5 * MS, 9)];
+    assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));
+}
+
+/// Two packages of one CPU each, with clocks of their own.
+fn apart() -> Machine {
+    let mut m = plain(2);
+    m.domains = vec![m.domains[0].clone(), m.domains[0].clone()];
+    for d in 0..2u16 {
+        m.domains[usize::from(d)].cores = vec![d];
+        (m.cores[usize::from(d)].domain, m.cpus[usize::from(d)].domain) = (d, d);
+    }
+    m.packages[0].domains = vec![0, 1];
+    m
+}
+
+/// One that was preempted and goes on elsewhere is load there when it does, not while it waits for the other's end.
+#[test]
+fn load_moves_with_the_task_and_not_before() {
+    let on = |cpu, at_ns| Op::OnCpu { cpu, at_ns };
+    let stays = task("stays", script(&[on(1, 0), run_ns(10 * MS), Op::SleepFor(90 * MS)]));
+    let goes = script(&[on(0, 0), run_ns(6 * MS), on(1, 10 * MS), run_ns(2 * MS), Op::SleepFor(80 * MS)]);
+    let old = |t: Task| Task { born: false, ..t };
+    let mut w = workload(vec![old(stays), old(task("goes", goes))], 0);
+    w.recorded =
+        Some(Recorded { cpus: 2, khz: KHZ[0], events: 0, lost: 0, busy_ns: vec![0; 2], warnings: vec![] });
+    let moves: Vec<_> = asked_in(&apart(), &w, 0).into_iter().filter(|t| t.3 != [0, 0]).collect();
+    let (at, _, asks, [_, came]) = moves[0];
+    assert!((10 * MS..11 * MS).contains(&at) && asks, "{moves:?}");
+    // 6 ms of work are a signal of 119, which 4 ms of waiting bring down to 110.
+    assert!((106..114).contains(&came), "{came}");
+}
+
+/// An idle CPU finds a task that waits elsewhere when the recorded one did, at the latest at its next tick.
+#[test]
+fn an_idle_cpu_finds_a_task_as_recorded() {
+    let began = |found_ns| {
+        let on = |cpu, at_ns| Op::OnCpu { cpu, at_ns };
+        let ops = [on(0, 0), run_ns(5 * MS), on(1, found_ns), run_ns(2 * MS)];
+        let mut w = workload(vec![Task { born: false, ..task("goes", script(&ops)) }], 0);
+        w.recorded = Some(Recorded {
+            cpus: 2,
+            khz: KHZ[0],
+            events: 0,
+            lost: 0,
+            busy_ns: vec![0; 2],
+            warnings: vec![],
+        });
+        run(&apart(), &w, "performance", "fixed:depth=0").elapsed_ns - 2 * MS
+    };
+    let near = |at: u64, ms: u64| at.abs_diff(ms * MS) < MS / 10;
+    assert!(near(began(0), 5), "the recording was ahead: {}", began(0));
+    assert!(near(began(6 * MS), 6), "{}", began(6 * MS));
+    assert!(near(began(40 * MS), 8), "ticks are at 4 and 8: {}", began(40 * MS));
+}
+
+/// Where a task has ended Linux wants the tick until its grace period is over: an idle CPU wakes for three of them. Its
+/// parent lets go of the task, and then of its credentials: six.
+#[test]
+fn the_tick_goes_on_for_a_while_where_a_task_has_ended() {
+    let exits = |tasks: Vec<Task>, tickless| {
+        let mut m = plain(1);
+        m.tick.tickless = tickless;
+        let w = workload(tasks, 0);
+        let make = idle_maker("fixed");
+        let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+        sim.run_until(40 * MS).idle_exits
+    };
+    let alone = |end: &[Op]| vec![task("t", script(&[&[run_ns(MS)], end].concat()))];
+    // Ticks are at 4, 8, 12 ...; asked for at 4, over at 12.
+    let ends_at_work = exits(alone(&[Op::Block]), true);
+    assert_eq!(exits(alone(&[]), true), ends_at_work + 3);
+    let parent = task("parent", script(&[Op::Wake(TaskId(1)), Op::Block]));
+    let child = |born| Task { born, ..task("child", script(&[Op::Block, run_ns(MS)])) };
+    assert_eq!(exits(vec![parent.clone(), child(true)], true), ends_at_work + 6);
+    assert_eq!(exits(vec![parent, child(false)], true), ends_at_work + 3, "no child of this one");
+    assert_eq!(
+        exits(alone(&[Op::Block]), false),
+        exits(alone(&[]), false),
+        "and where it is never stopped nothing changes"
+    );
+}
+
+/// The first CPU keeps the queue of all: whoever is taken from it has not been anywhere else.
+#[test]
+fn one_queue_for_all_is_no_place_to_move_from() {
+    let m = Machine { migration_ns: MS, ..plain(2) };
+    let w = workload((0..4).map(|i| task(&format!("{i}"), script(&[run_ns(MS)]))).collect(), 0);
+    let make = idle_maker("fixed:depth=0");
+    let setup =
+        Setup { placement: Placement::Fifo, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+    let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
+    assert!(o.elapsed_ns < 2 * MS + MS / 10, "{}", o.elapsed_ns);
+    assert_eq!(o.migrations, 0);
+}
