@@ -12,11 +12,11 @@ for target in $(cargo "+$1" fuzz list); do
         machine_toml) cp ../machines/*.toml "corpus/$target/" ;;
         workload_toml) cp ../workloads/*.toml "corpus/$target/" ;;
         register_toml) cp ../machines/registers/*.toml "corpus/$target/" ;;
-        ab_file) cp ../wattwise/tests/ab/*.jsonl "corpus/$target/" ;;
-        acpi_tables) cp ../wattwise/tests/acpi/*.aml "corpus/$target/" ;;
-        perf_data) for f in ../wattwise/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
-        trace_dat) for f in ../wattwise/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
-        ftrace_text) for f in ../wattwise/tests/traces/*.txt.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+        ab_file) cp ../crates/live/tests/ab/*.jsonl "corpus/$target/" ;;
+        acpi_tables) cp ../crates/hw/tests/acpi/*.aml "corpus/$target/" ;;
+        perf_data) for f in ../crates/trace/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+        trace_dat) for f in ../crates/trace/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+        ftrace_text) for f in ../crates/trace/tests/traces/*.txt.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
     esac
     cargo "+$1" fuzz run --sanitizer none "$target" -- -max_total_time="$2" -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1
 done

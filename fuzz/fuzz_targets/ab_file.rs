@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wattwise::experiment::ab::{file, result};
+use wattwise_live::ab::{log as file, result};
 
 fuzz_target!(|bytes: &[u8]| {
     let read = match file::parse(bytes) {
@@ -18,5 +18,5 @@ fuzz_target!(|bytes: &[u8]| {
     let judged = result::of(&read);
     assert!(judged.pairs + judged.dropped.len() == read.done().blocks.len());
     result::text(&judged);
-    wattwise::report::ab_html(&read, &judged);
+    wattwise_report::ab_html(&read, &judged);
 });

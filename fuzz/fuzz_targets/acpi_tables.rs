@@ -1,8 +1,8 @@
-//! ACPI tables: any bytes give processors or one line each; seeds: wattwise/tests/acpi/*.aml.
+//! ACPI tables: any bytes give processors or one line each; seeds: crates/hw/tests/acpi/*.aml.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wattwise::hw::acpi;
+use wattwise_hw::acpi;
 
 fuzz_target!(|data: &[u8]| {
     let mut sealed = data.to_vec();
@@ -23,5 +23,5 @@ fuzz_target!(|data: &[u8]| {
     for processor in &found.processors {
         assert!(processor.pss.as_ref().is_none_or(|list| !list.states.is_empty()));
     }
-    let _ = wattwise::hw::msr::pstate::PStates::from_acpi(&found);
+    let _ = wattwise_hw::msr::pstate::PStates::from_acpi(&found);
 });

@@ -1,7 +1,7 @@
 //! What all importer targets do: a recording in memory, imported, summarised, and its scripts read.
 
 use std::sync::Arc;
-use wattwise::trace::{ImportOptions, Source, import, summarise};
+use wattwise_trace::{ImportOptions, Source, import, summarise};
 use wattwise_model::workload::{Op, Program};
 
 /// Puts the format's first bytes before the input unless they are there: the fuzzer need not find them.

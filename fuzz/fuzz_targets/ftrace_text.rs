@@ -1,5 +1,5 @@
 #![no_main]
-//! `cargo +nightly fuzz run ftrace_text`; seeds: the recordings in wattwise/tests/traces, unpacked.
+//! `cargo +nightly fuzz run ftrace_text`; seeds: the recordings in crates/trace/tests/traces, unpacked.
 
 mod common;
 

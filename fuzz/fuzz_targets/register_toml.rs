@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wattwise::hw::cpuid::{CpuFacts, Feature};
-use wattwise::hw::msr::{Registers, file};
+use wattwise_hw::cpus::cpuid::{CpuFacts, Feature};
+use wattwise_hw::msr::{Registers, register_toml as file};
 
 fuzz_target!(|text: &str| {
     let file = match file::parse(text, "fuzz.toml") {

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Mean and standard deviation (of a sample).
+/// Mean and standard deviation of a sample; 0 for the deviation of a single value, which shows none.
 pub fn mean_sd(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, variance.sqrt())
+    let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+    (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
 /// A sample of durations or figures.
@@ -41,16 +41,7 @@ impl Spread {
         let (mean, sd) = mean_sd(&sorted);
         // Nearest rank: a value that was seen.
         let at = |p: f64| sorted[((p * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1];
-        Some(Spread {
-            n: sorted.len(),
-            mean,
-            sd: if sorted.len() > 1 { sd } else { 0.0 },
-            min,
-            p50: at(0.5),
-            p95: at(0.95),
-            p99: at(0.99),
-            max,
-        })
+        Some(Spread { n: sorted.len(), mean, sd, min, p50: at(0.5), p95: at(0.95), p99: at(0.99), max })
     }
 }
 

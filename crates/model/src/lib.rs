@@ -6,4 +6,5 @@
 #![forbid(unsafe_code)]
 
 pub mod machine;
+pub mod residency;
 pub mod workload;

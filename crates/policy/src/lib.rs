@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod chosen;
 pub mod cores;
 pub mod idle;
 mod params;

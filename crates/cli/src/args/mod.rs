@@ -1,0 +1,5 @@
+//! What several commands take.
+
+pub(crate) mod root;
+pub(crate) mod select;
+pub(crate) mod settings;

@@ -1,0 +1,67 @@
+//! What the commands about hardware share: which machine, where the journal is.
+
+use crate::exit::Failure;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use wattwise_hw::capture;
+use wattwise_hw::root::{DirRoot, Root};
+
+/// Which machine is meant.
+#[derive(clap::Args, Default)]
+pub(crate) struct RootArgs {
+    /// Another machine than this one: a capture, a tree of files, or emulated:NAME
+    #[arg(long, value_name = "ROOT")]
+    root: Option<String>,
+    /// Where changes are journalled [default: /run/wattwise; beside the tree for another root]
+    #[arg(long, value_name = "FOLDER")]
+    journal: Option<PathBuf>,
+    /// An emulated machine is gone with the command, and so is its journal.
+    #[arg(skip)]
+    passing: OnceCell<tempfile::TempDir>,
+}
+
+impl RootArgs {
+    /// Opens it.
+    pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
+        let Some(root) = &self.root else { return Ok(Box::new(DirRoot::this_machine())) };
+        if let Some(name) = root.strip_prefix("emulated:") {
+            // Lives as long as this command: for looking, and for trying what `set` would do.
+            let machine =
+                wattwise_emulator::named(name).map_err(|e| Failure::input(format!("--root {root}: {e}")))?;
+            return Ok(Box::new(machine));
+        }
+        let path = Path::new(root);
+        match std::fs::metadata(path) {
+            Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
+            Ok(_) => capture::open(path)
+                .map(|tree| Box::new(tree) as _)
+                .map_err(|e| Failure::input(format!("--root {e}"))),
+            Err(e) => Err(Failure::input(format!(
+                "--root {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
+            ))),
+        }
+    }
+
+    /// The folder of the journals for this root.
+    pub(crate) fn journal(&self) -> Result<PathBuf, Failure> {
+        Ok(match (&self.journal, &self.root) {
+            (Some(folder), _) => folder.clone(),
+            (None, None) => PathBuf::from("/run/wattwise"),
+            (None, Some(root)) if root.starts_with("emulated:") => match self.passing.get() {
+                Some(folder) => folder.path().to_owned(),
+                None => {
+                    let folder = tempfile::Builder::new().prefix("wattwise-").tempdir().map_err(|e| {
+                        Failure::work(format!("no folder for an emulated machine's journal: {e}; set TMPDIR"))
+                    })?;
+                    self.passing.get_or_init(|| folder).path().to_owned()
+                }
+            },
+            (None, Some(root)) => {
+                let root = std::path::absolute(root).unwrap_or_else(|_| PathBuf::from(root));
+                let mut name = root.file_name().map(|n| n.to_os_string()).unwrap_or_else(|| "root".into());
+                name.push(".journal");
+                root.with_file_name(name)
+            }
+        })
+    }
+}

@@ -1,0 +1,285 @@
+//! Settings on the command line: as flags of `set`, and as one word of `run` and `ab`.
+
+use crate::args::select::SelectorArgs;
+use crate::exit::Failure;
+use clap::Parser;
+use wattwise_control::hold::Wishes;
+use wattwise_control::set::plan::Setting;
+use wattwise_figure::units::{Speed, duration_ns, power_uw, speed};
+use wattwise_hw::cpus::select::Selector;
+use wattwise_hw::root::Root;
+use wattwise_hw::states::cpufreq::Cpufreq;
+use wattwise_replay::spec::{cores_spec, is_cores};
+
+/// What is to be set, where.
+#[derive(clap::Args)]
+pub(crate) struct SettingArgs {
+    #[command(flatten)]
+    pub(crate) selector: SelectorArgs,
+    /// Governor of the speed
+    #[arg(short, long, value_name = "NAME")]
+    governor: Option<String>,
+    /// Lowest speed that it may choose
+    #[arg(long, value_name = "SPEED")]
+    min: Option<String>,
+    /// Highest speed that it may choose
+    #[arg(long, value_name = "SPEED")]
+    max: Option<String>,
+    /// Hold one speed (governor userspace)
+    #[arg(short, long, value_name = "SPEED")]
+    freq: Option<String>,
+    /// Energy-performance preference: a word, or 0 (performance) to 255 (power)
+    #[arg(long, value_name = "PREFERENCE")]
+    epp: Option<String>,
+    /// Energy-performance bias: a word, or 0 (performance) to 15 (power)
+    #[arg(long, value_name = "BIAS")]
+    epb: Option<String>,
+    /// Boost (turbo) on or off
+    #[arg(long, value_name = "on|off")]
+    boost: Option<Switch>,
+    /// Allow or forbid a C-state, such as C6=off
+    #[arg(long, value_name = "STATE=on|off")]
+    cstate: Vec<String>,
+    /// Longest wake-up of an idle CPU, such as 20us; 0 keeps it polling; none lifts the limit
+    #[arg(long, value_name = "DURATION")]
+    latency: Option<String>,
+    /// Governor of the C-states
+    #[arg(long, value_name = "NAME")]
+    idle_governor: Option<String>,
+    /// Clock modulation: the share of the clock that is let through, such as 50%; 100% is none
+    #[arg(long, value_name = "PERCENT")]
+    tstate: Option<String>,
+    /// Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)
+    #[arg(long, value_name = "LIMIT")]
+    rapl: Vec<String>,
+    /// Lowest speed of the uncore
+    #[arg(long, value_name = "SPEED")]
+    uncore_min: Option<String>,
+    /// Highest speed of the uncore
+    #[arg(long, value_name = "SPEED")]
+    uncore_max: Option<String>,
+    /// A tunable of the governor in force, such as up_threshold=90
+    #[arg(long, value_name = "NAME=VALUE")]
+    tunable: Vec<String>,
+    /// The firmware's platform profile
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Mode of intel_pstate or amd-pstate: active, passive, guided, off
+    #[arg(long, value_name = "MODE")]
+    driver_mode: Option<String>,
+    /// Take the CPUs online or offline
+    #[arg(long, value_name = "on|off")]
+    online: Option<Switch>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+impl SettingArgs {
+    /// The wishes, in no particular order.
+    pub(crate) fn settings(&self) -> Result<Vec<Setting>, Failure> {
+        fn flag<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, Failure> {
+            value.map_err(|e| Failure::input(format!("--{name} {e}")))
+        }
+        fn speed_of(name: &str, given: &Option<String>) -> Result<Option<Speed>, Failure> {
+            given.as_deref().map(|g| flag(name, speed(g))).transpose()
+        }
+        let mut settings = Vec::new();
+        settings.extend(self.governor.clone().map(Setting::Governor));
+        let (min, max) = (speed_of("min", &self.min)?, speed_of("max", &self.max)?);
+        if min.is_some() || max.is_some() {
+            settings.push(Setting::Limits(min, max));
+        }
+        settings.extend(speed_of("freq", &self.freq)?.map(Setting::Freq));
+        settings.extend(self.epp.clone().map(Setting::Epp));
+        settings.extend(self.epb.clone().map(Setting::Epb));
+        settings.extend(self.boost.map(|s| Setting::Boost(s == Switch::On)));
+        for given in &self.cstate {
+            let bad = || {
+                Failure::input(format!("--cstate '{given}'; expected a state and on or off, such as C6=off"))
+            };
+            let (name, switch) = given.split_once('=').ok_or_else(bad)?;
+            let on = match switch {
+                "on" => true,
+                "off" => false,
+                _ => return Err(bad()),
+            };
+            settings.push(Setting::CState(name.to_owned(), on));
+        }
+        if let Some(given) = &self.latency {
+            let limit = if given == "none" { None } else { Some(flag("latency", duration_ns(given, "us"))?) };
+            settings.push(Setting::Latency(limit));
+        }
+        settings.extend(self.idle_governor.clone().map(Setting::IdleGovernor));
+        if let Some(given) = &self.tstate {
+            let percent =
+                given.trim_end_matches('%').parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+            let bad = || Failure::input(format!("--tstate '{given}'; expected a percentage such as 50%"));
+            settings.push(Setting::TState(percent.ok_or_else(bad)?));
+        }
+        for given in &self.rapl {
+            let (place, power) = given.split_once('=').map_or((None, given.as_str()), |(p, w)| (Some(p), w));
+            let (zone, constraint) = match place.map(|p| p.split_once('/').ok_or(p)) {
+                None => (None, None),
+                Some(Ok((zone, limit))) => (Some(zone.to_owned()), Some(limit.to_owned())),
+                Some(Err(zone)) => (Some(zone.to_owned()), None),
+            };
+            settings.push(Setting::PowerLimit { zone, constraint, power_uw: flag("rapl", power_uw(power))? });
+        }
+        let (min, max) =
+            (speed_of("uncore-min", &self.uncore_min)?, speed_of("uncore-max", &self.uncore_max)?);
+        if min.is_some() || max.is_some() {
+            settings.push(Setting::Uncore(min, max));
+        }
+        for given in &self.tunable {
+            let (name, value) = given.split_once('=').ok_or_else(|| {
+                Failure::input(format!("--tunable '{given}'; expected NAME=VALUE, such as up_threshold=90"))
+            })?;
+            settings.push(Setting::Tunable(name.to_owned(), value.to_owned()));
+        }
+        settings.extend(self.profile.clone().map(Setting::Profile));
+        settings.extend(self.driver_mode.clone().map(Setting::DriverMode));
+        settings.extend(self.online.map(|s| Setting::Online(s == Switch::On)));
+        Ok(settings)
+    }
+}
+
+/// For parsing flags that came as one word.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct OneWord {
+    #[command(flatten)]
+    wishes: SettingArgs,
+}
+
+/// `governor=powersave,max=60%,cstate=C6=off,cpus=0-3,8`: the flags of `set`, without their dashes.
+pub(crate) fn one_word(text: &str) -> Result<SettingArgs, Failure> {
+    let mut flags: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        match flags.last_mut() {
+            // A list of CPUs has commas of its own.
+            Some(last) if !piece.contains('=') => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => flags.push(format!("--{piece}")),
+        }
+    }
+    OneWord::try_parse_from(flags).map(|w| w.wishes).map_err(|e| {
+        let reason = e.to_string();
+        let reason = reason.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        Failure::input(format!(
+            "'{text}': {reason}; expected settings such as governor=powersave,max=60% ('wattwise set --help' lists them)"
+        ))
+    })
+}
+
+/// The machine model whose watts stand in where nothing meters energy: the one whose residencies and wake-up
+/// costs are those of the machine on which the bundled recordings were made.
+pub(crate) const DEFAULT_WATTS: &str = "recording-vm";
+
+/// Turns the words for an arm into settings.
+pub(crate) struct ArmArgs<'r> {
+    pub(crate) root: &'r dyn Root,
+}
+
+/// A saved profile.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Profile {
+    /// Settings as on the command line.
+    set: Vec<String>,
+}
+
+impl ArmArgs<'_> {
+    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), settings, or a profile's file; after
+    /// `+`, or alone, a core policy (`powersave+consolidate`).
+    pub(crate) fn wishes(&self, text: &str) -> Result<Wishes, Failure> {
+        let (speed, last) = text.rsplit_once('+').unwrap_or(("current", text));
+        if is_cores(last) {
+            let cores = cores_spec(last).map_err(Failure::input)?;
+            return Ok(Wishes { cores: Some(cores), ..self.wishes(speed)? });
+        }
+        if text == "current" {
+            return Ok(Wishes::default());
+        }
+        if text.ends_with(".toml") {
+            return profile(text);
+        }
+        let (name, tunables) = text.split_once(':').unwrap_or((text, ""));
+        if name.contains('=') {
+            let args = one_word(text)?;
+            return Ok(Wishes {
+                settings: args.settings()?,
+                selector: args.selector.selector(),
+                cores: None,
+            });
+        }
+        let cpufreq = Cpufreq::read(self.root);
+        let governors = cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default();
+        if !governors.iter().any(|g| g == name) {
+            return Err(self.no_governor(name, &governors, &cpufreq));
+        }
+        let mut settings = vec![Setting::Governor(name.to_owned())];
+        for tunable in tunables.split(',').filter(|t| !t.is_empty()) {
+            let (key, value) = tunable.split_once('=').ok_or_else(|| {
+                Failure::input(format!("'{text}': '{tunable}'; expected NAME=VALUE, such as up_threshold=90"))
+            })?;
+            settings.push(Setting::Tunable(key.to_owned(), value.to_owned()));
+        }
+        Ok(Wishes { settings, selector: Selector::default(), cores: None })
+    }
+
+    fn no_governor(&self, name: &str, governors: &[String], cpufreq: &Cpufreq) -> Failure {
+        let known = wattwise_policy::speed::find(name).is_some();
+        match (governors.is_empty(), known) {
+            (true, _) => Failure::impossible(format!(
+                "'{name}' cannot be put in force: {}; 'wattwise compare -p {name}' tries it on a model",
+                cpufreq.policies.why_not()
+            )),
+            (false, true) => Failure::impossible(format!(
+                "'{name}' is no governor of this kernel, which has {}; 'wattwise compare -p {name}' tries it on a model",
+                governors.join(", ")
+            )),
+            (false, false) => Failure::input(format!(
+                "'{name}'; expected current, a governor ({}), a core policy ('wattwise policies'), settings such as governor=powersave,max=60%, or a profile's .toml",
+                governors.join(", ")
+            )),
+        }
+    }
+}
+
+fn profile(path: &str) -> Result<Wishes, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Failure::input(format!("{path}: {e}; expected a profile: set = [\"governor=powersave\"]"))
+    })?;
+    let profile: Profile = toml::from_str(&text).map_err(|e| {
+        Failure::input(format!("{path}: {}; expected set = [\"governor=powersave\", ...]", e.message()))
+    })?;
+    let args = one_word(&profile.set.join(","))?;
+    Ok(Wishes { settings: args.settings()?, selector: args.selector.selector(), cores: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_is_the_flags_of_set() {
+        let args = one_word("governor=powersave,max=60%,cstate=C6=off,cpus=0-3,8").expect("parses");
+        assert_eq!(args.selector.selector().cpus.as_deref(), Some("0-3,8"));
+        assert_eq!(
+            args.settings().expect("settings"),
+            [
+                Setting::Governor("powersave".into()),
+                Setting::Limits(None, Some(Speed::Percent(60.0))),
+                Setting::CState("C6".into(), false),
+            ]
+        );
+        let error = one_word("governr=powersave").err().expect("no such flag");
+        assert!(error.message.contains("--governr"), "{}", error.message);
+    }
+}

@@ -1,0 +1,237 @@
+//! `wattwise bench locks`.
+
+use crate::exit::{Failure, Outcome, print, print_json};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+use wattwise_hw::root::DirRoot;
+use wattwise_live::bench::locks::measure::{OTHERS, Subject};
+use wattwise_live::bench::locks::{self as measured, Pricing};
+use wattwise_lockbench::section::Section;
+use wattwise_lockbench::{Bench, LockMatrix, judge};
+use wattwise_replay::library;
+use wattwise_replay::locks as model;
+use wattwise_replay::locks::Policy;
+use wattwise_report::locks as page;
+
+/// Most threads of a measurement.
+const MOST_THREADS: usize = 1024;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Locks: glibc, std, parking_lot, or LOCK[:POLICY] of wattwise-locks; 'all' for every one. With --model
+    /// mcs:WAIT, mcs:tstate-12.5+WAIT, mcs:pstate-3+WAIT [default: glibc,std,parking_lot,adaptive; study 004's]
+    #[arg(long, short, value_delimiter = ',')]
+    lock: Vec<String>,
+    /// Numbers of threads [default: 1,2,4,8,32; with --model 1 to all CPUs]
+    #[arg(long, short, value_delimiter = ',')]
+    threads: Vec<usize>,
+    /// Simulate MCS on a machine model instead of measuring here
+    #[arg(long, value_name = "MACHINE")]
+    model: Option<String>,
+    /// Sections inside the lock, us: 3.7 (fixed), 0-3.7 (even), exp:3.7 (exponential), short (0-3.7), long (0-366)
+    #[arg(long, value_delimiter = ',', default_value = "0,short,long")]
+    cs: Vec<Section>,
+    /// Sections outside the lock, us, in the same form
+    #[arg(long, value_delimiter = ',', default_value = "0,short,long")]
+    ncs: Vec<Section>,
+    /// Length of each measurement, in ms
+    #[arg(long, default_value_t = 200)]
+    ms: u64,
+    /// Repeats of the whole, each in an order of its own
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+    /// Seed of orders and lengths
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Bind thread i to CPU i modulo CPUs
+    #[arg(long)]
+    pin: bool,
+    /// Machine whose watts are used where nothing meters energy
+    #[arg(long, value_name = "MACHINE", default_value = "sapphire-rapids-server")]
+    watts_of: String,
+    /// The lock that is judged against the others
+    #[arg(long, default_value = "adaptive")]
+    judge: String,
+    /// Write the figures with charts: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write each measurement as a line of CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Print as JSON (schema wattwise-bench-locks-1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is measured when nothing is named.
+const LOCKS: [&str; 4] = ["glibc", "std", "parking_lot", "adaptive"];
+const THREADS: [usize; 5] = [1, 2, 4, 8, 32];
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut plan = plan(args)?;
+    let mut bench = match &args.model {
+        Some(name) => {
+            let machine = library::machine(name).map_err(Failure::input)?;
+            if plan.threads.is_empty() {
+                plan.threads = (1..=machine.cpus.len()).collect();
+            }
+            let names = if args.lock.is_empty() { model::usual(&machine) } else { args.lock.clone() };
+            let policies = names
+                .iter()
+                .map(|n| Policy::parse(n, &machine).map_err(|why| refused("--lock", &why)))
+                .collect::<Result<Vec<_>, _>>()?;
+            model::run(&machine, &plan, &policies)
+        }
+        None => measured(args, &mut plan)?,
+    };
+    bench.verdict = judge::verdict(&bench.records, &args.judge);
+    write(args, &bench)?;
+    if args.json {
+        print_json(&bench)?;
+    } else {
+        print(&text(&bench))?;
+    }
+    Ok(0)
+}
+
+fn refused(flag: &str, why: &str) -> Failure {
+    Failure::input(format!("bench locks: {flag}: {why}"))
+}
+
+fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
+    let all = || {
+        let kinds = wattwise_locks::dynamic::Kind::all().iter().map(|k| k.name());
+        OTHERS.map(String::from).into_iter().chain(kinds).collect()
+    };
+    let names: Vec<String> = match args.lock.as_slice() {
+        [] => LOCKS.map(String::from).to_vec(),
+        [one] if one == "all" => all(),
+        some => some.to_vec(),
+    };
+    let subjects: Vec<Subject> = names
+        .iter()
+        .map(|n| Subject::parse(n).map_err(|why| refused("--lock", &why)))
+        .collect::<Result<_, _>>()?;
+    plan.locks = subjects.iter().map(|s| s.name().to_owned()).collect();
+    if plan.threads.is_empty() {
+        plan.threads = THREADS.to_vec();
+    }
+    let machine = library::machine(&args.watts_of).map_err(Failure::input)?;
+    let bar = if std::io::stderr().is_terminal() {
+        indicatif::ProgressBar::new(plan.measurements() as u64)
+    } else {
+        indicatif::ProgressBar::hidden()
+    };
+    let bench = measured::run(plan, &subjects, &DirRoot::this_machine(), &Pricing::of(&machine), |done| {
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    Ok(bench)
+}
+
+/// All but the locks, which depend on where they run.
+fn plan(args: &Args) -> Result<LockMatrix, Failure> {
+    if args.threads.iter().any(|n| !(1..=MOST_THREADS).contains(n)) {
+        return Err(refused("--threads", &format!("expected 1 to {MOST_THREADS}")));
+    }
+    if args.ms == 0 || args.repeats == 0 {
+        return Err(refused("--ms and --repeats", "expected at least 1"));
+    }
+    Ok(LockMatrix {
+        locks: Vec::new(),
+        threads: args.threads.clone(),
+        cs: args.cs.clone(),
+        ncs: args.ncs.clone(),
+        time: Duration::from_millis(args.ms),
+        repeats: args.repeats,
+        seed: args.seed,
+        pin: args.pin,
+    })
+}
+
+fn write(args: &Args, bench: &Bench) -> Result<(), Failure> {
+    let put = |flag: &str, path: &PathBuf, text: String| -> Result<(), Failure> {
+        std::fs::write(path, text).map_err(|e| {
+            Failure::input(format!("{flag} {}: {e}; expected a file that can be written", path.display()))
+        })?;
+        eprintln!("wattwise: written to {}", path.display());
+        Ok(())
+    };
+    if let Some(path) = &args.csv {
+        put("--csv", path, bench.csv())?;
+    }
+    if let Some(path) = &args.report {
+        put(
+            "--report",
+            path,
+            wattwise_page::page("bench locks", "Locks and waiting", &page::sections(bench)),
+        )?;
+    }
+    Ok(())
+}
+
+/// A count with a suffix: three digits are what the noise leaves.
+fn count(n: f64) -> String {
+    match n {
+        n if n >= 1e7 => format!("{:.1}M", n * 1e-6),
+        n if n >= 1e6 => format!("{:.2}M", n * 1e-6),
+        n if n >= 1e4 => format!("{:.0}k", n * 1e-3),
+        n if n >= 1e3 => format!("{:.2}k", n * 1e-3),
+        n => format!("{n:.0}"),
+    }
+}
+
+fn text(bench: &Bench) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let head = [
+        "threads",
+        "CS us",
+        "NCS us",
+        "lock",
+        "1/s",
+        "+-",
+        "CPUs used",
+        "Jain",
+        "p50 us",
+        "p99 us",
+        "longest",
+        "W",
+        "1/J",
+    ];
+    table.set_header(head.map(|h| if h == "lock" { Cell::new(h) } else { right(h.to_owned()) }));
+    let mut last = None;
+    for c in &bench.cells {
+        let new = last.replace(c.place) != Some(c.place);
+        let place = |s: String| right(if new { s } else { String::new() });
+        table.add_row([
+            place(c.place.threads.to_string()),
+            place(c.place.cs_us.to_string()),
+            place(c.place.ncs_us.to_string()),
+            Cell::new(&c.lock),
+            right(count(c.acquisitions_per_s)),
+            right(c.noise.map_or(String::new(), |n| format!("{:.0}%", n * 100.0))),
+            right(format!("{:.2}", c.cpus)),
+            right(format!("{:.2}", c.jain)),
+            right(format!("{:.1}", c.wait_p50_us)),
+            right(format!("{:.1}", c.wait_p99_us)),
+            right(format!("{:.0}", c.wait_max_us)),
+            right(c.watts.map_or("-".into(), |w| format!("{w:.1}"))),
+            right(c.acquisitions_per_j.map_or("-".into(), count)),
+        ]);
+    }
+    let mut out = format!("{table}\n\nOn {}; {}. Energy {}.\n", bench.machine, bench.figures, bench.energy);
+    for note in &bench.notes {
+        out += &format!("{note}\n");
+    }
+    if let Some(v) = &bench.verdict {
+        out += &format!("\n{}:\n", v.lock);
+        for line in page::verdict(v) {
+            out += &format!("  {line}\n");
+        }
+    }
+    out
+}

@@ -1,0 +1,209 @@
+//! `bench throughput`.
+
+use crate::args::{root as hardware, settings};
+use crate::bench::write;
+use crate::exit::{Failure, Outcome, print, print_json};
+use crate::machine::ab;
+use crate::show::result_file;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use wattwise_control::hold::{Wishes, hold};
+use wattwise_control::set::plan::Setting;
+use wattwise_figure::Random;
+use wattwise_figure::units::{Speed, speed};
+use wattwise_hw::states::cpufreq::Cpufreq;
+use wattwise_live::ab::figure;
+use wattwise_live::bench::throughput::{Level, SCHEMA, Throughput, Trial, knee};
+use wattwise_live::run::child::{Job, Signals};
+use wattwise_live::run::measure;
+use wattwise_live::run::observe::Observer;
+use wattwise_live::run::preset;
+use wattwise_live::run::preset::Preset;
+use wattwise_replay::library;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "wattwise bench throughput --metric nuttcp      runs nuttcp with its server on loopback\n\
+    wattwise bench throughput --metric 'rate: ([0-9.]+)' -- ./work"
+)]
+pub(in super::super) struct Args {
+    /// The command's figure: a pattern whose first group is the number, or nuttcp, iperf3, tbench, cyclictest,
+    /// stress-ng
+    #[arg(long, value_name = "REGEX")]
+    metric: String,
+    /// Less of it is better (a preset knows)
+    #[arg(long)]
+    less_is_better: bool,
+    /// Runs at each speed
+    #[arg(long, short = 'n', default_value_t = 5)]
+    runs: usize,
+    /// Only these speeds, such as 500MHz,1.2G
+    #[arg(long, value_name = "SPEEDS", value_delimiter = ',')]
+    speeds: Vec<String>,
+    /// Of the order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where nothing meters energy, the machine model whose watts stand in
+    #[arg(long, value_name = "MACHINE", default_value = settings::DEFAULT_WATTS)]
+    watts_of: String,
+    /// Write every run as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a report: one HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print as JSON (schema wattwise.bench-throughput/1)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    root: hardware::RootArgs,
+    /// The command and its arguments [default: the preset's]
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let preset = preset::find(&args.metric);
+    let pattern = ab::pattern(&args.metric)?;
+    let words = |w: &[&str]| w.iter().map(|s| (*s).to_owned()).collect::<Vec<String>>();
+    let command = match (args.command.is_empty(), preset) {
+        (false, _) => args.command.clone(),
+        (true, Some(p)) => words(p.command),
+        (true, None) => {
+            return Err(Failure::input(
+                "bench throughput: expected a command after --, or a preset as --metric",
+            ));
+        }
+    };
+    if args.runs == 0 {
+        return Err(Failure::input("--runs 0; expected at least 1"));
+    }
+    let root = args.root.open()?;
+    let prices = library::machine(&args.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
+    let levels = levels(args, &Cpufreq::read(&*root))?;
+    let signals = Signals::catch().map_err(Failure::work)?;
+    let server = preset.filter(|_| args.command.is_empty()).map_or(Ok(None), Server::start)?;
+    let mut observer = Observer::open(&*root, Some(&prices));
+    let journal = args.root.journal()?;
+    let cpus = wattwise_hw::cpus::topology::Topology::read(&*root).online.iter().count().max(1) as f64;
+    let mut order: Vec<usize> = (0..levels.len()).flat_map(|l| std::iter::repeat_n(l, args.runs)).collect();
+    Random::new(args.seed).shuffle(&mut order);
+    let mut trials: Vec<Vec<Trial>> = vec![Vec::new(); levels.len()];
+    let job = Job { command: command.clone(), capture: true, ..Job::default() };
+    for at in order {
+        let wishes = Wishes {
+            settings: levels[at].map(|khz| Setting::Freq(Speed::Khz(khz))).into_iter().collect(),
+            ..Wishes::default()
+        };
+        let held =
+            hold(&*root, &journal, &crate::machine::set::command_line(), &wishes, &|| signals.reason())?;
+        let (measured, ended) = measure(&mut observer, &job, &signals).map_err(Failure::input)?;
+        drop(held);
+        if let Some(signal) = signals.caught() {
+            return Err(Failure::work(format!("signal {signal} came; the settings are put back")));
+        }
+        if let Some(failure) = &measured.failure {
+            let last = ended.output.trim_end().lines().last().unwrap_or("");
+            return Err(Failure::work(format!("'{}' {failure}; it printed last: {last}", command.join(" "))));
+        }
+        let figure = figure(&pattern, &ended.output).map_err(|e| Failure::work(format!("--metric: {e}")))?;
+        let busy = measured.machine.others_s.map(|s| s + measured.cpu_s());
+        trials[at].push(Trial {
+            figure,
+            cpu_percent: busy.map(|s| 100.0 * s / (measured.machine.window_s * cpus)),
+            joules: measured.machine.joules,
+            wall_s: measured.wall_s,
+        });
+    }
+    drop(server);
+    let levels: Vec<Level> = levels.into_iter().zip(trials).map(|(khz, t)| Level::of(khz, t)).collect();
+    let more_is_better = preset.map_or(!args.less_is_better, |p| p.more_is_better);
+    let result = Throughput {
+        schema: SCHEMA.to_owned(),
+        machine: ab::machine(&*root),
+        command,
+        unit: preset.map_or("", |p| p.unit).to_owned(),
+        more_is_better,
+        energy: observer.energy_comes_from().to_string(),
+        knee: if levels.len() > 1 { knee(&levels, more_is_better) } else { None },
+        levels,
+    };
+    if let Some(path) = &args.csv {
+        write("--csv", path, &result_file::throughput_csv(&result))?;
+    }
+    if let Some(path) = &args.report {
+        let sections = wattwise_report::throughput_sections(&result);
+        write("--report", path, &wattwise_page::page("bench throughput", &result.machine, &sections))?;
+    }
+    match args.json {
+        true => print_json(&result)?,
+        false => print(&result_file::throughput(&result))?,
+    }
+    Ok(0)
+}
+
+/// The speeds to try; where there are none, the machine as it is.
+fn levels(args: &Args, cpufreq: &Cpufreq) -> Result<Vec<Option<u64>>, Failure> {
+    let Some(policy) = cpufreq.policies().first() else {
+        if !args.speeds.is_empty() {
+            return Err(Failure::impossible(format!("--speeds: {}", cpufreq.policies.why_not())));
+        }
+        eprintln!("wattwise: one speed, the machine's own: {}", cpufreq.policies.why_not());
+        return Ok(vec![None]);
+    };
+    let (least, most) = policy.hardware_khz.unwrap_or((0, u64::MAX));
+    let mut levels: Vec<u64> = match (args.speeds.is_empty(), policy.levels_khz.is_empty()) {
+        (false, _) => args
+            .speeds
+            .iter()
+            .map(|s| match speed(s) {
+                Ok(Speed::Khz(khz)) if (least..=most).contains(&khz) => Ok(khz),
+                Ok(Speed::Khz(khz)) => {
+                    Err(Failure::input(format!("--speeds {s}: {khz} kHz is outside {least} to {most} kHz")))
+                }
+                Ok(_) => Err(Failure::input(format!("--speeds {s}; expected a speed such as 1.2G"))),
+                Err(e) => Err(Failure::input(format!("--speeds {e}"))),
+            })
+            .collect::<Result<_, _>>()?,
+        (true, false) => policy.levels_khz.clone(),
+        (true, true) => (0..5).map(|at| least + (most - least) * at / 4).collect(),
+    };
+    levels.sort_unstable_by(|a, b| b.cmp(a));
+    levels.dedup();
+    Ok(levels.into_iter().map(Some).collect())
+}
+
+/// A preset's other end, while this lives.
+struct Server(Child);
+
+impl Server {
+    fn start(preset: &Preset) -> Result<Option<Server>, Failure> {
+        let Some((program, arguments)) = preset.server.split_first() else { return Ok(None) };
+        let quiet = || Stdio::null();
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(quiet())
+            .stdout(quiet())
+            .stderr(quiet())
+            // A group of its own: what it starts ends with it.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| {
+                Failure::impossible(format!("{program}: {e}; the preset {} needs it installed", preset.name))
+            })?;
+        // Until it listens.
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(Some(Server(child)))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) {
+            _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
+        }
+        _ = self.0.wait();
+    }
+}

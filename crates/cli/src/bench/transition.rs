@@ -1,0 +1,101 @@
+//! `bench transition`.
+
+use crate::args::root as hardware;
+use crate::bench::write;
+use crate::exit::{Failure, Outcome, print, print_json};
+use crate::show::result_file;
+use std::path::PathBuf;
+use wattwise_control::hold::{Wishes, hold};
+use wattwise_control::set::plan::Setting;
+use wattwise_hw::cpus::select::Selector;
+use wattwise_hw::states::cpufreq::Cpufreq;
+use wattwise_live::bench::transition::{Live, Matrix, SCHEMA, measure};
+use wattwise_live::bench::wake::pin;
+use wattwise_live::run::child::Signals;
+
+#[derive(clap::Args)]
+pub(in super::super) struct Args {
+    /// The CPU whose frequency domain is measured
+    #[arg(long, default_value_t = 0)]
+    cpu: u32,
+    /// Trials for each pair of speeds, in random order
+    #[arg(long, default_value_t = 80)]
+    trials: usize,
+    /// Of the order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the matrix as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a report: one HTML file with the heat map
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print as JSON (schema wattwise.bench-transition/1)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    root: hardware::RootArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    if args.trials == 0 {
+        return Err(Failure::input("--trials 0; expected at least 1"));
+    }
+    let root = args.root.open()?;
+    let cpufreq = Cpufreq::read(&*root);
+    let policy = cpufreq.of(args.cpu).ok_or_else(|| match cpufreq.policies().is_empty() {
+        true => Failure::impossible(format!("speeds cannot be changed here: {}", cpufreq.policies.why_not())),
+        false => Failure::input(format!("--cpu {}: no such CPU, or it is offline", args.cpu)),
+    })?;
+    let mut levels = policy.levels_khz.clone();
+    if let (true, Some((least, most))) = (levels.is_empty(), policy.hardware_khz) {
+        // A driver without a table takes any speed: five of them.
+        levels = (0..5).map(|at| least + (most - least) * at / 4).collect();
+    }
+    levels.sort_unstable_by(|a, b| b.cmp(a));
+    levels.dedup();
+    if levels.len() < 2 {
+        return Err(Failure::impossible(format!(
+            "{} has one speed: there is nothing to change",
+            policy.name()
+        )));
+    }
+    let signals = Signals::catch().map_err(Failure::work)?;
+    let wishes = Wishes {
+        settings: vec![Setting::Governor("userspace".to_owned())],
+        selector: Selector { cpus: Some(args.cpu.to_string()), ..Selector::default() },
+        cores: None,
+    };
+    let journal = args.root.journal()?;
+    let command = crate::machine::set::command_line();
+    let held = hold(&*root, &journal, &command, &wishes, &|| signals.reason())?;
+    // The loop must feel the speed that it times; another root's CPUs are not ours.
+    if root.describe() == "this machine" {
+        pin(args.cpu as usize).map_err(Failure::impossible)?;
+    }
+    let mut live = Live::open(&*root, policy, &levels).map_err(Failure::impossible)?;
+    let stop = || signals.caught().map(|s| format!("signal {s} came; the governor is put back"));
+    let pairs = measure(&mut live, &levels, args.trials, args.seed, &stop).map_err(Failure::work)?;
+    let matrix = Matrix {
+        schema: SCHEMA.to_owned(),
+        machine: crate::machine::ab::machine(&*root),
+        policy: policy.name().to_owned(),
+        by: live.by(),
+        trials: args.trials,
+        levels_khz: levels,
+        pairs,
+    };
+    drop(held);
+    if let Some(path) = &args.csv {
+        write("--csv", path, &result_file::transition_csv(&matrix))?;
+    }
+    if let Some(path) = &args.report {
+        let sections = wattwise_report::transition_sections(&matrix);
+        write("--report", path, &wattwise_page::page("bench transition", &matrix.machine, &sections))?;
+    }
+    match args.json {
+        true => print_json(&matrix)?,
+        false => print(&result_file::transition(&matrix))?,
+    }
+    Ok(0)
+}

@@ -1,0 +1,112 @@
+//! The command line: one line a command.
+
+use crate::exit::Outcome;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Which power policy does this work on the least energy?
+#[derive(Parser)]
+#[command(name = "wattwise", version, about, max_term_width = 100)]
+#[command(after_help = "Start with 'wattwise compare': it needs no rights and changes nothing.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Replay one piece of work under many policies: time, joules, latency, and which is best
+    Compare(crate::model::compare::Args),
+    /// Record the scheduler while a command runs, for replaying it later
+    Record(crate::machine::record::Args),
+    /// Summarise a recording: busy share, wake-ups, run and sleep lengths, top tasks
+    Trace(crate::model::trace::Args),
+    /// Check a recording and say what replaying it would use
+    Import(crate::model::trace::ImportArgs),
+    /// List the policies, or show one with its essay and parameters
+    Policies(crate::model::list::Args),
+    /// List the machine models, or show one with its figures and sources
+    Machines(crate::model::list::Args),
+    /// List the bundled workloads, or show one
+    Workloads(crate::model::list::Args),
+    /// Mount an emulated machine, so that other programs can be run against it
+    Emulate(crate::machine::emulate::Args),
+    /// Benchmarks of wattwise itself and of this machine
+    Bench(crate::bench::Args),
+    /// Run a command once and measure it: time, joules, residencies, under settings held meanwhile
+    Run(crate::machine::run::Args),
+    /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
+    Ab(Box<crate::machine::ab::Args>),
+    /// Show result files again, several side by side, on the terminal or as one HTML file
+    Report(crate::show::report::Args),
+    /// Show every power state of this machine, and why what is missing is missing
+    Info(crate::machine::info::Args),
+    /// Change power states: proved by reading back, put back by `restore`
+    Set(Box<crate::machine::set::Args>),
+    /// Put back what `set` changed, or what a killed wattwise left behind
+    Restore(crate::machine::restore::Args),
+    /// Keep work on few CPUs so that the others sleep deeply; off unless asked for
+    Coreidle(crate::machine::coreidle::Args),
+    /// Save this machine's power states, and their movement over time, to a file
+    Capture(crate::machine::capture::Args),
+    /// What cpufrequtils' cpufreq-info shows, with its options (also by a link of that name)
+    CpufreqInfo(crate::machine::cpufrequtils::InfoArgs),
+    /// cpufrequtils' cpufreq-set with its options, proved by reading back (also by a link of that name)
+    CpufreqSet(crate::machine::cpufrequtils::SetArgs),
+    /// Rerun a published study on its machine's model and set the figures side by side
+    Reproduce(crate::model::reproduce::Args),
+}
+
+/// The program.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments()) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are answers, not mistakes.
+            let code = if e.use_stderr() { 2 } else { 0 };
+            _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let outcome: Outcome = match cli.command {
+        Command::Compare(args) => crate::model::compare::run(&args),
+        Command::Record(args) => crate::machine::record::run(&args),
+        Command::Trace(args) => crate::model::trace::run(&args),
+        Command::Import(args) => crate::model::trace::import(&args),
+        Command::Policies(args) => crate::model::list::policies(&args),
+        Command::Machines(args) => crate::model::list::machines(&args),
+        Command::Workloads(args) => crate::model::list::workloads(&args),
+        Command::Emulate(args) => crate::machine::emulate::run(&args),
+        Command::Bench(args) => crate::bench::run(&args),
+        Command::Run(args) => crate::machine::run::run(&args),
+        Command::Ab(args) => crate::machine::ab::run(&args),
+        Command::Report(args) => crate::show::report::run(&args),
+        Command::Info(args) => crate::machine::info::run(&args),
+        Command::Set(args) => crate::machine::set::run(&args),
+        Command::Restore(args) => crate::machine::restore::run(&args),
+        Command::Coreidle(args) => crate::machine::coreidle::run(&args),
+        Command::Capture(args) => crate::machine::capture::run(&args),
+        Command::CpufreqInfo(args) => crate::machine::cpufrequtils::info(&args),
+        Command::CpufreqSet(args) => crate::machine::cpufrequtils::set(&args),
+        Command::Reproduce(args) => crate::model::reproduce::run(&args),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(f) => {
+            eprintln!("wattwise: {}", wattwise_figure::one_line(&f.message));
+            ExitCode::from(f.code)
+        }
+    }
+}
+
+/// The arguments; a program called by the name of a command is that command.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let called =
+        arguments.first().map(std::path::Path::new).and_then(|p| p.file_name()).and_then(|n| n.to_str());
+    if let Some(command) = called.filter(|c| ["cpufreq-info", "cpufreq-set"].contains(c)) {
+        let command = command.into();
+        arguments.insert(1, command);
+    }
+    arguments
+}

@@ -1,0 +1,58 @@
+//! How a command ends: what it prints, and the exit code that says why it did not do its work.
+//!
+//! 0 done, 1 the work failed, 2 bad usage or input, 3 not possible on this machine.
+
+use wattwise_control::problem::Problem;
+
+/// Why a command did not do its work, and the exit code that says so.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) code: u8,
+    /// One line: which file or flag, what was expected, what to do.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// The work itself failed.
+    pub(crate) fn work(e: impl std::fmt::Display) -> Failure {
+        Failure { code: 1, message: e.to_string() }
+    }
+    /// Bad usage or bad input.
+    pub(crate) fn input(e: impl std::fmt::Display) -> Failure {
+        Failure { code: 2, message: e.to_string() }
+    }
+    /// Not possible on this machine.
+    pub(crate) fn impossible(e: impl std::fmt::Display) -> Failure {
+        Failure { code: 3, message: e.to_string() }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        match problem {
+            Problem::Input(_) => Failure::input(problem),
+            Problem::Impossible(_) => Failure::impossible(problem),
+            Problem::Failed(_) => Failure::work(problem),
+        }
+    }
+}
+
+/// What a command returns: its exit code.
+pub(crate) type Outcome = Result<u8, Failure>;
+
+/// Prints to standard output; a reader who has gone away (`| head`) ends the program in peace.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        r => r.map_err(Failure::work),
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(Failure::work)?;
+    text.push('\n');
+    print(&text)
+}

@@ -1,0 +1,415 @@
+//! `ab`: a sound comparison on the live machine, or an exact one on a model.
+
+use crate::args::root as hardware;
+use crate::args::settings;
+use crate::args::settings::ArmArgs;
+use crate::exit::{Failure, Outcome, print, print_json};
+use regex_lite::Regex;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wattwise_advice::compare::compare;
+use wattwise_advice::rule::{Goal, Rule};
+use wattwise_figure::Provenance;
+use wattwise_figure::units::duration_ns;
+use wattwise_figure::verdict::Aim;
+use wattwise_hw::root::{Root, text};
+use wattwise_hw::states::writers;
+use wattwise_live::ab::arm::{Arm, Live, Parts};
+use wattwise_live::ab::conduct::{Bench, Budget, Plan, Progress, conduct};
+use wattwise_live::ab::log as file;
+use wattwise_live::ab::log::{ArmText, Header, Line, Of, Read, Writer};
+use wattwise_live::ab::result;
+use wattwise_live::run::child::{Job, Signals};
+use wattwise_live::run::observe::Observer;
+use wattwise_live::run::preset;
+use wattwise_policy::PowerSource;
+use wattwise_replay::job::ReplayJob;
+use wattwise_replay::library;
+use wattwise_replay::spec::PolicySpec;
+use wattwise_trace::ImportOptions;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "With a command after --, each ARM is what the machine is set to meanwhile: current, a governor,\n\
+    settings such as governor=powersave,max=60%, or a profile's .toml. Without one, each ARM is a command of its own.\n\n  \
+    wattwise ab governor=schedutil governor=powersave -- make\n  \
+    wattwise ab --of time 'gzip -9 < file > /dev/null' 'zstd < file > /dev/null'\n  \
+    wattwise ab --same -- ./work        does this machine tell equal things apart? (it must not)\n  \
+    wattwise ab --model xeon-4210 schedutil burst --workload parallel-build"
+)]
+pub(crate) struct Args {
+    /// The arms; the first is what the others are compared with
+    arms: Vec<String>,
+    /// What is compared
+    #[arg(long, value_enum, default_value = "energy")]
+    of: OfWord,
+    /// The command's own figure: a pattern whose first group is the number, or nuttcp, iperf3, tbench, cyclictest,
+    /// stress-ng
+    #[arg(long, value_name = "REGEX")]
+    metric: Option<String>,
+    /// Compare the arm, or the machine as it is, with itself: the self-test
+    #[arg(long)]
+    same: bool,
+    /// Compare on this machine model instead: exact, since a model repeats itself
+    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["same", "resume", "battery", "metric"])]
+    model: Option<String>,
+    /// With --model: the work
+    #[arg(long, value_name = "WORKLOAD", requires = "model")]
+    workload: Option<String>,
+    /// The battery's gauge is the meter: same work, same end time, Wh before, after and at the end (wants --window)
+    #[arg(long, requires = "window")]
+    battery: bool,
+    /// The smallest difference that matters
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    effect: f64,
+    /// The chance to find it
+    #[arg(long, value_name = "PERCENT", default_value = "90%", value_parser = percent)]
+    power: f64,
+    /// How sure the interval is
+    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = percent)]
+    confidence: f64,
+    /// Pairs from which the number of pairs follows
+    #[arg(long, value_name = "PAIRS", default_value_t = 10)]
+    pilot: usize,
+    /// Most pairs
+    #[arg(long, value_name = "PAIRS", default_value_t = 200)]
+    pairs: usize,
+    /// Most time
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    budget: Duration,
+    /// Most warm-up runs
+    #[arg(long, value_name = "RUNS", default_value_t = 20)]
+    warm_up: usize,
+    /// Every run is charged over so long [default: 1.1 times the warm-up's longest run, at least 1s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    window: Option<Duration>,
+    /// Watch the idle machine for so long first; 0 leaves it out
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
+    idle_floor: Duration,
+    /// A run starts within so many °C of the first one's temperature
+    #[arg(long, value_name = "CELSIUS", default_value_t = 2.0)]
+    temperature: f64,
+    /// A pair is dropped when other programs use more than this of all CPUs
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
+    others: f64,
+    /// Of the order of runs [default: from the clock, and kept in the file]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where nothing meters energy, the machine model whose watts stand in
+    #[arg(long, value_name = "MACHINE", default_value = settings::DEFAULT_WATTS)]
+    watts_of: String,
+    /// Everything that happens, as JSON lines [default: wattwise-ab-TIME.jsonl]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Go on with an interrupted experiment's file: its plan counts, not these arguments
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["arms", "output"])]
+    resume: Option<PathBuf>,
+    /// Write a report: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print the judged result as JSON (schema wattwise.ab-result/1)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    root: hardware::RootArgs,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OfWord {
+    /// Energy of the machine over equal windows
+    Energy,
+    /// Time from start to end
+    Time,
+    /// CPU time
+    Cpu,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    value
+        .map(|v| v / 100.0)
+        .filter(|v| (0.0..=1.0).contains(v))
+        .ok_or_else(|| "expected a percentage such as 2%".into())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| e.to_string())
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    if let Some(machine) = &args.model {
+        return on_a_model(args, machine);
+    }
+    let root = args.root.open()?;
+    let signals = Signals::catch().map_err(Failure::work)?;
+    let (path, header, earlier) = match &args.resume {
+        Some(path) => {
+            let read = file::read(path).map_err(Failure::input)?;
+            (path.clone(), read.header.clone(), Some(read))
+        }
+        None => (args.output.clone().unwrap_or_else(default_file), args.header(&*root)?, None),
+    };
+    let metric = header.metric.as_deref().map(pattern).transpose()?;
+    let arms = ready(&*root, &header)?;
+    let observer = observer(&*root, &header)?;
+    let file = match &earlier {
+        Some(read) => Writer::resume(&path, read).map_err(Failure::work)?,
+        None => Writer::create(&path, &header).map_err(Failure::input)?,
+    };
+    let journal = args.root.journal()?;
+    let mut live = Live::new(Parts {
+        root: &*root,
+        journal: &journal,
+        header: &header,
+        arms,
+        observer,
+        signals: &signals,
+        file,
+        window_s: earlier.as_ref().and_then(|r| r.window_s),
+        metric,
+        tell: Box::new(tell),
+    });
+    pre_flight(&*root, &path, &header);
+    if !args.idle_floor.is_zero() && earlier.as_ref().is_none_or(|r| r.floor_w.is_none()) {
+        live.floor(args.idle_floor).map_err(Failure::work)?;
+    }
+    let done = earlier.as_ref().map(Read::done).unwrap_or_default();
+    let conducted = conduct(&header.plan, &mut live, done).map_err(Failure::work)?;
+    let stopped = live.stop();
+    let mut file = live.into_file();
+    file.line(&Line::End { why: conducted.end, warm: conducted.warm }).map_err(Failure::work)?;
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+    let read = file::read(&path).map_err(Failure::work)?;
+    let judged = result::of(&read);
+    if let Some(path) = &args.report {
+        std::fs::write(path, wattwise_report::ab_html(&read, &judged)).map_err(|e| {
+            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
+        })?;
+    }
+    if args.json {
+        print_json(&judged)?;
+    } else {
+        print(&result::text(&judged))?;
+    }
+    if let Some(why) = stopped {
+        eprintln!("wattwise: {why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
+        return Ok(1);
+    }
+    Ok(0)
+}
+
+fn default_file() -> PathBuf {
+    PathBuf::from(format!("wattwise-ab-{}.jsonl", now()))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+/// A metric's pattern: a preset's or one's own.
+pub(crate) fn pattern(given: &str) -> Result<Regex, Failure> {
+    let text = preset::find(given).map_or(given, |p| p.pattern);
+    Regex::new(text).map_err(|e| {
+        Failure::input(format!(
+            "--metric '{given}': {e}; expected a regular expression whose first group is the number"
+        ))
+    })
+}
+
+impl Args {
+    /// The plan as these arguments say it.
+    fn header(&self, root: &dyn Root) -> Result<Header, Failure> {
+        let arms = self.arm_texts()?;
+        let plan = Plan {
+            arms: arms.len(),
+            aim: Aim {
+                confidence: self.confidence,
+                effect: self.effect,
+                power: self.power,
+                pilot: self.pilot.min(self.pairs),
+            },
+            budget: Budget { blocks: self.pairs, seconds: self.budget.as_secs_f64(), warm_up: self.warm_up },
+            seed: self.seed.unwrap_or_else(|| {
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+            }),
+        };
+        plan.check(arms.len()).map_err(Failure::input)?;
+        library::machine(&self.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
+        let of = match (self.of, &self.metric) {
+            (_, Some(_)) => Of::Metric,
+            (OfWord::Energy, None) => Of::Energy,
+            (OfWord::Time, None) => Of::Time,
+            (OfWord::Cpu, None) => Of::Cpu,
+        };
+        let mut header = Header {
+            schema: file::SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            plan,
+            arms,
+            of,
+            metric: self.metric.clone(),
+            window_s: self.window.map(|w| w.as_secs_f64()),
+            energy: Provenance::Unavailable { why: String::new() },
+            watts_of: self.watts_of.clone(),
+            battery: self.battery,
+            temperature_c: self.temperature,
+            others: self.others,
+            machine: machine(root),
+            started: now(),
+        };
+        header.energy = observer(root, &header)?.energy_comes_from();
+        if let (Of::Energy, Provenance::Unavailable { why }) = (of, &header.energy) {
+            return Err(Failure::impossible(format!("energy cannot be compared here: {why}; --of time can")));
+        }
+        Ok(header)
+    }
+
+    fn arm_texts(&self) -> Result<Vec<ArmText>, Failure> {
+        let with_command = !self.command.is_empty();
+        let mut arms: Vec<ArmText> = self
+            .arms
+            .iter()
+            .map(|arm| match with_command {
+                true => {
+                    ArmText { name: arm.clone(), policy: Some(arm.clone()), command: self.command.clone() }
+                }
+                false => {
+                    let shell = ["sh", "-c", arm].map(str::to_owned).to_vec();
+                    ArmText { name: arm.clone(), policy: None, command: shell }
+                }
+            })
+            .collect();
+        if self.same {
+            let first = match (arms.len(), with_command) {
+                (0, true) => ArmText { name: "current".into(), policy: None, command: self.command.clone() },
+                (1, _) => arms.remove(0),
+                _ => return Err(Failure::input("--same: expected one ARM, or a command after --")),
+            };
+            let again = ArmText { name: format!("{} again", first.name), ..first.clone() };
+            arms = vec![first, again];
+        }
+        if arms.len() < 2 {
+            return Err(Failure::input(
+                "ab: expected two ARMs or more, such as 'wattwise ab schedutil powersave -- make'; --same compares one with itself",
+            ));
+        }
+        Ok(arms)
+    }
+}
+
+/// Processor, CPUs, kernel: what tells whether two results are of one machine.
+pub(crate) fn machine(root: &dyn Root) -> String {
+    let topology = wattwise_hw::cpus::topology::Topology::read(root);
+    let kernel = text(root, "proc/sys/kernel/osrelease").unwrap_or_default();
+    let processor = topology.processor.clone().unwrap_or_else(|| "unknown processor".to_owned());
+    format!("{processor}, {} CPUs, kernel {kernel}", topology.online.iter().count())
+}
+
+fn observer<'r>(root: &'r dyn Root, header: &Header) -> Result<Observer<'r>, Failure> {
+    if header.battery {
+        return Observer::open_on_battery(root).map_err(|e| Failure::impossible(format!("--battery: {e}")));
+    }
+    let prices = library::machine(&header.watts_of).map_err(Failure::input)?;
+    Ok(Observer::open(root, Some(&prices)))
+}
+
+/// The arms of a plan, checked: what cannot be set is known before the first run.
+fn ready(root: &dyn Root, header: &Header) -> Result<Vec<Arm>, Failure> {
+    let words = ArmArgs { root };
+    header
+        .arms
+        .iter()
+        .map(|arm| {
+            Ok(Arm {
+                wishes: words.wishes(arm.policy.as_deref().unwrap_or("current"))?,
+                job: Job { command: arm.command.clone(), capture: true, ..Job::default() },
+            })
+        })
+        .collect()
+}
+
+/// What a reader should know before waiting for an hour.
+fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
+    eprintln!("wattwise: writing to {}; energy {}", path.display(), header.energy);
+    for writer in writers::running(root) {
+        eprintln!(
+            "wattwise: {} is running and may change {}; pause it with: {}",
+            writer.name, writer.writes, writer.pause
+        );
+    }
+    if wattwise_hw::states::power::supply(root).mains == Some(false) && !header.battery {
+        eprintln!("wattwise: the machine runs on its battery: it may slow down as that empties");
+    }
+}
+
+/// Progress, on a terminal only.
+fn tell(p: &Progress) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let wanted = p.wanted.map_or("pilot".to_owned(), |w| format!("of {w}"));
+    let left = p.left_s.map_or(String::new(), |s| format!(", {} left", crate::show::table::seconds(s)));
+    eprint!("\r\x1b[Kpair {} {wanted}{left}", p.blocks);
+}
+
+/// The same question asked of a model.
+fn on_a_model(args: &Args, machine: &str) -> Outcome {
+    let name = args.workload.as_deref().unwrap_or(library::DEFAULT_WORKLOAD);
+    if args.arms.len() < 2 || !args.command.is_empty() {
+        return Err(Failure::input(
+            "ab --model: expected two policies or more, and --workload instead of a command",
+        ));
+    }
+    let policies: Vec<PolicySpec> =
+        args.arms.iter().map(|p| PolicySpec::parse(p)).collect::<Result<_, _>>().map_err(Failure::input)?;
+    let machine = library::machine(machine).map_err(Failure::input)?;
+    let workload = library::workload(name, &ImportOptions::default()).map_err(Failure::input)?;
+    let goal = match args.of {
+        OfWord::Energy => Goal::Energy,
+        OfWord::Time => Goal::Time,
+        OfWord::Cpu => return Err(Failure::input("ab --model: expected --of energy or --of time")),
+    };
+    let job = ReplayJob {
+        machine: &machine,
+        workload: &workload,
+        policies: &policies,
+        source: PowerSource::Unknown,
+        latency_limit_ns: u64::MAX,
+        detail: false,
+    };
+    let (comparison, _) =
+        compare(&job, Rule { goal, max_slowdown: f64::INFINITY }, &|_| {}).map_err(Failure::work)?;
+    if args.json {
+        print_json(&comparison)?;
+        return Ok(0);
+    }
+    let [first, others @ ..] = &comparison.results[..] else {
+        return Err(Failure::work("no policy was run"));
+    };
+    let mut out = String::new();
+    for other in others {
+        for (what, a, b) in [
+            ("energy over equal time", first.window_energy_j, other.window_energy_j),
+            ("energy until its own end", first.energy_j, other.energy_j),
+            ("time", first.elapsed_s, other.elapsed_s),
+        ] {
+            let change = (b / a - 1.0) * 100.0;
+            let word = if change <= 0.0 { "less" } else { "more" };
+            out += &format!(
+                "{} needs {:.2} % {word} {what} than {}\n",
+                other.policy,
+                change.abs(),
+                first.policy
+            );
+        }
+    }
+    out += "modelled and exact: a model repeats itself, so there is no interval; how far the model can be trusted, 'wattwise machines' says\n";
+    print(&out)?;
+    Ok(0)
+}

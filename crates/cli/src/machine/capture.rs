@@ -1,0 +1,73 @@
+//! `capture`: a machine in a file.
+
+use crate::args::root as hardware;
+use crate::exit::{Failure, Outcome, print, print_json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wattwise_figure::units::duration_ns;
+use wattwise_hw::capture;
+use wattwise_hw::capture::Options;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Follow load, speeds, residencies, energy, temperature and mains for this long (30s, 10min)
+    #[arg(long = "for", value_name = "DURATION")]
+    length: Option<String>,
+    /// How often
+    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    every: String,
+    /// Take the firmware's ACPI tables (DSDT, SSDT) too
+    #[arg(long)]
+    acpi: bool,
+    #[command(flatten)]
+    root: hardware::RootArgs,
+    /// Print the capture's head as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let duration = |flag: &str, text: &str| {
+        duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| Failure::input(format!("--{flag} {e}")))
+    };
+    let every = duration("every", &args.every)?;
+    if every < Duration::from_millis(10) {
+        return Err(Failure::input(format!("--every {}: expected 10ms or more", args.every)));
+    }
+    let length = args.length.as_deref().map_or(Ok(Duration::ZERO), |l| duration("for", l))?;
+    let root = args.root.open()?;
+    let options = Options { length, every, acpi: args.acpi, registers: Vec::new() };
+    // A signal ends the series; what was seen until then is written.
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::work)?;
+    }
+    let head =
+        capture::capture(&*root, &options, &args.output, &|| stop.load(Ordering::Relaxed)).map_err(|e| {
+            Failure::input(format!("{}: {e}; expected a place to write to", args.output.display()))
+        })?;
+    if args.json {
+        print_json(&head)?;
+        return Ok(0);
+    }
+    let mut out = format!("{}: written", args.output.display());
+    if head.moments > 0 {
+        out += &format!(", with {} moments", head.moments);
+    }
+    if !head.unreadable.is_empty() {
+        out += &format!(
+            "; {} files could not be read and are listed in its capture.json",
+            head.unreadable.len()
+        );
+    }
+    print(
+        &(out
+            + "\nIt holds no serial number, host name, process or command line; look at it with tar --zstd -xf.\n"),
+    )?;
+    Ok(0)
+}

@@ -1,0 +1,79 @@
+//! `wattwise record`: record the scheduler while a command runs.
+
+use crate::exit::{Failure, Outcome, print_json};
+use std::path::PathBuf;
+use std::time::Duration;
+use wattwise_trace::record;
+use wattwise_trace::record::RecordOptions;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The recording to write: perf.data, packed when the name ends in .zst
+    #[arg(long, short)]
+    output: PathBuf,
+    /// Record for so many seconds at most; without a command it must be given
+    #[arg(long, value_name = "SECONDS")]
+    duration: Option<f64>,
+    /// Record timer starts too, which tell absolute from relative sleeps (more events)
+    #[arg(long)]
+    timers: bool,
+    /// Size of each CPU's ring
+    #[arg(long, value_name = "MIB", default_value_t = 8)]
+    ring: u32,
+    /// Print what was recorded as JSON
+    #[arg(long)]
+    json: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let duration = match args.duration {
+        None if args.command.is_empty() => {
+            return Err(Failure::input("record: expected -- COMMAND or --duration SECONDS"));
+        }
+        None => None,
+        Some(s) if s > 0.0 && s < 1e6 => Some(Duration::from_secs_f64(s)),
+        Some(s) => {
+            return Err(Failure::input(format!(
+                "--duration {s}: expected more than 0 and less than 1e6 seconds"
+            )));
+        }
+    };
+    if !args.ring.is_power_of_two() || args.ring > 1024 {
+        return Err(Failure::input(format!(
+            "--ring {}: expected a power of two up to 1024 (MiB)",
+            args.ring
+        )));
+    }
+    let options = RecordOptions {
+        duration,
+        timers: args.timers,
+        ring_bytes: (args.ring as usize) << 20,
+        ..RecordOptions::new(&args.output, args.command.clone())
+    };
+    let report = record::run(&options).map_err(|e| match e {
+        e if e.is_impossible() => Failure::impossible(e),
+        e @ (record::RecordError::Command { .. } | record::RecordError::Output { .. }) => Failure::input(e),
+        e => Failure::work(e),
+    })?;
+    if args.json {
+        print_json(&report)?;
+    } else {
+        eprintln!(
+            "wattwise: {} events in {:.3} s on {} CPUs, {} lost; {} ({} KiB)",
+            report.events,
+            report.duration_s,
+            report.cpus,
+            report.lost,
+            args.output.display(),
+            report.bytes / 1024,
+        );
+        if report.lost > 0 {
+            eprintln!("wattwise: a larger --ring loses less");
+        }
+    }
+    // The command's own exit status, as far as ours can carry it.
+    Ok(if report.exit_code.unwrap_or(0) == 0 { 0 } else { 1 })
+}

@@ -1,0 +1,135 @@
+//! `restore`: puts back what `set` changed, or what a killed wattwise left behind.
+
+use crate::args::root as hardware;
+use crate::exit::{Failure, Outcome, print, print_json};
+use serde::Serialize;
+use std::fmt::Write;
+use wattwise_control::cores::hold::Released;
+use wattwise_control::set::journal;
+use wattwise_control::set::journal::Found;
+use wattwise_control::set::original::Item;
+use wattwise_control::set::original::put_back_all;
+use wattwise_control::set::original::{Layer, Restored, boot_id};
+use wattwise_hw::probe::why;
+use wattwise_hw::root::Root;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    root: hardware::RootArgs,
+    /// Show what would be put back, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize, Default)]
+struct Report {
+    schema: &'static str,
+    journals: Vec<Entry>,
+    held_by: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    journal: String,
+    command: String,
+    #[serde(flatten)]
+    result: Restored,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let root = args.root.open()?;
+    let folder = args.root.journal()?;
+    if !args.dry_run && root.describe() == "this machine" {
+        let released = wattwise_control::cores::hold::clean(&*root, &folder, true)?;
+        if let (Released::State(state), false) = (released, args.json) {
+            print(&format!("work may run on every CPU again; it was kept on CPU {}\n", state.kept))?;
+        }
+    }
+    let cannot = |e: std::io::Error| {
+        Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
+    };
+    let listing = journal::list(&folder).map_err(cannot)?;
+    let mut report = Report { schema: "wattwise.restore/1", ..Report::default() };
+    report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
+    for (path, why) in &listing.unreadable {
+        eprintln!("wattwise: {}: {why}; left as it is", path.display());
+    }
+    let mut failed = !listing.unreadable.is_empty();
+    let boot = boot_id(&*root);
+    // What needs no putting back stays out of the way of what does.
+    let none: &[Item] = &[];
+    let note = |found: &Found| match () {
+        () if found.items.is_empty() => Some("ended before its first change"),
+        () if found.boot_id != boot => {
+            Some("is from before the last start of the machine, which has undone it")
+        }
+        () => None,
+    };
+    let results: Vec<Restored> = match args.dry_run {
+        true => listing
+            .left()
+            .map(|f| would_be(&*root, if note(f).is_some() { none } else { &f.items }))
+            .collect(),
+        false => put_back_all(
+            &*root,
+            listing.journals.iter().map(|f| if note(f).is_some() { Layer::Left(none) } else { f.layer() }),
+        ),
+    };
+    for (found, result) in listing.journals.into_iter().filter(|f| !f.held).zip(results) {
+        failed |= !result.failed.is_empty();
+        let (journal, command, note) =
+            (found.path.display().to_string(), found.command.clone(), note(&found));
+        if !args.dry_run {
+            found.finish(&result).map_err(cannot)?;
+        }
+        report.journals.push(Entry { journal, command, result, note });
+    }
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&text(&report, args.dry_run))?;
+    }
+    Ok(u8::from(failed))
+}
+
+/// What putting back would do.
+fn would_be(root: &dyn Root, items: &[Item]) -> Restored {
+    let mut would = Restored::default();
+    for item in items {
+        match item.target.read(root) {
+            Ok(now) if now == item.original => would.unchanged += 1,
+            Ok(now) => would.restored.push((item.what.clone(), format!("{now} -> {}", item.original))),
+            Err(e) => would.failed.push((item.what.clone(), why(&e, &item.target.path(), root))),
+        }
+    }
+    would
+}
+
+fn text(report: &Report, dry_run: bool) -> String {
+    let mut out = String::new();
+    for entry in &report.journals {
+        let command = if entry.command.is_empty() { "a set that never began" } else { &entry.command };
+        match entry.note {
+            Some(note) => _ = writeln!(out, "{command}: {note}"),
+            None => {
+                _ = writeln!(out, "{command}: {}{}", if dry_run { "would be: " } else { "" }, entry.result)
+            }
+        }
+        for (what, value) in &entry.result.restored {
+            _ = writeln!(out, "  {what}: {value}");
+        }
+    }
+    for pid in &report.held_by {
+        _ = writeln!(out, "process {pid} holds settings now and puts them back itself when it ends");
+    }
+    if out.is_empty() {
+        out = "nothing to put back\n".to_owned();
+    }
+    out
+}

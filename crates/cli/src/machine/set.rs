@@ -1,0 +1,294 @@
+//! `set`: changes power states, shows what came of it, and can hold them while something else runs.
+
+use crate::args::root as hardware;
+use crate::args::settings::SettingArgs;
+use crate::exit::{Failure, Outcome, print, print_json};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wattwise_control::set::plan::{Inventory, Plan, PlanError, Setting, plan};
+use wattwise_control::set::transaction;
+use wattwise_control::set::transaction::{Change, Transaction, TransactionError};
+use wattwise_figure::units::duration_ns;
+use wattwise_hw::root::Root;
+use wattwise_hw::states::writers;
+use wattwise_live::run::child;
+use wattwise_live::run::child::{Job, Signals};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Speeds: 500MHz, 1.2G, a number of kHz, 60% of the highest, or min, max, base, boost.\n\
+    'wattwise restore' puts back what was there before."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    wishes: SettingArgs,
+    /// Show each write, old and new value and the rule that refuses it, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Hold the settings until a time has passed (10min), a process has ended (pid:1234) or Ctrl-C (forever)
+    #[arg(long, value_name = "UNTIL", conflicts_with = "hold_for")]
+    until: Option<String>,
+    /// Hold the settings while the command after it runs
+    #[arg(long = "for", id = "hold_for", num_args = 1.., value_name = "COMMAND", allow_hyphen_values = true)]
+    hold_for: Vec<String>,
+    #[command(flatten)]
+    root: hardware::RootArgs,
+    /// Print as JSON (schema wattwise.set/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long settings stay.
+pub(crate) enum Hold<'a> {
+    /// For good, until `restore`.
+    Kept,
+    /// While a command runs.
+    Command(&'a [String]),
+    /// For a time.
+    Time(Duration),
+    /// While a process lives.
+    Process(i32),
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    what: &'a str,
+    target: String,
+    old: &'a str,
+    asked: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    got: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    dry_run: bool,
+    changes: Vec<Row<'a>>,
+    notes: &'a [String],
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let settings = args.wishes.settings()?;
+    if settings.is_empty() {
+        return Err(Failure::input(
+            "set: nothing to set; expected a setting such as --governor powersave; see 'wattwise set --help'",
+        ));
+    }
+    let hold = args.hold()?;
+    let root = args.root.open()?;
+    let inventory = Inventory::read(&*root);
+    let all = settings.iter().any(|s| matches!(s, Setting::Online(_)));
+    let cpus = args.wishes.selector.selector().resolve(&inventory.topology, all).map_err(Failure::input)?;
+    let plan = plan(&*root, &inventory, &cpus, &settings).map_err(not_planned)?;
+    if args.dry_run {
+        return dry_run(args, &plan);
+    }
+    apply(&*root, &args.root.journal()?, &plan, &hold, args.json)
+}
+
+/// A wish that cannot be fulfilled, with its exit code.
+pub(crate) fn not_planned(error: PlanError) -> Failure {
+    match error {
+        PlanError::Input(m) => Failure::input(m),
+        PlanError::Impossible(m) => Failure::impossible(m),
+    }
+}
+
+impl Args {
+    fn hold(&self) -> Result<Hold<'_>, Failure> {
+        if !self.hold_for.is_empty() {
+            return Ok(Hold::Command(&self.hold_for));
+        }
+        let Some(until) = &self.until else { return Ok(Hold::Kept) };
+        if until == "forever" {
+            return Ok(Hold::Time(Duration::MAX));
+        }
+        if let Some(pid) = until.strip_prefix("pid:") {
+            let alive = |pid: &i32| *pid > 0 && Path::new(&format!("/proc/{pid}")).exists();
+            return match pid.parse().ok().filter(alive) {
+                Some(pid) => Ok(Hold::Process(pid)),
+                None => Err(Failure::input(format!("--until {until}: no such process"))),
+            };
+        }
+        let time = duration_ns(until, "s")
+            .map_err(|e| Failure::input(format!("--until {e}, pid:NUMBER or forever")))?;
+        Ok(Hold::Time(Duration::from_nanos(time)))
+    }
+}
+
+/// Shows the writes. A refusal is an answer here, and its exit code says so.
+fn dry_run(args: &Args, plan: &Plan) -> Outcome {
+    let refused = |step: &wattwise_control::set::plan::Step| {
+        step.verdict.as_ref().err().map(|r| format!("{} ({})", r.rule, r.errno))
+    };
+    let rows: Vec<Row> = plan
+        .steps
+        .iter()
+        .map(|step| Row {
+            what: &step.change.what,
+            target: step.change.target.to_string(),
+            old: &step.old,
+            asked: &step.change.value,
+            got: step.verdict.as_deref().ok(),
+            refused: refused(step),
+        })
+        .collect();
+    let code = if rows.iter().any(|r| r.refused.is_some()) { 2 } else { 0 };
+    if args.json {
+        print_json(&Report { schema: "wattwise.set/1", dry_run: true, changes: rows, notes: &plan.notes })?;
+        return Ok(code);
+    }
+    let mut out = notes(plan);
+    if rows.is_empty() {
+        out += "nothing would change: all is as asked\n";
+    }
+    for row in rows {
+        _ = write!(out, "{}: {} -> {}", row.what, row.old, row.asked);
+        match (&row.refused, row.got) {
+            (Some(why), _) => _ = write!(out, "  REFUSED: {why}"),
+            (None, Some(got)) if got != row.asked => _ = write!(out, "  (will show {got})"),
+            _ => {}
+        }
+        _ = writeln!(out, "\n    {}", row.target);
+    }
+    print(&out)?;
+    Ok(code)
+}
+
+fn notes(plan: &Plan) -> String {
+    plan.notes.iter().map(|n| format!("note: {n}\n")).collect()
+}
+
+/// Makes a plan's changes and says what came of each.
+pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, json: bool) -> Outcome {
+    if let Some((step, refusal)) = plan.steps.iter().find_map(|s| s.verdict.as_ref().err().map(|r| (s, r))) {
+        return Err(Failure::input(format!(
+            "{} cannot become '{}': {}; nothing was changed",
+            step.change.what, step.change.value, refusal.rule
+        )));
+    }
+    let signals = Signals::catch().map_err(Failure::work)?;
+    let changes: Vec<Change> = plan.steps.iter().map(|s| s.change.clone()).collect();
+    let stop = || signals.reason();
+    let command = command_line();
+    let mut held = if changes.is_empty() {
+        None
+    } else {
+        let made = Transaction::apply(root, journal, &command, &changes, &plan.beside, &stop);
+        Some(made.map_err(|e| match e {
+            TransactionError::Journal { .. } => Failure::impossible(e),
+            other => Failure::work(other),
+        })?)
+    };
+    let outcomes = held.as_ref().map(|t| t.outcomes().to_vec()).unwrap_or_default();
+    if json {
+        let rows = outcomes.iter().map(|o| Row {
+            what: &o.what,
+            target: o.target.clone(),
+            old: &o.old,
+            asked: &o.asked,
+            got: Some(&o.got),
+            refused: None,
+        });
+        print_json(&Report {
+            schema: "wattwise.set/1",
+            dry_run: false,
+            changes: rows.collect(),
+            notes: &plan.notes,
+        })?;
+    } else {
+        // While a command is held for, standard output is the command's.
+        let text = notes(plan) + &asked_and_got(root, &outcomes);
+        if matches!(hold, Hold::Command(_)) { eprint!("{text}") } else { print(&text)? }
+    }
+    // Not taking effect is a failure of the work: a script must not go on as if it had.
+    let ignored = outcomes.iter().any(|o| o.got == o.old && o.asked != o.old);
+    let code = match hold {
+        Hold::Kept => {
+            if let Some(transaction) = held.take() {
+                transaction.keep();
+            }
+            return Ok(u8::from(ignored));
+        }
+        Hold::Command(command) => {
+            let job = Job { command: command.to_vec(), ..Job::default() };
+            let ended = child::run(&job, &signals, None, &mut || {})
+                .map_err(|e| Failure::input(format!("--for {e}; the settings are put back")))?;
+            ended.code()
+        }
+        Hold::Time(time) => wait(*time, &signals, || true),
+        Hold::Process(pid) => wait(Duration::MAX, &signals, || Path::new(&format!("/proc/{pid}")).exists()),
+    };
+    if let Some(mut transaction) = held {
+        let restored = transaction.undo();
+        if !restored.failed.is_empty() || !restored.foreign.is_empty() {
+            eprintln!("wattwise: {restored}");
+        }
+        if !restored.failed.is_empty() {
+            return Ok(1);
+        }
+    }
+    Ok(code)
+}
+
+/// The command as given, for whoever finds the journal.
+pub(crate) fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
+    words.join(" ")
+}
+
+/// Equal outcomes on many CPUs are one line.
+fn asked_and_got(root: &dyn Root, outcomes: &[transaction::Outcome]) -> String {
+    let mut out = String::new();
+    let mut folded: Vec<(String, Vec<&transaction::Outcome>)> = Vec::new();
+    for outcome in outcomes {
+        let kind = outcome.what.trim_start_matches(|c: char| c != ' ').to_owned();
+        let same = |(k, members): &&mut (String, Vec<&transaction::Outcome>)| {
+            let first = members[0];
+            *k == kind
+                && (&first.old, &first.asked, &first.got) == (&outcome.old, &outcome.asked, &outcome.got)
+        };
+        match folded.iter_mut().find(same) {
+            Some((_, members)) => members.push(outcome),
+            None => folded.push((kind, vec![outcome])),
+        }
+    }
+    if outcomes.is_empty() {
+        out += "nothing to change: all is as asked\n";
+    }
+    let mut wrong = false;
+    for (_, members) in &folded {
+        let (first, last) = (members[0], members[members.len() - 1]);
+        let who = match members.len() {
+            1 => first.what.clone(),
+            n => format!("{} … {} ({n})", first.what, last.what),
+        };
+        _ = write!(out, "{who}: was {}, asked {}, got {}", first.old, first.asked, first.got);
+        if first.got == first.old && first.asked != first.old {
+            wrong = true;
+            out += "  IGNORED: the driver took the write and did nothing";
+        } else if first.got != first.asked {
+            wrong = true;
+            out += "  (not as asked: rounded or bounded by the driver, or changed by another)";
+        }
+        out.push('\n');
+    }
+    if wrong {
+        _ = writeln!(out, "{}", writers::suspects(root));
+    }
+    out
+}
+
+/// Waits while `alive`, for a time, or until a signal comes. A signal is the ordinary way to end it.
+fn wait(time: Duration, signals: &Signals, alive: impl Fn() -> bool) -> u8 {
+    let start = Instant::now();
+    while signals.caught().is_none() && start.elapsed() < time && alive() {
+        signals.sleep(Duration::from_millis(50).min(time));
+    }
+    0
+}

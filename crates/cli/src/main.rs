@@ -1,0 +1,25 @@
+//! The `wattwise` program.
+//!
+//! ```text
+//! cli      the commands, one line each          exit   how they end
+//! model    compare, trace, lists, studies: what needs no machine
+//! machine  info, set, run, ab, record ...: what works on this one
+//! bench    benchmarks                           args   what several commands take
+//! show     tables and result files
+//! ```
+//!
+//! It parses, calls the crates and prints; what it knows of policies, machines and statistics is theirs.
+
+mod args;
+mod bench;
+mod cli;
+mod exit;
+mod machine;
+mod model;
+#[cfg(test)]
+mod schema;
+mod show;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,45 @@
+//! The shapes of what `--json` prints, as JSON Schema in `docs/schema`.
+//!
+//! They are made from the types that are printed and from their comments. `WATTWISE_BLESS=1 cargo test -p wattwise
+//! --bin wattwise schema` writes them anew; without it the tests compare. (`compare-1.json` is written by hand: it also says which
+//! values make sense together.)
+
+use crate::machine::run;
+use schemars::{JsonSchema, Schema};
+use serde_json::json;
+use std::path::Path;
+use wattwise_live::ab::result as ab;
+use wattwise_live::bench::{throughput, transition, wake};
+
+/// The schema of a type whose `schema` says `version`.
+fn of<T: JsonSchema>(version: &str) -> Schema {
+    let mut schema = schemars::schema_for!(T);
+    schema.insert("$id".to_owned(), json!(format!("urn:{}", version.replace(['.', '/'], ":"))));
+    let field = schema.pointer_mut("/properties/schema").expect("every result names its schema");
+    *field = json!({ "const": version, "description": "Names this schema and its version." });
+    schema
+}
+
+/// Holds the schema in `docs/schema` against the type.
+fn check<T: JsonSchema>(name: &str, version: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema").join(name);
+    let made = serde_json::to_string_pretty(&of::<T>(version)).expect("a schema is JSON") + "\n";
+    if std::env::var_os("WATTWISE_BLESS").is_some() {
+        std::fs::write(&path, &made).expect("docs/schema can be written");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == made,
+        "{name} is out of date: WATTWISE_BLESS=1 cargo test -p wattwise --bin wattwise schema"
+    );
+}
+
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    check::<run::Report>("run-1.json", run::SCHEMA);
+    check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
+    check::<wattwise_lockbench::Bench>("bench-locks-1.json", wattwise_lockbench::SCHEMA);
+    check::<transition::Matrix>("bench-transition-1.json", transition::SCHEMA);
+    check::<throughput::Throughput>("bench-throughput-1.json", throughput::SCHEMA);
+    check::<wake::WakeUps>("bench-wake-1.json", wake::SCHEMA);
+}

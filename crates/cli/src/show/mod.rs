@@ -1,0 +1,5 @@
+//! What several commands print.
+
+pub(crate) mod report;
+pub(crate) mod result_file;
+pub(crate) mod table;

@@ -1,0 +1,67 @@
+//! `report`: result files again.
+
+use crate::exit::{Failure, Outcome, print};
+use crate::show::result_file::{ResultFile, run_name};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use wattwise_page::Section;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Result files: of compare, run, ab and bench, as --json, --output or ab's .jsonl gave them
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Write one HTML file that needs no network, instead of printing
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let results: Vec<ResultFile> =
+        args.files.iter().map(|f| ResultFile::read(f)).collect::<Result<_, _>>().map_err(Failure::input)?;
+    let Some(path) = &args.html else {
+        let colour = std::io::stdout().is_terminal();
+        for (file, result) in args.files.iter().zip(&results) {
+            if results.len() > 1 {
+                print(&format!("== {}\n", file.display()))?;
+            }
+            print(&result.text(colour))?;
+        }
+        return Ok(0);
+    };
+    let html = match &results[..] {
+        // On its own, a comparison has a page that can be explored.
+        [ResultFile::Compare(c)] => {
+            wattwise_report::compare_html(c, &[], &format!("wattwise report {}", args.files[0].display()))
+        }
+        _ => wattwise_page::page("report", &title(args), &sections(args, &results)),
+    };
+    std::fs::write(path, html).map_err(|e| {
+        Failure::input(format!("--html {}: {e}; expected a file that can be written", path.display()))
+    })?;
+    Ok(0)
+}
+
+fn title(args: &Args) -> String {
+    let names: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
+    names.join(", ")
+}
+
+/// Runs in one table, side by side; everything else one under the other.
+fn sections(args: &Args, results: &[ResultFile]) -> Vec<Section> {
+    let runs: Vec<_> = results
+        .iter()
+        .filter_map(|r| match r {
+            ResultFile::Run(r) => Some((run_name(r), &r.measured)),
+            _ => None,
+        })
+        .collect();
+    let mut sections = if runs.is_empty() { Vec::new() } else { wattwise_report::run_sections(&runs) };
+    for (file, result) in args.files.iter().zip(results).filter(|(_, r)| !matches!(r, ResultFile::Run(_))) {
+        if results.len() > 1 {
+            sections.push(Section::Text { title: file.display().to_string(), body: String::new() });
+        }
+        sections.extend(result.sections());
+    }
+    sections
+}

@@ -1,0 +1,265 @@
+//! Result files: told apart by their schema, and shown for people.
+
+use crate::machine::run;
+use crate::show::table;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use serde::de::DeserializeOwned;
+use std::fmt::Write;
+use std::path::Path;
+use wattwise_advice::result::Comparison;
+use wattwise_figure::Spread;
+use wattwise_live::ab::log as ab_file;
+use wattwise_live::ab::log::Read;
+use wattwise_live::ab::result;
+use wattwise_live::bench::throughput;
+use wattwise_live::bench::throughput::Throughput;
+use wattwise_live::bench::transition;
+use wattwise_live::bench::transition::Matrix;
+use wattwise_live::bench::wake;
+use wattwise_live::bench::wake::{State, WakeUps};
+use wattwise_page::Section;
+
+/// What a result file holds.
+pub(crate) enum ResultFile {
+    Compare(Box<Comparison>),
+    Run(Box<run::Report>),
+    Ab(Box<Read>),
+    Transition(Box<Matrix>),
+    Throughput(Box<Throughput>),
+    Wake(Box<WakeUps>),
+}
+
+impl ResultFile {
+    /// Reads one, whatever it is.
+    pub(crate) fn read(path: &Path) -> Result<ResultFile, String> {
+        let at = path.display();
+        let bytes =
+            std::fs::read(path).map_err(|e| format!("{at}: {e}; expected a result file of wattwise"))?;
+        ResultFile::parse(&bytes).map_err(|why| format!("{at}: {why}"))
+    }
+
+    fn parse(bytes: &[u8]) -> Result<ResultFile, String> {
+        #[derive(serde::Deserialize)]
+        struct Schema {
+            schema: String,
+        }
+        fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<Box<T>, String> {
+            serde_json::from_slice(bytes).map(Box::new).map_err(|e| e.to_string())
+        }
+        let first = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
+        if first.starts_with(b"{\"header\"") {
+            return ab_file::parse(bytes).map(|r| ResultFile::Ab(Box::new(r)));
+        }
+        let Schema { schema } = serde_json::from_slice(bytes)
+            .map_err(|e| format!("{e}; expected a result file of wattwise (made with --json or --output)"))?;
+        match schema.as_str() {
+            "wattwise-compare-1" => whole(bytes).map(ResultFile::Compare),
+            run::SCHEMA => whole(bytes).map(ResultFile::Run),
+            transition::SCHEMA => whole(bytes).map(ResultFile::Transition),
+            throughput::SCHEMA => whole(bytes).map(ResultFile::Throughput),
+            wake::SCHEMA => whole(bytes).map(ResultFile::Wake),
+            _ => Err(format!(
+                "has schema '{schema}'; expected one of compare, run, ab, bench transition, throughput or wake"
+            )),
+        }
+    }
+
+    /// For the terminal.
+    pub(crate) fn text(&self, colour: bool) -> String {
+        match self {
+            ResultFile::Compare(c) => table::comparison(c, colour),
+            ResultFile::Run(r) => run::text(r),
+            ResultFile::Ab(read) => result::text(&result::of(read)),
+            ResultFile::Transition(m) => transition(m),
+            ResultFile::Throughput(t) => throughput(t),
+            ResultFile::Wake(w) => wake(w),
+        }
+    }
+
+    /// For a page with others. Runs are set side by side by the caller.
+    pub(crate) fn sections(&self) -> Vec<Section> {
+        match self {
+            ResultFile::Compare(c) => vec![comparison_section(c)],
+            ResultFile::Run(r) => wattwise_report::run_sections(&[(run_name(r), &r.measured)]),
+            ResultFile::Ab(read) => wattwise_report::ab_sections(read, &result::of(read)),
+            ResultFile::Transition(m) => wattwise_report::transition_sections(m),
+            ResultFile::Throughput(t) => wattwise_report::throughput_sections(t),
+            ResultFile::Wake(w) => wattwise_report::wake_sections(w),
+        }
+    }
+}
+
+/// How a run is named beside others.
+pub(crate) fn run_name(r: &run::Report) -> String {
+    match &r.policy {
+        Some(policy) => format!("{} under {policy}", r.command.join(" ")),
+        None => r.command.join(" "),
+    }
+}
+
+fn comparison_section(c: &Comparison) -> Section {
+    let row = |r: &wattwise_advice::result::PolicyResult| {
+        vec![
+            r.policy.clone(),
+            format!("{:.3}", r.window_energy_j),
+            format!("{:.3}", r.energy_j),
+            format!("{:.3}", r.elapsed_s),
+            format!("{:.3}", r.slowdown),
+            format!("{:.2}", r.mean_w),
+            format!("{:.0}", r.wake_latency_us.p99),
+        ]
+    };
+    Section::Table(wattwise_page::Table {
+        title: format!("{} on {}: {} is best", c.workload.name, c.machine, c.best.policy),
+        head: [
+            "Policy",
+            "Window energy, J",
+            "Energy, J",
+            "Elapsed, s",
+            "Slowdown, ×",
+            "Mean power, W",
+            "Wake p99, µs",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows: c.results.iter().map(row).collect(),
+        note: c.best.why.clone(),
+    })
+}
+
+/// A plain table: first column left, others right.
+fn plain(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let cell = |at: usize, text: String| {
+        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+    };
+    table.set_header(head.iter().enumerate().map(|(at, h)| cell(at, (*h).to_owned())));
+    for row in rows {
+        table.add_row(row.into_iter().enumerate().map(|(at, c)| cell(at, c)));
+    }
+    let text = table.to_string();
+    text.lines().map(|l| format!("{}\n", l.trim_end())).collect()
+}
+
+/// Delays in microseconds, from each speed (down) to each (across).
+pub(crate) fn transition(m: &Matrix) -> String {
+    let mhz = |khz: u64| format!("{:.0} MHz", khz as f64 / 1e3);
+    let mut out = format!(
+        "{}, {}: {} trials a pair, in force by {}\nmean ± standard deviation, us; from (down) to (across)\n",
+        m.machine, m.policy, m.trials, m.by
+    );
+    let names: Vec<String> = m.levels_khz.iter().map(|k| mhz(*k)).collect();
+    let mut head = vec![""];
+    head.extend(names.iter().map(String::as_str));
+    let cell = |from: u64, to: u64| {
+        let pair = m.pairs.iter().find(|p| (p.from_khz, p.to_khz) == (from, to));
+        match pair.map(|p| (p.us, p.missed)) {
+            None => "·".to_owned(),
+            Some((Some(s), 0)) => format!("{:.1} ± {:.1}", s.mean, s.sd),
+            Some((Some(s), missed)) => format!("{:.1} ± {:.1} ({missed} missed)", s.mean, s.sd),
+            Some((None, _)) => "never".to_owned(),
+        }
+    };
+    let rows = m.levels_khz.iter().map(|from| {
+        let mut row = vec![mhz(*from)];
+        row.extend(m.levels_khz.iter().map(|to| cell(*from, *to)));
+        row
+    });
+    out += &plain(&head, rows.collect());
+    out
+}
+
+fn csv_spread(s: Option<&Spread>) -> String {
+    s.map_or(",,,,,,".to_owned(), |s| {
+        format!("{},{},{},{},{},{},{}", s.n, s.mean, s.sd, s.p50, s.p95, s.p99, s.max)
+    })
+}
+
+/// One line a pair.
+pub(crate) fn transition_csv(m: &Matrix) -> String {
+    let mut out = "from_khz,to_khz,n,mean_us,sd_us,p50_us,p95_us,p99_us,max_us,missed\n".to_owned();
+    for p in &m.pairs {
+        _ = writeln!(out, "{},{},{},{}", p.from_khz, p.to_khz, csv_spread(p.us.as_ref()), p.missed);
+    }
+    out
+}
+
+/// A figure by speed, and the knee.
+pub(crate) fn throughput(t: &Throughput) -> String {
+    let mut out = format!("{}\n{}; energy {}\n", t.command.join(" "), t.machine, t.energy);
+    let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
+    let rows = t.levels.iter().enumerate().map(|(at, l)| {
+        vec![
+            l.khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3)),
+            format!("{} ± {}", show(l.figure.map(|f| f.mean), 2), show(l.figure.map(|f| f.sd), 2)),
+            show(l.cpu_percent, 1),
+            show(l.joules, 2),
+            if t.knee == Some(at) { "<- knee".to_owned() } else { String::new() },
+        ]
+    });
+    let unit = if t.unit.is_empty() { "figure" } else { &t.unit };
+    out += &plain(&["speed", unit, "CPU %", "J", ""], rows.collect());
+    if let Some(at) = t.knee {
+        _ = writeln!(
+            out,
+            "{} is the lowest speed whose figure is within noise of the best",
+            t.levels[at].khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3))
+        );
+    }
+    out
+}
+
+/// One line a run.
+pub(crate) fn throughput_csv(t: &Throughput) -> String {
+    let mut out = "khz,run,figure,cpu_percent,joules,wall_s\n".to_owned();
+    let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
+    for l in &t.levels {
+        for (at, run) in l.trials.iter().enumerate() {
+            _ = writeln!(
+                out,
+                "{},{at},{},{},{},{}",
+                l.khz.map_or(String::new(), |k| k.to_string()),
+                run.figure,
+                number(run.cpu_percent),
+                number(run.joules),
+                run.wall_s
+            );
+        }
+    }
+    out
+}
+
+/// Wake-ups by C-state.
+pub(crate) fn wake(w: &WakeUps) -> String {
+    let mut out = format!(
+        "{}: CPU {} sleeps {} us at a time{}; from due to running, us\n",
+        w.machine,
+        w.cpus.0,
+        w.sleep_us,
+        w.cpus.1.map_or("; no second CPU to wake it".to_owned(), |c| format!(", woken by CPU {c}"))
+    );
+    let row = |kind: &str, s: &State, spread: Option<&Spread>| {
+        let mut row = vec![format!("{} {kind}", s.state.as_deref().unwrap_or("as it is"))];
+        row.push(s.latency_us.map_or(String::new(), |l| l.to_string()));
+        match spread {
+            Some(s) => row.extend([s.mean, s.p50, s.p99, s.max].map(|v| format!("{v:.1}"))),
+            None => row.extend(["–"; 4].map(str::to_owned)),
+        }
+        row.push(
+            s.entered
+                .iter()
+                .filter(|e| e.1 > 0)
+                .map(|(n, c)| format!("{n} {c}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+        );
+        row
+    };
+    let rows = w
+        .states
+        .iter()
+        .flat_map(|s| [row("timer", s, s.timer_us.as_ref()), row("other CPU", s, s.cross_us.as_ref())]);
+    out += &plain(&["deepest state", "table", "mean", "p50", "p99", "max", "entered"], rows.collect());
+    out
+}

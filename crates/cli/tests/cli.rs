@@ -1,0 +1,182 @@
+//! The program from outside: exit codes, one line for each mistake, and that nothing is half done.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn wattwise(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wattwise")).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs what must fail with this code, in one line that holds these words.
+fn refused(args: &[&str], code: i32, words: &[&str]) {
+    let out = wattwise(args);
+    let message = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {message}");
+    assert!(out.stdout.is_empty(), "{args:?} printed a result");
+    for w in words {
+        assert!(message.contains(w), "{args:?}: no '{w}' in: {message}");
+    }
+    // The argument parser may add a hint of its own.
+    if !message.starts_with("error:") {
+        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    }
+}
+
+#[test]
+fn unknown_names_suggest_the_nearest() {
+    refused(&["bench", "locks", "--lock", "mutexee"], 2, &["--lock", "mutexee", "glibc", "mcs"]);
+    refused(&["bench", "locks", "--cs", "5-2"], 2, &["--cs", "5-2", "exp:3.7"]);
+    refused(&["bench", "locks", "--threads", "0"], 2, &["--threads", "1 to 1024"]);
+    refused(&["bench", "locks", "--model", "xeon-4210", "--lock", "spin"], 2, &["mcs:WAIT", "mwait-C6"]);
+    refused(&["compare", "bild"], 2, &["bild", "'build'"]);
+    refused(&["compare", "burst", "--machine", "thinkpad"], 2, &["thinkpad-r51"]);
+    refused(&["compare", "burst", "-p", "schedutl"], 2, &["'schedutil'"]);
+    refused(&["compare", "burst", "-p", "burst:bsy=3"], 2, &["bsy", "busy"]);
+    refused(&["compare", "burst", "-p", "burst:busy=-3"], 2, &["busy=-3", "0 to"]);
+    refused(&["policies", "show", "ondemnd"], 2, &["'ondemand'"]);
+    refused(&["comparre"], 2, &["compare"]);
+    refused(&["compare", "--max-slowdown", "fast"], 2, &["3%"]);
+}
+
+#[test]
+fn bad_files_are_named_with_place_and_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    refused(&["compare", &file("empty.perf", b"")], 2, &["empty.perf"]);
+    refused(&["compare", &file("noise.data", &[7; 5000])], 2, &["noise.data", "expected perf.data"]);
+    refused(&["trace", &file("short.perf", b"PERFILE2")], 2, &["short.perf"]);
+    refused(&["compare", &file("w.toml", b"name = 'x'")], 2, &["w.toml", "line"]);
+    let machine =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/omap3530.toml"));
+    let bad = machine.unwrap().replace("mhz = [600, 550", "mhz = [550, 600");
+    refused(
+        &["compare", "burst", "--machine", &file("m.toml", bad.as_bytes())],
+        2,
+        &["m.toml", "fastest first"],
+    );
+    refused(&["compare", "burst", "-p", &file("p.toml", b"spee = 1")], 2, &["p.toml", "spee"]);
+    let missing = folder.path().join("no/such/folder/r.html").display().to_string();
+    refused(&["compare", "burst", "--report", &missing], 2, &["--report", "r.html"]);
+    refused(&["record", "-o", &file("r.perf", b"")], 2, &["--duration"]);
+}
+
+#[test]
+fn a_truncated_recording_is_used_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/build.perf.zst");
+    let bytes = zstd::decode_all(std::fs::File::open(whole).unwrap()).unwrap();
+    let path = folder.path().join("half.perf");
+    // The features at the end are gone, and with them the tracepoints' formats: nothing can be read.
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let out = wattwise(&["import", &path.display().to_string()]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    // ftrace text cut in the middle of a line: the rest is used, and a warning says so.
+    let trace = "# tracer: nop\n\
+        a-1 [000] d..2. 1.000000: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=1 next_prio=120\n\
+        a-1 [000] d..2. 1.100000: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=swapper next_pid=0 next_prio=120\n\
+        a-1 [000] d..2. 1.2000";
+    let path = folder.path().join("cut.txt");
+    std::fs::write(&path, trace).unwrap();
+    let out = wattwise(&["import", &path.display().to_string()]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("warning"), "{}", text(&out.stdout));
+}
+
+#[test]
+fn results_are_the_same_bytes_twice_on_any_number_of_threads() {
+    let run = |threads: &str| {
+        let out = Command::new(env!("CARGO_BIN_EXE_wattwise"))
+            .args(["compare", "tbench", "--machine", "alderlake-p-laptop", "--json"])
+            .env("RAYON_NUM_THREADS", threads)
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(0));
+        out.stdout
+    };
+    assert!(run("1") == run("2"));
+}
+
+#[test]
+fn every_machine_runs_every_workload() {
+    let names = |what: &str| -> Vec<String> {
+        let out = wattwise(&[what, "--json"]);
+        let list: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        list.as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap().to_owned()).collect()
+    };
+    // The long benchmark job is left to the benchmark.
+    let workloads: Vec<String> = names("workloads").into_iter().filter(|w| w != "bursts-v1").collect();
+    for machine in names("machines") {
+        for workload in &workloads {
+            let args =
+                ["compare", workload, "--machine", &machine, "-p", "schedutil", "-p", "powersave", "--json"];
+            let out = wattwise(&args);
+            assert_eq!(out.status.code(), Some(0), "{workload} on {machine}: {}", text(&out.stderr));
+            let c: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+            for r in c["results"].as_array().unwrap() {
+                let number = |k: &str| r[k].as_f64().unwrap();
+                assert!(number("energy_j") > 0.0 && number("elapsed_s") > 0.0, "{workload} on {machine}");
+                assert!(number("window_energy_j") >= number("energy_j") * 0.999_999);
+            }
+        }
+    }
+}
+
+#[test]
+fn studies_and_lists_print() {
+    for args in [
+        &["policies"][..],
+        &["policies", "show", "powerd++"],
+        &["machines", "show", "omap3530"],
+        &["workloads", "show", "build"],
+        &["reproduce", "openbsd"],
+        &["reproduce", "thomson", "--json"],
+        &["reproduce", "powerctl"],
+        &["reproduce", "coreidle"],
+        &["bench", "sim", "--seconds", "5", "--runs", "1"],
+        &[
+            "bench",
+            "locks",
+            "--threads",
+            "1,2",
+            "--cs",
+            "0,short",
+            "--ncs",
+            "exp:3",
+            "--ms",
+            "5",
+            "--repeats",
+            "2",
+        ],
+        &["bench", "locks", "--model", "i7-4510u", "--cs", "short", "--ncs", "long", "--json"],
+    ] {
+        let out = wattwise(args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
+        assert!(out.stdout.len() > 100, "{args:?}");
+    }
+}
+
+/// Study 000 and the closed forms that its figures rest on.
+#[test]
+fn thomson_is_reproduced_in_what_the_model_should_know() {
+    let out = wattwise(&["reproduce", "thomson", "--json"]);
+    let studies: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let figure = |part: &str| {
+        let all = studies[0]["figures"].as_array().unwrap();
+        all.iter().find(|f| f["what"].as_str().unwrap().contains(part)).unwrap()["modelled"].as_f64().unwrap()
+    };
+    assert!((figure("(performance)") - 229.2).abs() < 0.1);
+    // Four busy ticks of 10 ms: 30 to 40 ms at 600 MHz, and the change to 1700 MHz.
+    let slow = |ms: f64| ms * (1.0 - 600.0 / 1700.0);
+    let burst = figure("(burst)");
+    assert!(burst > 229.2 + slow(30.0) && burst < 229.2 + slow(40.0) + 2.0, "{burst}");
+    assert!(figure("hiadaptive (published: over 20 s)") > 20.0);
+}

@@ -1,0 +1,176 @@
+//! What is in force: one file that `status` reads and the next start cleans up by.
+//!
+//! `FOLDER/coreidle.json` says which mechanism keeps which CPUs, since when and for whom. It is written before the
+//! first change and removed after the last. Who holds `FOLDER/coreidle.lock` is in charge; the kernel drops the lock
+//! with its holder, so a state of a governor whose lock is free was left by a killed one.
+
+use crate::cores::Problem;
+use crate::cores::mechanism::{Kind, Notes, Terms};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use wattwise_hw::cpus::set::CpuSet;
+
+const SCHEMA: &str = "wattwise.coreidle/1";
+
+/// On whose behalf a mask is in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Holder {
+    /// `coreidle set`: until `coreidle off`.
+    User,
+    /// A process that changes it and releases it when it ends.
+    Process {
+        /// Which.
+        pid: u32,
+        /// The policy that it follows.
+        policy: String,
+    },
+}
+
+/// What is in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    schema: String,
+    /// The boot, after which all is gone by itself.
+    pub boot_id: String,
+    /// For whom.
+    pub holder: Holder,
+    /// By what.
+    pub mechanism: Kind,
+    /// The cgroup below which work is confined; empty is the whole machine.
+    pub within: PathBuf,
+    /// CPUs kept, as a list; what a governor changes later is seen in the kernel alone.
+    pub kept: String,
+    /// CPUs that were online before.
+    pub online: String,
+    /// What has to be put back beside the mechanism's own group.
+    pub notes: Notes,
+}
+
+impl State {
+    /// A state of this boot.
+    pub fn new(boot_id: String, holder: Holder, mechanism: Kind, within: PathBuf) -> State {
+        State {
+            schema: SCHEMA.to_owned(),
+            boot_id,
+            holder,
+            mechanism,
+            within,
+            kept: String::new(),
+            online: String::new(),
+            notes: Notes::default(),
+        }
+    }
+
+    /// What its mechanism has to know to be taken up again.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            within: self.within.clone(),
+            online: CpuSet::parse(&self.online).unwrap_or_default(),
+            notes: self.notes.clone(),
+            pinned_too: false,
+        }
+    }
+}
+
+/// The right to change what is in force, for as long as the value lives.
+pub struct Charge {
+    _lock: File,
+    folder: PathBuf,
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("coreidle.json")
+}
+
+/// What is in force, if anything is.
+///
+/// # Errors
+/// A file that is none of ours.
+pub fn read(folder: &Path) -> Result<Option<State>, Problem> {
+    let path = file(folder);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Problem::Failed(format!("{}: {e}", path.display()))),
+    };
+    match serde_json::from_str::<State>(&text) {
+        Ok(state) if state.schema == SCHEMA => Ok(Some(state)),
+        Ok(state) => Err(Problem::Failed(format!(
+            "{}: is of version '{}', not {SCHEMA}: made by another wattwise, which can end it",
+            path.display(),
+            state.schema
+        ))),
+        Err(e) => Err(Problem::Failed(format!("{}: {e}; expected what 'coreidle' writes", path.display()))),
+    }
+}
+
+impl Charge {
+    /// Takes charge; none if a living process has it.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn take(folder: &Path) -> Result<Option<Charge>, Problem> {
+        let path = folder.join("coreidle.lock");
+        let cannot = |e: std::io::Error| {
+            Problem::Failed(format!("{}: {e}; run as root or give --journal FOLDER", path.display()))
+        };
+        std::fs::create_dir_all(folder).map_err(cannot)?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(cannot)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Charge { _lock: lock, folder: folder.to_owned() })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(cannot(e)),
+        }
+    }
+
+    /// What an earlier one left in force.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn found(&self) -> Result<Option<State>, Problem> {
+        read(&self.folder)
+    }
+
+    /// Writes what is in force: all or nothing.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn note(&self, state: &State) -> Result<(), Problem> {
+        let path = file(&self.folder);
+        let new = self.folder.join("coreidle.json.new");
+        let text = serde_json::to_vec(state).map_err(|e| Problem::Failed(e.to_string()))?;
+        std::fs::write(&new, text)
+            .and_then(|()| std::fs::rename(&new, &path))
+            .map_err(|e| Problem::Failed(format!("{}: {e}", path.display())))
+    }
+
+    /// Nothing is in force.
+    pub fn clear(&self) {
+        _ = std::fs::remove_file(file(&self.folder));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_in_charge_and_a_killed_one_leaves_its_state() -> Result<(), Problem> {
+        let folder = tempfile::tempdir().map_err(|e| Problem::Failed(e.to_string()))?;
+        let charge = Charge::take(folder.path())?.expect("free");
+        assert!(Charge::take(folder.path())?.is_none());
+        let holder = Holder::Process { pid: 7, policy: "lpmd".into() };
+        let state = State::new("boot".into(), holder, Kind::Group, PathBuf::new());
+        charge.note(&state)?;
+        drop(charge);
+        let next = Charge::take(folder.path())?.expect("free again");
+        assert_eq!(next.found()?, Some(state));
+        next.clear();
+        assert_eq!(next.found()?, None);
+        std::fs::write(folder.path().join("coreidle.json"), "{}").expect("written");
+        assert!(read(folder.path()).is_err());
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! Ways to keep work off a CPU. Each can be taken up again from its [`Kind`] alone, by a later process that cleans up.
+//!
+//! | | asks the kernel to | tasks pinned outside the mask | cost of a change |
+//! |---|---|---|---|
+//! | slices | have systemd confine its slices (`AllowedCPUs`, by D-Bus) | run on kept CPUs meanwhile; since Linux 6.2 their affinity returns afterwards | a message for each slice |
+//! | partition | take the idled CPUs out of every cgroup (v2, an isolated cpuset) | run on kept CPUs meanwhile; since Linux 6.2 their affinity returns afterwards | one write; scheduling domains are rebuilt |
+//! | group | confine a group (v1) into which every movable task is put | stay where they are; if asked, and since Linux 6.2, they are taken along and their affinity returns afterwards | one write; the first time a move of every task |
+//! | scheduler | run tasks by a scheduler of ours (sched_ext, `bpf/`), which never picks the idled CPUs | are run where they are pinned | one line to its loader; lasts as long as the process that asked |
+//! | hotplug | take CPUs offline | lose their affinity | milliseconds for each CPU |
+
+mod cgroup_v1;
+mod cgroup_v2;
+mod hotplug;
+mod sched_ext;
+mod systemd;
+
+use crate::cores::Problem;
+use crate::cores::mechanism::cgroup_v1::Group;
+use crate::cores::mechanism::cgroup_v2::Partition;
+use crate::cores::mechanism::hotplug::Hotplug;
+use crate::cores::mechanism::sched_ext::{LOADER, Scheduler, loader};
+use crate::cores::mechanism::systemd::Slices;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wattwise_hw::cpus::set::CpuSet;
+
+/// The cgroup that is ours. Whoever finds it without a living owner may take it away.
+const NAME: &str = "wattwise-coreidle";
+
+/// Which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// systemd confines its slices
+    Slices,
+    /// cgroup v2: an isolated cpuset partition of the CPUs that shall idle
+    Partition,
+    /// cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it
+    Group,
+    /// A sched_ext scheduler that picks no CPU that shall idle (as long as a governor runs)
+    Scheduler,
+    /// CPUs are taken offline
+    Hotplug,
+}
+
+impl Kind {
+    /// Every way.
+    pub const ALL: [Kind; 5] = [Kind::Slices, Kind::Partition, Kind::Group, Kind::Scheduler, Kind::Hotplug];
+
+    /// Its name on a command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Slices => "slices",
+            Kind::Partition => "partition",
+            Kind::Group => "group",
+            Kind::Scheduler => "scheduler",
+            Kind::Hotplug => "hotplug",
+        }
+    }
+
+    /// What it does, in a line of help.
+    pub fn help(self) -> &'static str {
+        match self {
+            Kind::Slices => "systemd confines its slices",
+            Kind::Partition => "cgroup v2: an isolated cpuset partition of the CPUs that shall idle",
+            Kind::Group => "cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it",
+            Kind::Scheduler => {
+                "A sched_ext scheduler that picks no CPU that shall idle (as long as a governor runs)"
+            }
+            Kind::Hotplug => "CPUs are taken offline",
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Kind::Slices => "systemd's slices",
+            Kind::Partition => "cpuset partition (cgroup v2)",
+            Kind::Group => "cpuset group (cgroup v1)",
+            Kind::Scheduler => "sched_ext scheduler",
+            Kind::Hotplug => "hotplug",
+        })
+    }
+}
+
+/// Where the machine's cpusets are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cgroups {
+    /// Mount of version 2, where it has the cpuset controller.
+    v2: Option<PathBuf>,
+    /// Mount of version 1's cpuset controller.
+    v1: Option<PathBuf>,
+}
+
+impl Cgroups {
+    /// From the mounts of this process.
+    pub fn find() -> Cgroups {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mut found = Cgroups::parse(&mounts);
+        let has_cpuset = |mount: &PathBuf| {
+            let controllers = std::fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
+            controllers.split_ascii_whitespace().any(|c| c == "cpuset")
+        };
+        found.v2 = found.v2.filter(has_cpuset);
+        found
+    }
+
+    fn parse(mountinfo: &str) -> Cgroups {
+        let mut found = Cgroups::default();
+        for line in mountinfo.lines() {
+            // ID PARENT DEVICE ROOT MOUNT OPTIONS [TAGS] - TYPE SOURCE SUPER-OPTIONS
+            let Some((left, right)) = line.split_once(" - ") else { continue };
+            let Some(mount) = left.split(' ').nth(4) else { continue };
+            let mut right = right.split(' ');
+            let (kind, options) = (right.next(), right.nth(1).unwrap_or_default());
+            match kind {
+                Some("cgroup2") => found.v2 = Some(mount.into()),
+                Some("cgroup") if options.split(',').any(|o| o == "cpuset") => found.v1 = Some(mount.into()),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The best way that there is.
+    ///
+    /// # Errors
+    /// [`Problem::Impossible`] with what is missing.
+    pub fn best(&self) -> Result<Kind, Problem> {
+        match (&self.v2, &self.v1) {
+            // Where systemd runs, the tree is its own.
+            (Some(_), _) if crate::cores::mechanism::systemd::why_not().is_none() => Ok(Kind::Slices),
+            (Some(_), _) => Ok(Kind::Partition),
+            (None, Some(_)) => Ok(Kind::Group),
+            (None, None) => Err(Problem::Impossible(
+                "no cgroup hierarchy has the cpuset controller: mount one (mount -t cgroup2 none /sys/fs/cgroup), or \
+                 use --mechanism hotplug"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Why a way is not there.
+    pub fn why_not(&self, kind: Kind) -> Option<String> {
+        match kind {
+            Kind::Slices => crate::cores::mechanism::systemd::why_not(),
+            Kind::Partition if self.v2.is_none() => {
+                Some("no cgroup v2 hierarchy has the cpuset controller".to_owned())
+            }
+            Kind::Group if self.v1.is_none() => {
+                Some("no cgroup v1 hierarchy has the cpuset controller".to_owned())
+            }
+            Kind::Scheduler if !Path::new("/sys/kernel/sched_ext").exists() => Some(
+                "the kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT; ours wants Linux 7.1 or later)"
+                    .to_owned(),
+            ),
+            Kind::Scheduler if loader().is_none() => {
+                Some(format!("{LOADER} is neither beside wattwise nor in PATH: 'make -C bpf' builds it"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a change did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Tasks put into the group.
+    pub moved: usize,
+    /// Tasks that stay where they were pinned, or that the kernel does not let move.
+    pub stayed: usize,
+    /// CPU time of ours that looking for them and moving them took; told of the first time alone.
+    pub cpu: Option<Duration>,
+}
+
+/// CPU time of this thread so far.
+pub fn own_cpu() -> Duration {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(t.tv_sec.unsigned_abs(), u32::try_from(t.tv_nsec).unwrap_or(0))
+}
+
+/// Keeps work on some CPUs.
+pub trait Mechanism: Send {
+    /// Which way.
+    fn kind(&self) -> Kind;
+    /// Keeps work on these CPUs, from now on; called again to take up tasks that have come since.
+    ///
+    /// # Errors
+    /// What the kernel refused, in one line.
+    fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem>;
+    /// The CPUs that work is kept on now, as the kernel says.
+    ///
+    /// # Errors
+    /// Our group is gone or cannot be read.
+    fn kept(&self) -> Result<CpuSet, Problem>;
+    /// Lets everything go. What could not be put back, one line each.
+    fn release(&mut self) -> Vec<String>;
+    /// What a later process has to know to put everything back.
+    fn notes(&self) -> Notes {
+        Notes::default()
+    }
+    /// Whether it outlives this process.
+    fn lasts(&self) -> bool {
+        true
+    }
+}
+
+/// What has to be put back beside the mechanism's own group.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notes {
+    /// The cpuset controller was handed down by us.
+    pub enabled_controller: bool,
+    /// Masks of systemd's units before, in systemd's form.
+    pub allowed_cpus: BTreeMap<String, Vec<u8>>,
+}
+
+/// What a mechanism has to know.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    /// The cgroup below which work is confined; empty is the whole machine.
+    pub within: PathBuf,
+    /// The CPUs that were online before it.
+    pub online: CpuSet,
+    /// What an earlier process noted.
+    pub notes: Notes,
+    /// Tasks that are pinned are confined too.
+    pub pinned_too: bool,
+}
+
+/// Takes up a way, begun now or by an earlier process.
+///
+/// # Errors
+/// [`Problem::Impossible`] where the machine does not have it.
+pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mechanism>, Problem> {
+    let Terms { within, online, notes, pinned_too } = terms;
+    if pinned_too && !affinity_returns() {
+        return Err(Problem::Impossible(
+            "--pinned-too: this kernel is older than 6.2, where a confined task loses its affinity"
+                .to_owned(),
+        ));
+    }
+    let missing = || Problem::Impossible(cgroups.why_not(kind).unwrap_or_default());
+    let whole_machine = within.as_os_str().is_empty();
+    if !whole_machine && kind != Kind::Group {
+        return Err(Problem::Impossible(format!("--within: a {kind} is for the whole machine alone")));
+    }
+    Ok(match kind {
+        Kind::Partition => {
+            let parent = cgroups.v2.clone().ok_or_else(missing)?;
+            let group = parent.join(NAME);
+            Box::new(Partition { parent, group, online, enabled_controller: notes.enabled_controller })
+        }
+        Kind::Group => {
+            let parent = cgroups.v1.as_ref().ok_or_else(missing)?.join(&within);
+            if !parent.join("tasks").exists() {
+                let what = parent.display();
+                return Err(Problem::Input(format!(
+                    "--within: {what} is no cpuset; expected a folder of one"
+                )));
+            }
+            let group = parent.join(NAME);
+            Box::new(Group { parent, group, online, immovable: Default::default(), looks: 0, pinned_too })
+        }
+        Kind::Slices => Box::new(Slices::open(online, &notes)?),
+        Kind::Scheduler => Box::new(Scheduler::new(online)),
+        Kind::Hotplug => Box::new(Hotplug { root: PathBuf::from("/"), online }),
+    })
+}
+
+/// Whether a task's own affinity outlives a cpuset that excludes it.
+fn affinity_returns() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut parts = release.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (6, 2)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path).map(|t| t.trim().to_owned())
+}
+
+/// One write call, as attributes want.
+fn write(path: &Path, value: &str) -> io::Result<()> {
+    use std::io::Write;
+    std::fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+fn failed(path: &Path, e: &io::Error) -> Problem {
+    let path = path.display();
+    Problem::Failed(match e.kind() {
+        io::ErrorKind::NotFound => format!("{path}: gone: another manager of cgroups has removed it"),
+        io::ErrorKind::PermissionDenied => format!("{path}: no permission; run as root"),
+        _ => format!("{path}: {e}"),
+    })
+}
+
+fn set(path: &Path, value: &str) -> Result<(), Problem> {
+    write(path, value).map_err(|e| failed(path, &e))
+}
+
+fn cpus_in(path: &Path) -> Result<CpuSet, Problem> {
+    let text = read(path).map_err(|e| failed(path, &e))?;
+    CpuSet::parse(&text).map_err(|e| Problem::Failed(format!("{}: {e}", path.display())))
+}
+
+fn make(group: &Path) -> Result<(), Problem> {
+    match std::fs::create_dir(group) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed(group, &e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hierarchies_are_found_by_their_mounts() {
+        let hybrid = "25 1 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+            31 25 0:27 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n\
+            32 25 0:28 / /sys/fs/cgroup/cpu rw shared:7 - cgroup cgroup rw,cpu,cpuacct\n\
+            33 25 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let found = Cgroups::parse(hybrid);
+        assert_eq!(found.v1.as_deref(), Some(Path::new("/sys/fs/cgroup/cpuset")));
+        assert_eq!(found.v2.as_deref(), Some(Path::new("/sys/fs/cgroup/unified")));
+        assert_eq!(Cgroups::parse("25 1 0:22 / / rw - ext4 /dev/vda rw\n"), Cgroups::default());
+        assert!(Cgroups::default().best().is_err());
+    }
+}

@@ -1,0 +1,4 @@
+//! Policies followed on the live machine.
+
+pub mod cores;
+pub mod waits;

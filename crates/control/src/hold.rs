@@ -1,0 +1,103 @@
+//! Settings and kept CPUs, held while something runs and put back after it.
+
+use crate::cores::hold::Options;
+use crate::govern::cores::Following;
+use crate::problem::Problem;
+use crate::set::original::Restored;
+use crate::set::plan::{Inventory, Setting, plan};
+use crate::set::transaction::{Change, Transaction};
+use std::path::Path;
+use wattwise_hw::cpus::select::Selector;
+use wattwise_hw::root::Root;
+use wattwise_policy::chosen::CoresSpec;
+
+/// Settings to be held while something runs; none leaves the machine as it is.
+#[derive(Clone, Default)]
+pub struct Wishes {
+    /// What.
+    pub settings: Vec<Setting>,
+    /// Where.
+    pub selector: Selector,
+    /// Which CPUs are kept for work; none keeps all.
+    pub cores: Option<CoresSpec>,
+}
+
+/// Settings in force, and a core policy that is followed.
+pub struct Held<'r> {
+    settings: Option<Transaction<'r>>,
+    cores: Option<Following>,
+}
+
+impl Held<'_> {
+    /// Everything goes back.
+    pub fn undo(&mut self) -> Restored {
+        let cores = self.cores.take().map(|mut following| following.end());
+        let mut restored = self.settings.as_mut().map(Transaction::undo).unwrap_or_default();
+        let left = match cores {
+            None => Vec::new(),
+            Some(Ok(summary)) => summary.left,
+            Some(Err(e)) => vec![e.to_string()],
+        };
+        restored.failed.extend(left.into_iter().map(|why| ("kept CPUs".to_owned(), why)));
+        restored
+    }
+}
+
+/// Puts settings in force, as long as `stop` names no reason against it, and follows a core policy until the value ends; none where nothing would change.
+pub fn hold<'r>(
+    root: &'r dyn Root,
+    journal: &Path,
+    why: &str,
+    wishes: &Wishes,
+    stop: &dyn Fn() -> Option<String>,
+) -> Result<Option<Held<'r>>, Problem> {
+    let settings = hold_settings(root, journal, why, wishes, stop)?;
+    let cores = match &wishes.cores {
+        None => None,
+        Some(_) if root.describe() != "this machine" => {
+            return Err(Problem::Impossible("a core policy can be followed on this machine alone".into()));
+        }
+        Some(spec) => {
+            let name = spec.cores.name;
+            let following = Following::begin(spec, name, journal.to_owned(), Options::default());
+            Some(following.map_err(|e| e.of(name))?)
+        }
+    };
+    Ok((settings.is_some() || cores.is_some()).then_some(Held { settings, cores }))
+}
+
+fn hold_settings<'r>(
+    root: &'r dyn Root,
+    journal: &Path,
+    why: &str,
+    wishes: &Wishes,
+    stop: &dyn Fn() -> Option<String>,
+) -> Result<Option<Transaction<'r>>, Problem> {
+    if wishes.settings.is_empty() {
+        return Ok(None);
+    }
+    let inventory = Inventory::read(root);
+    let offline_too = wishes.settings.iter().any(|s| matches!(s, Setting::Online(_)));
+    let cpus = wishes
+        .selector
+        .resolve(&inventory.topology, offline_too)
+        .map_err(|e| Problem::Input(e.to_string()))?;
+    let plan = plan(root, &inventory, &cpus, &wishes.settings)?;
+    if let Some((step, refusal)) = plan.steps.iter().find_map(|s| s.verdict.as_ref().err().map(|r| (s, r))) {
+        let (what, value) = (&step.change.what, &step.change.value);
+        return Err(Problem::Input(format!("{what} cannot become '{value}': {}", refusal.rule)));
+    }
+    let changes: Vec<Change> = plan.steps.iter().map(|s| s.change.clone()).collect();
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let held = Transaction::apply(root, journal, why, &changes, &plan.beside, stop)
+        .map_err(|e| Problem::Failed(e.to_string()))?;
+    if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {
+        return Err(Problem::Failed(format!(
+            "{} was asked to be '{}' and stays '{}': the driver took the write and did nothing",
+            o.what, o.asked, o.got
+        )));
+    }
+    Ok(Some(held))
+}

@@ -1,0 +1,10 @@
+//! Settings: from wishes to writes, and back.
+//!
+//! `plan` turns wishes into changes in the order that the kernel needs; `transaction` makes them all or none; `journal`
+//! keeps the originals on disk; `original` puts them back; `target` is the one place where a value is read or written.
+
+pub mod journal;
+pub mod original;
+pub mod plan;
+pub mod target;
+pub mod transaction;

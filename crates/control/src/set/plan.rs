@@ -1,0 +1,899 @@
+//! From wishes (`--governor powersave --max 60%`) to the writes that fulfil them.
+//!
+//! A [`Setting`] is a wish in the one vocabulary of all machines. [`plan`] finds for each the files or
+//! registers of this machine, resolves words and percentages per CPU, puts the writes into the order in
+//! which the kernel takes them, and judges each by the table of the kernel's [rules] as if
+//! those before it were already made. Nothing is written here: a plan can be shown, refused or applied.
+//!
+//! Order: a CPU comes online before anything else, the driver's mode before what it offers, governors
+//! before what they permit, boost before limits, limits before the speed within them; a CPU goes offline
+//! last.
+
+use crate::set::target::Target;
+use crate::set::transaction::Change;
+use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::nearest;
+use wattwise_figure::units::{Speed, show_khz, show_ns, show_uw};
+use wattwise_hw::cpus::cpuid::CpuFacts;
+use wattwise_hw::cpus::set::CpuSet;
+use wattwise_hw::cpus::topology::Topology;
+use wattwise_hw::msr::tstate::{Duty, Step as DutyStep};
+use wattwise_hw::msr::{MsrDevice, Register, RegisterError, Registers, Wake};
+use wattwise_hw::probe::Found;
+use wattwise_hw::root::{Root, text};
+use wattwise_hw::rules;
+use wattwise_hw::rules::{Refusal, View};
+use wattwise_hw::states::cpufreq::{Cpufreq, Policy};
+use wattwise_hw::states::cpuidle::Cpuidle;
+use wattwise_hw::states::power;
+use wattwise_hw::states::power::Zone;
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// A wish.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// CPUs on or off.
+    Online(bool),
+    /// `active`, `passive`, `guided`, `off` of intel_pstate or amd-pstate.
+    DriverMode(String),
+    /// The governor of the speed.
+    Governor(String),
+    /// The range within which it may choose; none leaves that end as it is.
+    Limits(Option<Speed>, Option<Speed>),
+    /// One speed, held.
+    Freq(Speed),
+    /// Energy-performance preference: a word, or 0 (performance) to 255 (power).
+    Epp(String),
+    /// Energy-performance bias: a word, or 0 to 15.
+    Epb(String),
+    /// Boost, of the machine or of each policy.
+    Boost(bool),
+    /// A C-state by name or index, usable or not.
+    CState(String, bool),
+    /// The longest wake-up allowed, ns; none lifts the limit.
+    Latency(Option<u64>),
+    /// The governor that picks C-states.
+    IdleGovernor(String),
+    /// Clock modulation, percent of the clock that is let through; 100 is none.
+    TState(f64),
+    /// A power limit: zone (`package`, `package-0`, `dram`; none is each package) and constraint
+    /// (`long_term`), uW.
+    PowerLimit {
+        /// Which zone.
+        zone: Option<String>,
+        /// Which of its limits; none is the first, the long-term one.
+        constraint: Option<String>,
+        /// The limit, uW.
+        power_uw: u64,
+    },
+    /// The range of the uncore's speed.
+    Uncore(Option<Speed>, Option<Speed>),
+    /// A governor's tunable: `up_threshold=90`.
+    Tunable(String, String),
+    /// The firmware's profile.
+    Profile(String),
+}
+
+/// One write of a plan.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// What would be written where.
+    pub change: Change,
+    /// What is there now.
+    pub old: String,
+    /// What the kernel will show afterwards, or the rule that refuses.
+    pub verdict: Result<String, Refusal>,
+}
+
+/// Writes in order.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The writes.
+    pub steps: Vec<Step>,
+    /// Values that follow from them, to be put back with them.
+    pub beside: Vec<Change>,
+    /// What the user should know before.
+    pub notes: Vec<String>,
+}
+
+/// A wish that cannot be fulfilled; nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A mistake in the wish.
+    #[error("{0}")]
+    Input(String),
+    /// Not on this machine.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+/// What planning looks at.
+pub struct Inventory {
+    /// CPUs.
+    pub topology: Topology,
+    /// P-states.
+    pub cpufreq: Cpufreq,
+    /// C-states.
+    pub cpuidle: Cpuidle,
+}
+
+impl Inventory {
+    /// Reads it.
+    pub fn read(root: &dyn Root) -> Inventory {
+        let topology = Topology::read(root);
+        let cpuidle = Cpuidle::read(root, &topology);
+        Inventory { cpufreq: Cpufreq::read(root), cpuidle, topology }
+    }
+}
+
+/// The tree as it will be when the steps so far are made.
+struct Overlay<'r> {
+    root: &'r dyn Root,
+    made: BTreeMap<String, String>,
+}
+
+impl View for Overlay<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.made.get(path).cloned().or_else(|| text(self.root, path))
+    }
+    fn list(&self, path: &str) -> Vec<String> {
+        self.root.list(path).unwrap_or_default()
+    }
+}
+
+struct Planner<'r> {
+    overlay: Overlay<'r>,
+    inventory: &'r Inventory,
+    cpus: &'r CpuSet,
+    plan: Plan,
+}
+
+fn input(message: impl Into<String>) -> PlanError {
+    PlanError::Input(message.into())
+}
+
+fn impossible(message: impl Into<String>) -> PlanError {
+    PlanError::Impossible(message.into())
+}
+
+/// Finds the writes for some settings of some CPUs.
+pub fn plan(
+    root: &dyn Root,
+    inventory: &Inventory,
+    cpus: &CpuSet,
+    settings: &[Setting],
+) -> Result<Plan, PlanError> {
+    let mut planner =
+        Planner { overlay: Overlay { root, made: BTreeMap::new() }, inventory, cpus, plan: Plan::default() };
+    if settings.iter().any(|s| matches!(s, Setting::DriverMode(_))) && settings.len() > 1 {
+        return Err(input("--driver-mode changes which settings there are: give it alone, then the others"));
+    }
+    let mut ordered: Vec<&Setting> = settings.iter().collect();
+    ordered.sort_by_key(|s| phase(s));
+    for setting in ordered {
+        planner.setting(setting)?;
+    }
+    planner.beside();
+    Ok(planner.plan)
+}
+
+/// The order of the module's head.
+fn phase(setting: &Setting) -> u32 {
+    match setting {
+        Setting::Online(true) => 0,
+        Setting::DriverMode(_) => 1,
+        Setting::IdleGovernor(_) | Setting::Governor(_) | Setting::Profile(_) => 2,
+        Setting::Boost(_) => 3,
+        Setting::Limits(..) => 4,
+        Setting::Freq(_) => 5,
+        Setting::Online(false) => 9,
+        _ => 6,
+    }
+}
+
+impl<'r> Planner<'r> {
+    fn setting(&mut self, setting: &Setting) -> Result<(), PlanError> {
+        match setting {
+            Setting::Online(on) => self.online(*on),
+            Setting::DriverMode(mode) => self.driver_mode(mode),
+            Setting::Governor(name) => self.governor(name),
+            Setting::Limits(min, max) => self.limits(*min, *max),
+            Setting::Freq(speed) => self.held_speed(*speed),
+            Setting::Epp(value) => self.preference(value),
+            Setting::Epb(value) => self.bias(value),
+            Setting::Boost(on) => self.boost(*on),
+            Setting::CState(name, on) => self.cstate(name, *on),
+            Setting::Latency(limit_ns) => self.latency(*limit_ns),
+            Setting::IdleGovernor(name) => self.idle_governor(name),
+            Setting::TState(percent) => self.tstate(*percent),
+            Setting::PowerLimit { zone, constraint, power_uw } => {
+                self.power_limit(zone.as_deref(), constraint.as_deref(), *power_uw)
+            }
+            Setting::Uncore(min, max) => self.uncore(*min, *max),
+            Setting::Tunable(name, value) => self.tunable(name, value),
+            Setting::Profile(name) => self.profile(name),
+        }
+    }
+
+    /// Adds a write of an attribute, judged on top of those before it. A value that stands already is no
+    /// write.
+    fn write(&mut self, path: String, what: String, value: impl Into<String>) -> Result<(), PlanError> {
+        let value = value.into();
+        let old = Target::File(path.clone()).read(self.overlay.root).map_err(|e| {
+            impossible(format!("{what}: {}", wattwise_hw::probe::why(&e, &path, self.overlay.root)))
+        })?;
+        let current = self.overlay.made.get(&path).unwrap_or(&old);
+        if *current == value {
+            return Ok(());
+        }
+        let verdict = rules::judge(&self.overlay, &path, &value);
+        if let Ok(stored) = &verdict {
+            self.overlay.made.insert(path.clone(), stored.clone());
+        }
+        self.plan.steps.push(Step {
+            change: Change { target: Target::File(path), what, value },
+            old,
+            verdict,
+        });
+        Ok(())
+    }
+
+    /// The policies that drive the chosen CPUs, or why there are none.
+    fn policies(&mut self) -> Result<Vec<&'r Policy>, PlanError> {
+        let inventory = self.inventory;
+        let Found { value: Some(policies), .. } = &inventory.cpufreq.policies else {
+            return Err(impossible(format!(
+                "this machine's speed cannot be set: {}",
+                inventory.cpufreq.policies.why_not()
+            )));
+        };
+        let chosen: Vec<&Policy> =
+            policies.iter().filter(|p| !p.affected.and(self.cpus).is_empty()).collect();
+        for policy in &chosen {
+            let more = policy.affected.without(self.cpus);
+            if !more.is_empty() {
+                let note = format!("{} also drives CPU {more}: its CPUs share one speed", policy.name());
+                if !self.plan.notes.contains(&note) {
+                    self.plan.notes.push(note);
+                }
+            }
+        }
+        match chosen.is_empty() {
+            true => Err(impossible(format!("no cpufreq policy drives CPU {}", self.cpus))),
+            false => Ok(chosen),
+        }
+    }
+
+    fn governor(&mut self, name: &str) -> Result<(), PlanError> {
+        for policy in self.policies()? {
+            if !policy.governors.iter().any(|g| g == name) {
+                return Err(unknown("--governor", name, &policy.governors, policy.name()));
+            }
+            self.write(
+                format!("{}/scaling_governor", policy.path),
+                format!("{} governor", policy.name()),
+                name,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the range that moves outwards first: neither may pass the other on the way.
+    fn limits(&mut self, min: Option<Speed>, max: Option<Speed>) -> Result<(), PlanError> {
+        if let (Some(Speed::Percent(low)), Some(Speed::Percent(high))) = (min, max)
+            && low > high
+        {
+            return Err(input(format!("--min {low}% is above --max {high}%; expected a range")));
+        }
+        for policy in self.policies()? {
+            let name = policy.name();
+            let now = |file: &str| {
+                let text = self.overlay.text(&format!("{}/{file}", policy.path))?;
+                text.parse::<u64>().ok()
+            };
+            let (Some(low), Some(high)) = (now("scaling_min_freq"), now("scaling_max_freq")) else {
+                return Err(impossible(format!("{name} shows no limits of its speed")));
+            };
+            let resolve = |flag, speed: Option<Speed>, or| match speed {
+                Some(speed) => resolve(policy, &self.inventory.cpufreq, flag, speed),
+                None => Ok(or),
+            };
+            let (new_low, new_high) = (resolve("--min", min, low)?, resolve("--max", max, high)?);
+            for (flag, khz) in [("--min", new_low), ("--max", new_high)] {
+                if let Some((slowest, fastest)) = policy.hardware_khz
+                    && !(slowest..=fastest).contains(&khz)
+                    && khz != low
+                    && khz != high
+                {
+                    return Err(input(format!(
+                        "{flag} {}: {name} runs from {} to {}; expected a speed within",
+                        show_khz(khz),
+                        show_khz(slowest),
+                        show_khz(fastest)
+                    )));
+                }
+            }
+            if new_low > new_high {
+                return Err(input(format!(
+                    "--min {} is above {} {} of {name}; expected a range; give both ends",
+                    show_khz(new_low),
+                    if max.is_some() { "--max" } else { "the present maximum" },
+                    show_khz(new_high),
+                )));
+            }
+            let ends = [
+                ("scaling_min_freq", "minimum", min, new_low),
+                ("scaling_max_freq", "maximum", max, new_high),
+            ];
+            let order = if new_high >= low { [1, 0] } else { [0, 1] };
+            for at in order {
+                let (file, word, asked, khz) = ends[at];
+                if asked.is_some() {
+                    self.write(format!("{}/{file}", policy.path), format!("{name} {word}"), khz.to_string())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One speed held: the governor `userspace`, told that speed.
+    fn held_speed(&mut self, speed: Speed) -> Result<(), PlanError> {
+        for policy in self.policies()? {
+            let name = policy.name();
+            if !policy.governors.iter().any(|g| g == "userspace") {
+                return Err(impossible(no_authority(policy, &self.inventory.cpufreq)));
+            }
+            let chosen = self.overlay.text(&format!("{}/scaling_governor", policy.path));
+            let asked_other = self
+                .plan
+                .steps
+                .iter()
+                .any(|s| s.change.what == format!("{name} governor") && s.change.value != "userspace");
+            if asked_other {
+                return Err(input(format!(
+                    "--freq holds one speed and needs the governor userspace, not {}; give one of the two",
+                    chosen.unwrap_or_default()
+                )));
+            }
+            let khz = resolve(policy, &self.inventory.cpufreq, "--freq", speed)?;
+            let all: Vec<u64> = policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied().collect();
+            if !all.is_empty() && !all.contains(&khz) {
+                let nearest = all.iter().copied().min_by_key(|l| l.abs_diff(khz)).unwrap_or(khz);
+                let levels: Vec<String> = all.iter().map(|l| show_khz(*l)).collect();
+                return Err(input(format!(
+                    "--freq {} is no level of {name}; the nearest is {}; it has {}",
+                    show_khz(khz),
+                    show_khz(nearest),
+                    levels.join(", ")
+                )));
+            }
+            let limit = |file: &str| {
+                self.overlay.text(&format!("{}/{file}", policy.path)).and_then(|t| t.parse::<u64>().ok())
+            };
+            if let (Some(low), Some(high)) = (limit("scaling_min_freq"), limit("scaling_max_freq"))
+                && !(low..=high).contains(&khz)
+            {
+                return Err(input(format!(
+                    "--freq {} is outside the limits of {name}, {} to {}; widen them with --min and --max",
+                    show_khz(khz),
+                    show_khz(low),
+                    show_khz(high)
+                )));
+            }
+            self.write(format!("{}/scaling_governor", policy.path), format!("{name} governor"), "userspace")?;
+            self.write(
+                format!("{}/scaling_setspeed", policy.path),
+                format!("{name} speed"),
+                khz.to_string(),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn preference(&mut self, value: &str) -> Result<(), PlanError> {
+        for policy in self.policies()? {
+            if policy.epp.is_none() {
+                return Err(impossible(format!(
+                    "{} has no energy-performance preference: driver {} keeps none",
+                    policy.name(),
+                    policy.driver.as_deref().unwrap_or("(unknown)")
+                )));
+            }
+            let raw = value.parse::<u8>().is_ok();
+            if !raw && !policy.epps.iter().any(|e| e == value) {
+                return Err(unknown("--epp", value, &policy.epps, policy.name()));
+            }
+            self.write(
+                format!("{}/energy_performance_preference", policy.path),
+                format!("{} preference", policy.name()),
+                value,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn bias(&mut self, value: &str) -> Result<(), PlanError> {
+        // The kernel's words, with the numbers that it stores for them.
+        const WORDS: [(&str, &str); 5] = [
+            ("performance", "0"),
+            ("balance-performance", "4"),
+            ("normal", "6"),
+            ("balance-power", "8"),
+            ("power", "15"),
+        ];
+        let number = WORDS.iter().find(|(word, _)| *word == value).map_or(value, |(_, number)| number);
+        if !number.parse::<u8>().is_ok_and(|n| n <= 15) {
+            let words: Vec<String> = WORDS.iter().map(|(w, _)| (*w).to_owned()).collect();
+            return Err(unknown("--epb", value, &words, "the bias (or 0 to 15)"));
+        }
+        let cpus = self.cpus;
+        for cpu in cpus.iter() {
+            let path = format!("{CPUS}/cpu{cpu}/power/energy_perf_bias");
+            if text(self.overlay.root, &path).is_none() {
+                // The kernel hides it: its register is the next mechanism in order.
+                let facts = CpuFacts::read(self.overlay.root, cpu).map_err(|e| {
+                    impossible(format!("--epb: CPU {cpu}: no file power/energy_perf_bias, and {e}"))
+                })?;
+                let bias = number.parse::<u64>().unwrap_or_default();
+                let what = format!("cpu{cpu} bias (no file power/energy_perf_bias)");
+                self.register(cpu, &facts, "IA32_ENERGY_PERF_BIAS", what, |r, raw| {
+                    r.field("bias")?.set(raw, bias)
+                })?;
+                continue;
+            }
+            self.write(path, format!("cpu{cpu} bias"), number)?;
+        }
+        Ok(())
+    }
+
+    fn boost(&mut self, on: bool) -> Result<(), PlanError> {
+        let inventory = self.inventory;
+        if let Some(boost) = &inventory.cpufreq.boost {
+            if self.cpus.len() < inventory.topology.online.len() {
+                self.plan.notes.push("boost is switched for the whole machine".to_owned());
+            }
+            return self.write(
+                boost.path.clone(),
+                "boost".to_owned(),
+                if on != boost.inverted { "1" } else { "0" },
+            );
+        }
+        let policies = self.policies()?;
+        if policies.iter().all(|p| p.boost.is_none()) {
+            return Err(impossible(
+                "boost cannot be switched here: neither cpufreq/boost nor intel_pstate/no_turbo is there",
+            ));
+        }
+        for policy in policies {
+            self.write(
+                format!("{}/boost", policy.path),
+                format!("{} boost", policy.name()),
+                if on { "1" } else { "0" },
+            )?;
+        }
+        Ok(())
+    }
+
+    fn cstate(&mut self, name: &str, on: bool) -> Result<(), PlanError> {
+        let inventory = self.inventory;
+        let mut found = false;
+        for cpu in inventory.cpuidle.cpus().iter().filter(|c| self.cpus.contains(c.cpu)) {
+            for state in
+                cpu.states.iter().filter(|s| s.name.eq_ignore_ascii_case(name) || s.index.to_string() == name)
+            {
+                found = true;
+                let path = format!("{CPUS}/cpu{}/cpuidle/state{}/disable", cpu.cpu, state.index);
+                self.write(path, format!("cpu{} {}", cpu.cpu, state.name), if on { "0" } else { "1" })?;
+            }
+        }
+        if found {
+            return Ok(());
+        }
+        match inventory.cpuidle.cpus().first() {
+            None => Err(impossible(format!(
+                "no C-state can be switched here: {}",
+                inventory.cpuidle.cpus.why_not()
+            ))),
+            Some(cpu) => {
+                let names: Vec<String> = cpu.states.iter().map(|s| s.name.clone()).collect();
+                Err(unknown("--cstate", name, &names, "these CPUs"))
+            }
+        }
+    }
+
+    fn latency(&mut self, limit_ns: Option<u64>) -> Result<(), PlanError> {
+        // The kernel's file: "n/a" allows no delay at all, 0 any.
+        let value = match limit_ns {
+            None => "0".to_owned(),
+            Some(ns) if ns < 1000 => "n/a".to_owned(),
+            Some(ns) => (ns / 1000).to_string(),
+        };
+        if let Some(ns) = limit_ns
+            && ns >= 1000
+            && let Some(cpu) = self.inventory.cpuidle.cpus().iter().find(|c| self.cpus.contains(c.cpu))
+        {
+            let allowed: Vec<&str> =
+                cpu.states.iter().filter(|s| s.latency_us * 1000 <= ns).map(|s| s.name.as_str()).collect();
+            self.plan.notes.push(format!(
+                "within {} a CPU can wake from {}",
+                show_ns(ns),
+                allowed.join(", ")
+            ));
+        }
+        let cpus = self.cpus;
+        for cpu in cpus.iter() {
+            let path = format!("{CPUS}/cpu{cpu}/power/pm_qos_resume_latency_us");
+            self.write(path, format!("cpu{cpu} latency limit"), value.clone())?;
+        }
+        Ok(())
+    }
+
+    fn idle_governor(&mut self, name: &str) -> Result<(), PlanError> {
+        let governors = &self.inventory.cpuidle.governors;
+        if governors.is_empty() {
+            return Err(impossible("the idle governor cannot be chosen here: the kernel lists none"));
+        }
+        if !governors.iter().any(|g| g == name) {
+            return Err(unknown("--idle-governor", name, governors, "this kernel"));
+        }
+        self.write(format!("{CPUS}/cpuidle/current_governor"), "idle governor".to_owned(), name)
+    }
+
+    fn power_limit(
+        &mut self,
+        zone: Option<&str>,
+        constraint: Option<&str>,
+        power_uw: u64,
+    ) -> Result<(), PlanError> {
+        let zones = power::zones(self.overlay.root);
+        let Some(top) = &zones.value else {
+            return Err(impossible(format!("no power limit can be set here: {}", zones.why_not())));
+        };
+        let all: Vec<&Zone> = top.iter().flat_map(Zone::walk).collect();
+        let wanted = zone.unwrap_or("package");
+        // `package` means every package; the same package shown again by MMIO is one too many.
+        let named =
+            |z: &&&Zone| z.name == wanted || z.name.rsplit_once('-').is_some_and(|(stem, _)| stem == wanted);
+        let chosen: Vec<&&Zone> = all.iter().filter(named).filter(|z| !z.path.contains("mmio")).collect();
+        if chosen.is_empty() {
+            let names: Vec<String> = all.iter().map(|z| z.name.clone()).collect();
+            return Err(unknown("--rapl", wanted, &names, "this machine"));
+        }
+        for zone in chosen {
+            let limit = match constraint {
+                None => zone.limits.first(),
+                Some(name) => zone.limits.iter().find(|l| l.name == name),
+            };
+            let Some(limit) = limit else {
+                let names: Vec<String> = zone.limits.iter().map(|l| l.name.clone()).collect();
+                return Err(match constraint {
+                    Some(name) if !names.is_empty() => unknown("--rapl", name, &names, &zone.name),
+                    _ => impossible(format!("--rapl: {} has no limit that can be set", zone.name)),
+                });
+            };
+            if let Some(most) = limit.most_uw.filter(|most| *most > 0)
+                && power_uw > most
+            {
+                return Err(input(format!(
+                    "--rapl {}: {} {} takes at most {}",
+                    show_uw(power_uw),
+                    zone.name,
+                    limit.name,
+                    show_uw(most)
+                )));
+            }
+            if zone.enabled == Some(false) {
+                self.plan.notes.push(format!("the limits of {} are not enforced (enabled is 0)", zone.name));
+            }
+            self.write(
+                format!("{}/constraint_{}_power_limit_uw", zone.path, limit.index),
+                format!("{} {} limit", zone.name, limit.name),
+                power_uw.to_string(),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn uncore(&mut self, min: Option<Speed>, max: Option<Speed>) -> Result<(), PlanError> {
+        let uncores = power::uncores(self.overlay.root);
+        let Some(found) = &uncores.value else {
+            return Err(impossible(format!("the uncore's speed cannot be set here: {}", uncores.why_not())));
+        };
+        for uncore in found {
+            let (Some((low, high)), Some((slowest, fastest))) =
+                (uncore.limits_khz, uncore.initial_khz.or(uncore.limits_khz))
+            else {
+                return Err(impossible(format!("{} shows no limits", uncore.name)));
+            };
+            let end = |flag: &str, speed: Option<Speed>, or: u64| -> Result<u64, PlanError> {
+                let khz = match speed {
+                    None => return Ok(or),
+                    Some(Speed::Khz(khz)) => khz,
+                    Some(Speed::Min) => slowest,
+                    Some(Speed::Max | Speed::Boost | Speed::Base) => fastest,
+                    Some(Speed::Percent(percent)) => {
+                        (fastest as f64 * percent / 100e5).round() as u64 * 100_000
+                    }
+                };
+                match (slowest..=fastest).contains(&khz) {
+                    true => Ok(khz),
+                    false => Err(input(format!(
+                        "{flag} {}: {} runs from {} to {}",
+                        show_khz(khz),
+                        uncore.name,
+                        show_khz(slowest),
+                        show_khz(fastest)
+                    ))),
+                }
+            };
+            let (new_low, new_high) = (end("--uncore-min", min, low)?, end("--uncore-max", max, high)?);
+            if new_low > new_high {
+                return Err(input(format!(
+                    "--uncore-min {} is above the maximum {}; give both ends",
+                    show_khz(new_low),
+                    show_khz(new_high)
+                )));
+            }
+            let mut ends = [("max_freq_khz", "maximum", new_high), ("min_freq_khz", "minimum", new_low)];
+            if new_high < low {
+                ends.reverse();
+            }
+            for (file, word, khz) in ends {
+                self.write(
+                    format!("{}/{file}", uncore.path),
+                    format!("{} {word}", uncore.name),
+                    khz.to_string(),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A tunable lies in the policy's folder, or in one for the whole machine.
+    fn tunable(&mut self, name: &str, value: &str) -> Result<(), PlanError> {
+        let mut known = BTreeSet::new();
+        let mut paths = BTreeMap::new();
+        for policy in self.policies()? {
+            let governor =
+                self.overlay.text(&format!("{}/scaling_governor", policy.path)).unwrap_or_default();
+            for (folder, who) in [
+                (format!("{}/{governor}", policy.path), policy.name().to_owned()),
+                (format!("{CPUS}/cpufreq/{governor}"), governor.clone()),
+            ] {
+                for file in self.overlay.list(&folder) {
+                    if file == name {
+                        paths.insert(format!("{folder}/{file}"), format!("{who} {name}"));
+                    }
+                    known.insert(file);
+                }
+            }
+        }
+        if paths.is_empty() {
+            let known: Vec<String> = known.into_iter().collect();
+            return Err(match known.is_empty() {
+                true => impossible("--tunable: the governor in force has none; choose the governor first"),
+                false => unknown("--tunable", name, &known, "the governor in force"),
+            });
+        }
+        for (path, what) in paths {
+            self.write(path, what, value)?;
+        }
+        Ok(())
+    }
+
+    fn profile(&mut self, name: &str) -> Result<(), PlanError> {
+        const PATH: &str = "sys/firmware/acpi/platform_profile";
+        let choices = self.overlay.text(&format!("{PATH}_choices"));
+        let Some(choices) = choices else {
+            return Err(impossible("--profile: the firmware offers no platform_profile"));
+        };
+        let choices: Vec<String> = choices.split_whitespace().map(str::to_owned).collect();
+        if !choices.iter().any(|c| c == name) {
+            return Err(unknown("--profile", name, &choices, "the firmware"));
+        }
+        self.write(PATH.to_owned(), "platform profile".to_owned(), name)
+    }
+
+    fn driver_mode(&mut self, mode: &str) -> Result<(), PlanError> {
+        let Some(driver) = &self.inventory.cpufreq.driver else {
+            return Err(impossible("--driver-mode: neither intel_pstate nor amd_pstate is loaded"));
+        };
+        let modes: &[&str] = match driver.name {
+            "intel_pstate" => &["active", "passive", "off"],
+            _ => &["active", "passive", "guided", "disable"],
+        };
+        if !modes.contains(&mode) {
+            let modes: Vec<String> = modes.iter().map(|m| (*m).to_owned()).collect();
+            return Err(unknown("--driver-mode", mode, &modes, driver.name));
+        }
+        self.write(format!("{CPUS}/{}/status", driver.name), format!("{} mode", driver.name), mode)
+    }
+
+    fn online(&mut self, on: bool) -> Result<(), PlanError> {
+        let topology = &self.inventory.topology;
+        let staying = topology.online.without(self.cpus);
+        if !on && staying.is_empty() {
+            return Err(input(format!("--online off for CPU {}: at least one CPU must stay", self.cpus)));
+        }
+        let cpus = self.cpus;
+        for cpu in cpus.iter() {
+            let Some(known) = topology.cpu(cpu) else { continue };
+            if !known.hotplug {
+                if known.online == on {
+                    continue;
+                }
+                return Err(impossible(format!(
+                    "CPU {cpu} cannot be taken offline: the kernel keeps it (no 'online' file)"
+                )));
+            }
+            self.write(
+                format!("{CPUS}/cpu{cpu}/online"),
+                format!("cpu{cpu} online"),
+                if on { "1" } else { "0" },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Clock modulation by its register: no file of the kernel sets it. Threads of a core share the clock
+    /// and are set together; the nearest step that the processor has is taken.
+    fn tstate(&mut self, percent: f64) -> Result<(), PlanError> {
+        let cpus = self.inventory.topology.with_siblings(self.cpus).and(&self.inventory.topology.online);
+        let more = cpus.without(self.cpus);
+        if !more.is_empty() {
+            self.plan.notes.push(format!("CPU {more} shares its core's clock and is set too"));
+        }
+        for cpu in cpus.iter() {
+            let refuse = |why: String| impossible(format!("--tstate: CPU {cpu}: {why}"));
+            let facts = CpuFacts::read(self.overlay.root, cpu).map_err(|e| refuse(e.to_string()))?;
+            let step =
+                DutyStep::of(&facts).ok_or_else(|| refuse("the processor has no clock modulation".into()))?;
+            let duty = Duty::nearest(percent / 100.0, step).map_err(|e| input(format!("--tstate {e}")))?;
+            if cpu == cpus.first().unwrap_or(cpu) && duty.percent() != percent {
+                self.plan.notes.push(format!("the nearest step that the processor has is {duty}"));
+            }
+            let what = format!("cpu{cpu} clock modulation");
+            self.register(cpu, &facts, "IA32_CLOCK_MODULATION", what, |register, raw| {
+                duty.encode(register, raw)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds a change of some bits of a register, checked against the register's write mask.
+    fn register(
+        &mut self,
+        cpu: u32,
+        facts: &CpuFacts,
+        name: &str,
+        what: String,
+        change: impl FnOnce(&Register, u64) -> Result<u64, RegisterError>,
+    ) -> Result<(), PlanError> {
+        let refuse = |e: &dyn std::fmt::Display| impossible(format!("{what}: {e}"));
+        let registers = Registers::for_cpu(facts);
+        let register = registers.get(name).map_err(|e| refuse(&e))?;
+        let mut device = MsrDevice::for_reading(self.overlay.root, registers.clone());
+        let old = device.read(cpu, register, Wake::Yes).map_err(|e| refuse(&e))?;
+        let new = change(register, old).map_err(|e| refuse(&e))?;
+        registers.check_write(register.address, old, new).map_err(|e| refuse(&e))?;
+        // Only the bits that change are ours, now and when they are put back.
+        let mask = old ^ new;
+        if mask == 0 {
+            return Ok(());
+        }
+        let target = Target::Register { cpu, address: register.address, mask };
+        let shown = |raw: u64| format!("{:#x}", raw & mask);
+        self.plan.steps.push(Step {
+            change: Change { target, what, value: shown(new) },
+            old: shown(old),
+            verdict: Ok(shown(new)),
+        });
+        Ok(())
+    }
+
+    /// What follows from the steps and must come back with them: a governor's change touches the held speed
+    /// and the preference, boost the limits, hotplug and a driver's mode all of a policy.
+    fn beside(&mut self) {
+        let mut policies: BTreeSet<&str> = BTreeSet::new();
+        let mut cpus = CpuSet::new();
+        for step in &self.plan.steps {
+            let Target::File(path) = &step.change.target else { continue };
+            let wide = ["cpufreq/boost", "no_turbo", "_pstate/status", "max_perf_pct", "min_perf_pct"];
+            let hotplug =
+                path.strip_suffix("/online").and_then(|p| p.rsplit("/cpu").next()?.parse::<u32>().ok());
+            cpus.extend(hotplug);
+            for policy in self.inventory.cpufreq.policies() {
+                let own = path.starts_with(&format!("{}/", policy.path));
+                let unplugged =
+                    hotplug.is_some_and(|cpu| policy.related.contains(cpu) || policy.affected.contains(cpu));
+                if own || unplugged || wide.iter().any(|w| path.ends_with(w)) {
+                    policies.insert(&policy.path);
+                }
+            }
+        }
+        let mut beside = Vec::new();
+        let mut watch = |path: String, what: String| {
+            // Only what can be written back: `<unsupported>` is no speed.
+            if let Some(value) = text(self.overlay.root, &path).filter(|v| !v.starts_with('<')) {
+                beside.push(Change { target: Target::File(path), what, value });
+            }
+        };
+        for path in policies {
+            let name = path.strip_suffix("/cpufreq").unwrap_or(path).rsplit('/').next().unwrap_or(path);
+            for (file, word) in [
+                ("scaling_governor", "governor"),
+                ("scaling_min_freq", "minimum"),
+                ("scaling_max_freq", "maximum"),
+                ("scaling_setspeed", "speed"),
+                ("energy_performance_preference", "preference"),
+            ] {
+                watch(format!("{path}/{file}"), format!("{name} {word}"));
+            }
+        }
+        for cpu in cpus.iter() {
+            watch(
+                format!("{CPUS}/cpu{cpu}/power/pm_qos_resume_latency_us"),
+                format!("cpu{cpu} latency limit"),
+            );
+            watch(format!("{CPUS}/cpu{cpu}/power/energy_perf_bias"), format!("cpu{cpu} bias"));
+            for state in self.inventory.cpuidle.cpus().iter().filter(|c| c.cpu == cpu).flat_map(|c| &c.states)
+            {
+                let path = format!("{CPUS}/cpu{cpu}/cpuidle/state{}/disable", state.index);
+                watch(path, format!("cpu{cpu} {}", state.name));
+            }
+        }
+        self.plan.beside = beside;
+    }
+}
+
+/// A speed in kHz for one policy. Percentages go to the nearest level where there is a table.
+fn resolve(policy: &Policy, cpufreq: &Cpufreq, flag: &str, speed: Speed) -> Result<u64, PlanError> {
+    let missing = |what: &str| impossible(format!("{flag}: {} does not tell its {what}", policy.name()));
+    let (slowest, fastest) = policy.hardware_khz.ok_or_else(|| missing("range"))?;
+    let top_level = policy.levels_khz.last().copied();
+    match speed {
+        Speed::Khz(khz) => Ok(khz),
+        Speed::Min => Ok(slowest),
+        Speed::Max => Ok(fastest),
+        Speed::Boost => Ok(policy.boost_levels_khz.last().copied().unwrap_or(fastest)),
+        Speed::Base => match (policy.base_khz, top_level, &cpufreq.boost) {
+            (Some(khz), ..) => Ok(khz),
+            // A table without boost levels of its own, and no boost to be had: its top is the base.
+            (None, Some(top), _) if !policy.boost_levels_khz.is_empty() => Ok(top),
+            (None, Some(top), None) if policy.boost.is_none() => Ok(top),
+            // acpi-cpufreq shows boost as a level 1 MHz above the base.
+            (None, Some(top), Some(_)) if top % 10_000 == 1_000 && policy.levels_khz.len() > 1 => {
+                Ok(policy.levels_khz[policy.levels_khz.len() - 2])
+            }
+            _ => Err(missing("speed without boost")),
+        },
+        Speed::Percent(percent) => {
+            let khz = (fastest as f64 * percent / 100.0).round() as u64;
+            let levels = policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied();
+            Ok(levels.min_by_key(|l| l.abs_diff(khz)).unwrap_or(khz.clamp(slowest, fastest)))
+        }
+    }
+}
+
+fn no_authority(policy: &Policy, cpufreq: &Cpufreq) -> String {
+    match &cpufreq.driver {
+        Some(driver) if driver.mode == "active" => format!(
+            "--freq: {} in active mode lets the hardware choose the speed; bound it with --min and --max, or give              --driver-mode passive first",
+            driver.name
+        ),
+        _ => format!(
+            "--freq: {} has no governor userspace (it has {}); load cpufreq_userspace, or bound the speed with --min and --max",
+            policy.name(),
+            policy.governors.join(", ")
+        ),
+    }
+}
+
+fn unknown(flag: &str, given: &str, choices: &[String], whose: &str) -> PlanError {
+    let near = nearest(given, choices.iter().map(String::as_str));
+    input(format!(
+        "{flag} '{given}' is unknown to {whose}; did you mean '{near}'? It takes {}",
+        choices.join(", ")
+    ))
+}

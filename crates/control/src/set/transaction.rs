@@ -1,0 +1,216 @@
+//! Changes that are all made or all undone, and that can be put back later, even by another process.
+//!
+//! 1. The originals go to the [journal](crate::set::journal) and to disk.
+//! 2. Each change is written and read back. The first that fails undoes those before it.
+//! 3. Whoever holds the [`Transaction`] keeps the changes ([`Transaction::keep`]) or has them put back
+//!    ([`Transaction::undo`]); dropping it, in a panic too, puts them back.
+//! 4. A killed process leaves its journal; `wattwise restore` does the rest.
+
+use crate::set::journal::Journal;
+use crate::set::original::{Item, Restored, boot_id, put_back};
+use crate::set::target::Target;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use wattwise_hw::probe::why;
+use wattwise_hw::root::Root;
+
+/// A change to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where.
+    pub target: Target,
+    /// For people: `policy0 governor`.
+    pub what: String,
+    /// What to write.
+    pub value: String,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// For people.
+    pub what: String,
+    /// The file or register.
+    pub target: String,
+    /// Before.
+    pub old: String,
+    /// As asked.
+    pub asked: String,
+    /// As read back.
+    pub got: String,
+}
+
+/// Why a transaction did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum TransactionError {
+    /// An original cannot be read: nothing was written.
+    #[error("{what}: {why}; nothing was changed")]
+    Original {
+        /// Which.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// No journal, no change.
+    #[error("{path}: the journal cannot be written ({error}); nothing was changed; run as root or give --journal FOLDER", path = path.display())]
+    Journal {
+        /// Its folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A change failed; those before it were undone.
+    #[error("{what}: {why}; {undone}")]
+    Failed {
+        /// Which.
+        what: String,
+        /// Why.
+        why: String,
+        /// What became of the others.
+        undone: String,
+    },
+}
+
+/// Changes in force that can still be undone.
+pub struct Transaction<'r> {
+    root: &'r dyn Root,
+    /// Taken when the end is decided.
+    journal: Option<Journal>,
+    items: Vec<Item>,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'r> Transaction<'r> {
+    /// Makes all changes or none. `beside` are values that follow from the changes and must come back with
+    /// them; `stop` is asked before each write, and its reason undoes all.
+    pub fn apply(
+        root: &'r dyn Root,
+        journal: &Path,
+        command: &str,
+        changes: &[Change],
+        beside: &[Change],
+        stop: &dyn Fn() -> Option<String>,
+    ) -> Result<Transaction<'r>, TransactionError> {
+        let items = originals(root, changes, beside)?;
+        let journal = Journal::begin(journal, &boot_id(root), command, &items)
+            .map_err(|error| TransactionError::Journal { path: journal.to_owned(), error })?;
+        let mut transaction = Transaction { root, journal: Some(journal), items, outcomes: Vec::new() };
+        for change in changes {
+            let done = match stop() {
+                Some(reason) => Err(reason),
+                None => transaction.make(change),
+            };
+            if let Err(why) = done {
+                let restored = transaction.undo();
+                return Err(TransactionError::Failed {
+                    what: change.what.clone(),
+                    why,
+                    undone: restored.to_string(),
+                });
+            }
+        }
+        transaction.settle();
+        Ok(transaction)
+    }
+
+    fn make(&mut self, change: &Change) -> Result<(), String> {
+        let at =
+            self.items.iter().position(|i| i.target == change.target).ok_or("is not in its own journal")?;
+        let journal = self.journal.as_mut().ok_or("has ended")?;
+        let failed = |e: io::Error| why(&e, &change.target.path(), self.root);
+        change.target.write(self.root, &change.value).map_err(failed)?;
+        let got = change.target.read(self.root).map_err(failed)?;
+        journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
+        self.items[at].ours.push(got.clone());
+        self.outcomes.push(Outcome {
+            what: change.what.clone(),
+            target: change.target.to_string(),
+            old: self.items[at].original.clone(),
+            asked: change.value.clone(),
+            got,
+        });
+        Ok(())
+    }
+
+    /// Notes what the values are once all changes are made: later ones may have moved earlier ones, and
+    /// those beside them.
+    fn settle(&mut self) {
+        for (at, item) in self.items.iter_mut().enumerate() {
+            let Ok(now) = item.target.read(self.root) else { continue };
+            if now != item.original && !item.ours.contains(&now) {
+                if let Some(journal) = &mut self.journal {
+                    // A journal that can no longer be written still holds the originals.
+                    _ = journal.wrote(at, &now);
+                }
+                item.ours.push(now);
+            }
+        }
+        self.items.iter_mut().for_each(|item| item.unsettled = false);
+        if let Some(journal) = &mut self.journal {
+            _ = journal.done();
+        }
+        for outcome in &mut self.outcomes {
+            if let Some(item) = self.items.iter().find(|i| i.target.to_string() == outcome.target)
+                && let Ok(now) = item.target.read(self.root)
+            {
+                outcome.got = now;
+            }
+        }
+    }
+
+    /// What was asked for and what came of it, in order.
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    /// Leaves the changes in force. The journal stays, for `wattwise restore`.
+    pub fn keep(mut self) {
+        self.journal = None;
+    }
+
+    /// Puts everything back that is still ours. The journal goes when nothing remains to be done.
+    pub fn undo(&mut self) -> Restored {
+        let Some(journal) = self.journal.take() else { return Restored::default() };
+        let restored = put_back(self.root, &self.items, &journal.later_targets());
+        // Left behind it would only be found to need nothing.
+        _ = journal.finish(&restored);
+        restored
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.journal.is_some() {
+            self.undo();
+        }
+    }
+}
+
+/// Each target once, with its value before.
+fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<Vec<Item>, TransactionError> {
+    let mut items: Vec<Item> = Vec::new();
+    let mut known = BTreeSet::new();
+    for (change, beside) in changes.iter().map(|c| (c, false)).chain(beside.iter().map(|c| (c, true))) {
+        if !known.insert(change.target.clone()) {
+            continue;
+        }
+        match change.target.read(root) {
+            Ok(original) => items.push(Item {
+                target: change.target.clone(),
+                what: change.what.clone(),
+                original,
+                ours: Vec::new(),
+                unsettled: true,
+                back: false,
+            }),
+            Err(_) if beside => {}
+            Err(e) => {
+                let why = why(&e, &change.target.path(), root);
+                return Err(TransactionError::Original { what: change.what.clone(), why });
+            }
+        }
+    }
+    Ok(items)
+}

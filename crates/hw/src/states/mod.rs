@@ -1,0 +1,6 @@
+//! Power states as the kernel's interfaces show them.
+
+pub mod cpufreq;
+pub mod cpuidle;
+pub mod power;
+pub mod writers;

@@ -1,0 +1,284 @@
+//! Stock kernels by package name: downloaded and unpacked under `target/lab`, never installed.
+//!
+//! ```text
+//! 6.1   Debian 12          from the machine's own sources
+//! 6.12  its backports      from sources of our own, derived from the machine's: its mirror, another
+//! 7.2   Debian unstable    suite, and apt state in target/lab
+//! ```
+
+use crate::files::{Run, read, write};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A series that the lab knows.
+pub(crate) struct Series {
+    /// The word on the command line.
+    pub(crate) name: &'static str,
+    /// Suite that is not among the machine's own; `None`: it is.
+    suite: Option<&'static str>,
+    /// Its compiler and build programs need a newer C library than the machine has.
+    foreign: bool,
+}
+
+/// All of them, the default first.
+pub(crate) static SERIES: &[Series] = &[
+    Series { name: "6.1", suite: None, foreign: false },
+    Series { name: "6.12", suite: Some("bookworm-backports"), foreign: false },
+    Series { name: "7.2", suite: Some("unstable"), foreign: true },
+];
+
+/// An unpacked kernel.
+pub(crate) struct Kernel {
+    pub(crate) release: String,
+    pub(crate) image: PathBuf,
+    /// `lib/modules/RELEASE`, wherever the packages put it.
+    pub(crate) modules: PathBuf,
+    /// What `make -C` wants.
+    pub(crate) headers: PathBuf,
+    /// The compiler and its kind, where the machine's own will not do.
+    pub(crate) tools: Option<PathBuf>,
+}
+
+/// Apt with the right sources.
+struct Apt {
+    options: Vec<String>,
+    folder: PathBuf,
+}
+
+impl Apt {
+    /// The machine's own apt, or one whose sources and state are in `target/lab`.
+    fn new(lab: &Path, series: &Series) -> Result<Apt, String> {
+        let folder = lab.join("packages");
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let Some(suite) = series.suite else { return Ok(Apt { options: Vec::new(), folder }) };
+        let state = lab.join(format!("apt-{suite}"));
+        for part in ["lists/partial", "cache/archives/partial", "parts"] {
+            let path = state.join(part);
+            fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        let (mirror, keyring) = mirror().ok_or("no Debian mirror in the machine's apt sources")?;
+        let signed = keyring.map_or(String::new(), |k| format!("[signed-by={k}] "));
+        let list = state.join("sources.list");
+        write(&list, &format!("deb {signed}{mirror} {suite} main\n"))?;
+        write(&state.join("status"), "")?;
+        let set = |key: &str, value: String| format!("-o{key}={value}");
+        let at = |p: &str| state.join(p).display().to_string();
+        let options = vec![
+            set("Dir::Etc::sourcelist", list.display().to_string()),
+            set("Dir::Etc::sourceparts", at("parts")),
+            set("Dir::State::lists", at("lists")),
+            set("Dir::State::status", at("status")),
+            set("Dir::Cache", at("cache")),
+            set("Acquire::Languages", "none".into()),
+            set("APT::Architecture", "amd64".into()),
+        ];
+        let apt = Apt { options, folder };
+        apt.run("apt-get", &["update", "-q=2"])?;
+        Ok(apt)
+    }
+
+    fn run(&self, program: &str, args: &[&str]) -> Result<String, String> {
+        Run::new(Command::new(program).args(&self.options).args(args).current_dir(&self.folder)).output()
+    }
+
+    /// Names that a package depends on.
+    fn depends(&self, package: &str) -> Result<Vec<String>, String> {
+        let text = self.run("apt-cache", &["depends", "--no-recommends", "--no-suggests", package])?;
+        Ok(text
+            .lines()
+            .filter_map(|l| l.trim().strip_prefix("Depends: "))
+            .map(|name| name.trim_matches(['<', '>']).to_owned())
+            .collect())
+    }
+}
+
+/// The first plain Debian mirror of the machine's sources, and the keyring beside it.
+fn mirror() -> Option<(String, Option<String>)> {
+    let mut files: Vec<PathBuf> = fs::read_dir("/etc/apt/sources.list.d")
+        .map(|dir| dir.flatten().map(|f| f.path()).collect())
+        .unwrap_or_default();
+    files.sort();
+    files.insert(0, "/etc/apt/sources.list".into());
+    files.iter().filter_map(|f| fs::read_to_string(f).ok()).find_map(|text| mirror_of(&text))
+}
+
+fn mirror_of(text: &str) -> Option<(String, Option<String>)> {
+    let words = || text.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(str::split_whitespace);
+    let url = words().find(|w| w.contains("://") && w.trim_end_matches('/').ends_with("/debian"))?;
+    let keyring = words().find(|w| w.starts_with('/') && w.ends_with(".gpg"));
+    Some((url.to_owned(), keyring.map(str::to_owned)))
+}
+
+/// The kernel of a series, from the cache if it is there.
+pub(crate) fn get(lab: &Path, name: &str) -> Result<Kernel, String> {
+    let series = SERIES.iter().find(|s| s.name == name).ok_or_else(|| {
+        let known: Vec<_> = SERIES.iter().map(|s| s.name).collect();
+        format!("--kernel {name}: expected one of {}", known.join(", "))
+    })?;
+    let root = lab.join(format!("kernel-{name}"));
+    let stamp = root.join("release");
+    if !stamp.exists() {
+        fetch(lab, series, &root)?;
+    }
+    let release = read(&stamp)?;
+    find(&root, release.trim())
+}
+
+fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
+    eprintln!("lab: getting the {} kernel", series.name);
+    let apt = Apt::new(lab, series)?;
+    let image = apt
+        .depends("linux-image-amd64")?
+        .into_iter()
+        .find(|p| p.starts_with("linux-image-"))
+        .ok_or("linux-image-amd64 depends on no image: run `apt-get update`")?;
+    let release = image.trim_start_matches("linux-image-").to_owned();
+    if !release.starts_with(&format!("{}.", series.name))
+        && !release.starts_with(&format!("{}-", series.name))
+    {
+        return Err(format!(
+            "skipped: the sources' linux-image-amd64 is {release}, not {}: add a suite that has it",
+            series.name
+        ));
+    }
+    let headers = format!("linux-headers-{release}");
+    let mut wanted = vec![image.clone(), headers.clone()];
+    // 6.1: -common and kbuild behind the headers. 7.2: image and modules in packages of their own.
+    for package in [&image, &headers] {
+        let parts = ["linux-headers-", "linux-kbuild-", "linux-binary-", "linux-modules-", "linux-base-"];
+        wanted.extend(apt.depends(package)?.into_iter().filter(|p| parts.iter().any(|x| p.starts_with(x))));
+    }
+    wanted.sort();
+    wanted.dedup();
+    let mut args = vec!["download", "-q=2"];
+    args.extend(wanted.iter().map(String::as_str));
+    apt.run("apt-get", &args)?;
+
+    let _ = fs::remove_dir_all(root);
+    fs::create_dir_all(root).map_err(|e| format!("{}: {e}", root.display()))?;
+    for package in &wanted {
+        let deb = newest(&apt.folder, package)?;
+        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
+    }
+    let kernel = find(root, &release)?;
+    relocate(root, &kernel.headers)?;
+    if series.foreign {
+        toolchain(&apt, root, &kernel.headers)?;
+    }
+    // Last: whatever fails above is fetched afresh next time.
+    write(&root.join("release"), &release)
+}
+
+/// The newest file of a package in the download folder.
+fn newest(folder: &Path, package: &str) -> Result<PathBuf, String> {
+    let files = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    files
+        .flatten()
+        .filter(|f| f.file_name().to_string_lossy().starts_with(&format!("{package}_")))
+        .max_by_key(|f| f.metadata().and_then(|m| m.modified()).ok())
+        .map(|f| f.path())
+        .ok_or_else(|| format!("{package}: apt-get download left no file in {}", folder.display()))
+}
+
+/// The kernel's own compiler with the libraries that it needs, in `host`; nothing of it is installed.
+fn toolchain(apt: &Apt, root: &Path, headers: &Path) -> Result<(), String> {
+    let variables = read(&headers.join(".kernelvariables"))?;
+    let compiler = variables
+        .split_whitespace()
+        .find_map(|w| w.strip_prefix("$(CROSS_COMPILE)gcc-"))
+        .ok_or("the headers name no compiler")?;
+    let package = format!("gcc-{compiler}-x86-64-linux-gnu");
+    let quiet = ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"]
+        .map(|k| format!("--no-{k}"));
+    let mut args = vec!["depends", "--recurse"];
+    args.extend(quiet.iter().map(String::as_str));
+    args.push(&package);
+    let text = apt.run("apt-cache", &args)?;
+    let mut wanted: Vec<&str> =
+        text.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut args = vec!["download", "-q=2"];
+    args.extend(&wanted);
+    apt.run("apt-get", &args)?;
+    let host = root.join("host");
+    for package in wanted {
+        let deb = newest(&apt.folder, package)?;
+        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&host)).output()?;
+    }
+    for folder in [host.join("usr/bin"), host.join("usr/libexec"), root.join("usr/lib")] {
+        wrap(&host, &folder)?;
+    }
+    Ok(())
+}
+
+/// Programs run with the C library beside them: each becomes a script that says so.
+fn wrap(host: &Path, folder: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    for path in crate::build::modules::files(folder)? {
+        let told = |e: std::io::Error| format!("{}: {e}", path.display());
+        let meta = fs::symlink_metadata(&path).map_err(told)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !meta.is_file() || meta.permissions().mode() & 0o111 == 0 || name.contains(".so") {
+            continue;
+        }
+        let bytes = fs::read(&path).map_err(told)?;
+        if !bytes.starts_with(b"\x7fELF") || !bytes.windows(9).take(4096).any(|w| w == b"ld-linux-") {
+            continue;
+        }
+        let real = path.with_file_name(format!("{name}.real"));
+        fs::rename(&path, &real).map_err(told)?;
+        let (host, real) = (host.display(), real.display());
+        write(
+            &path,
+            &format!(
+                "#!/bin/sh\nexec {host}/usr/lib64/ld-linux-x86-64.so.2 --argv0 \"$0\" --library-path {host}/usr/lib/x86_64-linux-gnu {real} \"$@\"\n"
+            ),
+        )?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Debian's header makefiles name /usr/src; here they are elsewhere.
+fn relocate(root: &Path, headers: &Path) -> Result<(), String> {
+    let makefile = headers.join("Makefile");
+    let text = read(&makefile)?;
+    write(&makefile, &text.replace("/usr/src/", &format!("{}/usr/src/", root.display())))
+}
+
+fn find(root: &Path, release: &str) -> Result<Kernel, String> {
+    let first = |options: &[String], what: &str| {
+        options.iter().map(|o| root.join(o)).find(|p| p.exists()).ok_or_else(|| {
+            format!("{}: no {what} for {release}: remove the folder and try again", root.display())
+        })
+    };
+    Ok(Kernel {
+        image: first(
+            &[format!("boot/vmlinuz-{release}"), format!("usr/lib/modules/{release}/vmlinuz")],
+            "kernel image",
+        )?,
+        modules: first(
+            &[format!("usr/lib/modules/{release}/kernel"), format!("lib/modules/{release}/kernel")],
+            "modules",
+        )?,
+        headers: first(&[format!("usr/src/linux-headers-{release}")], "headers")?,
+        tools: Some(root.join("host/usr/bin")).filter(|p| p.exists()),
+        release: release.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_is_found_in_both_formats() {
+        let deb822 = "Types: deb\n# http://old.example/debian\nURIs: http://mirror.example/debian\nSigned-By: /k.gpg\n";
+        assert_eq!(mirror_of(deb822), Some(("http://mirror.example/debian".into(), Some("/k.gpg".into()))));
+        let line = "deb http://mirror.example/debian-security bookworm-security main\ndeb http://m.example/debian/ bookworm main\n";
+        assert_eq!(mirror_of(line), Some(("http://m.example/debian/".into(), None)));
+        assert_eq!(mirror_of("deb https://other.example/apt x main"), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! Who judges what a guest returned, a file a judge.
+
+pub(crate) mod burst;
+pub(crate) mod coreidle;
+pub(crate) mod fidelity;
+pub(crate) mod powerctl;
+pub(crate) mod thomson;

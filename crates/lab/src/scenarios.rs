@@ -1,0 +1,292 @@
+//! The table of scenarios.
+
+use crate::guest::{Accel, Returned};
+use crate::verdict::Told;
+use std::path::Path;
+
+/// Values for the script's environment.
+type Environment = fn(&Path) -> Result<Vec<(String, String)>, String>;
+type Judge = fn(&Path, &Returned) -> Result<Told, String>;
+
+/// What some scenarios bring along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brings {
+    Nothing,
+    /// The sched_ext scheduler of `bpf/`.
+    Scheduler,
+    /// wattwise itself.
+    Product,
+}
+
+/// One boot and its judge.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// In `lab/scenarios`, without its `.sh`.
+    pub(crate) script: &'static str,
+    pub(crate) summary: &'static str,
+    /// Part of a plain `lab`.
+    pub(crate) usual: bool,
+    /// What it needs beside our modules and the guest's programs.
+    pub(crate) brings: Brings,
+    /// QEMU's -smp.
+    pub(crate) cpus: &'static str,
+    pub(crate) accel: Accel,
+    /// More for the kernel's command line.
+    pub(crate) append: &'static str,
+    pub(crate) limit_s: u64,
+    pub(crate) environment: Environment,
+    pub(crate) judge: Judge,
+}
+
+fn nothing(_: &Path) -> Result<Vec<(String, String)>, String> {
+    Ok(Vec::new())
+}
+
+/// vpower's own levels: the judge knows them.
+fn burst_machine(_: &Path) -> Result<Vec<(String, String)>, String> {
+    Ok(vec![("VPOWER".into(), "latency_ns=10000".into())])
+}
+
+/// What a comparison of governors wants to know.
+fn fidelity(root: &Path, cpus: usize, settings: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
+    let machine = crate::machine::lab(root)?;
+    // Where any CPU sets any clock, one that balances for the others takes the governor's samples for them too,
+    // when it happens to: no policy's doing.
+    let parameters = crate::machine::vpower(&machine, cpus) + " any_cpu=0";
+    let mut environment = vec![("VPOWER".to_owned(), parameters)];
+    environment.push(("USERSPACE_KHZ".to_owned(), crate::judge::fidelity::USERSPACE_KHZ.to_string()));
+    environment.extend(settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+    Ok(environment)
+}
+
+/// Under every governor; a load's commas are its spaces.
+const GOVERNORS: &str = "ondemand conservative schedutil userspace powersave performance";
+const LOADS: &str = "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
+     burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=100 build";
+fn four_menu(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_four(root, "menu")
+}
+
+fn four_ladder(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_four(root, "ladder")
+}
+
+fn fidelity_four(root: &Path, idle: &str) -> Result<Vec<(String, String)>, String> {
+    fidelity(
+        root,
+        4,
+        &[
+            ("GOVERNORS", GOVERNORS),
+            ("LOADS", LOADS),
+            ("IDLE", idle),
+            ("MS", "1000"),
+            ("BUSY", "halt=1"),
+            ("BUFFER_KB", "16384"),
+        ],
+    )
+}
+
+fn fidelity_menu(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_icount(root, "menu")
+}
+
+fn fidelity_ladder(root: &Path) -> Result<Vec<(String, String)>, String> {
+    fidelity_icount(root, "ladder")
+}
+
+fn fidelity_icount(root: &Path, idle: &str) -> Result<Vec<(String, String)>, String> {
+    fidelity(
+        root,
+        1,
+        &[
+            ("GOVERNORS", GOVERNORS),
+            ("LOADS", LOADS),
+            ("IDLE", idle),
+            ("MS", "1500"),
+            ("BUSY", ""),
+            ("BUFFER_KB", "16384"),
+        ],
+    )
+}
+
+fn thomson(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let machine = crate::machine::described(root, crate::judge::thomson::MACHINE)?;
+    Ok(vec![
+        ("VPOWER".into(), crate::machine::vpower(&machine, 1)),
+        ("JOB_US".into(), crate::judge::thomson::JOB_US.to_string()),
+    ])
+}
+
+fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
+    Ok(Told::default())
+}
+
+/// The guest has checked everything and has figures to tell.
+fn guest_tells(_: &Path, returned: &Returned) -> Result<Told, String> {
+    let figures = returned.lines.iter().filter_map(|l| l.get("figure")?.as_str().map(str::to_owned));
+    Ok(Told { figures: figures.collect(), ..Told::default() })
+}
+
+/// Seconds after which a boot is given up. Each takes 15 to 60 on an idle host; one with many other things to do
+/// takes several times as long, and is no reason to fail.
+const LIMIT_S: u64 = 900;
+
+/// Every scenario.
+pub(crate) static SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "vpower",
+        script: "vpower",
+        summary: "the virtual hardware: every governor and sysfs file, faults, unloading",
+        usual: true,
+        brings: Brings::Nothing,
+        cpus: "4,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: guest_only,
+    },
+    Scenario {
+        name: "burst",
+        script: "burst",
+        summary: "the burst governor's decisions against policy::burst's, idle CPUs, tunables, limits",
+        usual: true,
+        brings: Brings::Nothing,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: burst_machine,
+        judge: crate::judge::burst::judge,
+    },
+    Scenario {
+        name: "powerctl",
+        script: "powerctl",
+        summary: "profiles of threads: 200 threads, faults, SIGKILL, hotplug, suspend, waiting, costs",
+        usual: true,
+        brings: Brings::Product,
+        cpus: "4,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: crate::judge::powerctl::judge,
+    },
+    Scenario {
+        name: "cost",
+        script: "cost",
+        summary: "what powerctl's hook and a request cost, on the instruction clock",
+        usual: true,
+        brings: Brings::Nothing,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: crate::judge::powerctl::judge_cost,
+    },
+    Scenario {
+        name: "thomson",
+        script: "thomson",
+        summary: "study 000's job under powerd's rule, burst and performance, beside its table and the model",
+        usual: true,
+        brings: Brings::Nothing,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: thomson,
+        judge: crate::judge::thomson::judge,
+    },
+    Scenario {
+        name: "icount",
+        script: "fidelity",
+        summary: "the kernel's governors against the model's policies, on one CPU whose clock follows its instructions",
+        usual: true,
+        brings: Brings::Nothing,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: fidelity_menu,
+        judge: crate::judge::fidelity::judge_icount,
+    },
+    Scenario {
+        name: "ladder",
+        script: "fidelity",
+        summary: "as icount, under the idle governor ladder",
+        usual: false,
+        brings: Brings::Nothing,
+        cpus: "1",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: fidelity_ladder,
+        judge: crate::judge::fidelity::judge_icount,
+    },
+    Scenario {
+        name: "4cpu",
+        script: "fidelity",
+        summary: "as icount, on four CPUs whose loads halt instead of working",
+        usual: false,
+        brings: Brings::Nothing,
+        cpus: "4",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: 4 * LIMIT_S,
+        environment: four_menu,
+        judge: crate::judge::fidelity::judge_four,
+    },
+    Scenario {
+        name: "4cpu-ladder",
+        script: "fidelity",
+        summary: "as 4cpu, under the idle governor ladder",
+        usual: false,
+        brings: Brings::Nothing,
+        cpus: "4",
+        accel: Accel::Icount,
+        append: "",
+        limit_s: 4 * LIMIT_S,
+        environment: four_ladder,
+        judge: crate::judge::fidelity::judge_four,
+    },
+    Scenario {
+        name: "coreidle",
+        script: "coreidle",
+        summary: "wattwise coreidle itself, by a cpuset partition: set, governor, kill, hotplug, another manager",
+        usual: true,
+        brings: Brings::Product,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: guest_tells,
+    },
+    Scenario {
+        name: "coreidle-cpuset",
+        script: "coreidle-cpuset",
+        summary: "the rules of a cpuset that core idling relies on: a storm, pinned tasks, changes, hotplug, removal",
+        usual: true,
+        brings: Brings::Nothing,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: crate::judge::coreidle::judge_cpuset,
+    },
+    Scenario {
+        name: "coreidle-scx",
+        script: "coreidle-scx",
+        summary: "core idling as a sched_ext scheduler, on --kernel 7.2: the same, faults, the way back",
+        usual: false,
+        brings: Brings::Scheduler,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: nothing,
+        judge: crate::judge::coreidle::judge_scx,
+    },
+];

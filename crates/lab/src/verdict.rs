@@ -1,0 +1,10 @@
+//! What a judge says.
+
+/// What a judge says of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Checks that held, beside those of the guest.
+    pub(crate) checks: Vec<String>,
+    /// Lines for people.
+    pub(crate) figures: Vec<String>,
+}

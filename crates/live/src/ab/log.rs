@@ -1,0 +1,278 @@
+//! The file of an experiment: JSON lines, one for each thing that happened, in order.
+//!
+//! The first line is the whole plan; then come the idle floor, every run with all that was seen, the window
+//! once it is fixed, and the end. A line is written when the thing has happened and never changed: whatever
+//! ends the program leaves all that was measured, the same plan goes on from it (`--resume`), and `report`
+//! draws it again. Only the last line can be torn.
+
+use crate::ab::conduct::{Done, End, Place, Plan, Trial};
+use crate::run::Measured;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use wattwise_figure::Provenance;
+use wattwise_figure::one_line;
+
+/// Version of the lines.
+pub const SCHEMA: &str = "wattwise.ab/1";
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    /// Energy of the machine over equal windows.
+    Energy,
+    /// Time from start to end.
+    Time,
+    /// CPU time.
+    Cpu,
+    /// A number that the command prints.
+    Metric,
+}
+
+impl std::fmt::Display for Of {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Of::Energy => "energy",
+            Of::Time => "time",
+            Of::Cpu => "CPU time",
+            Of::Metric => "of its figure",
+        })
+    }
+}
+
+/// One side of the comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ArmText {
+    /// In tables.
+    pub name: String,
+    /// The policy or settings held, as given; none is the machine as it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policy: Option<String>,
+    /// What is run.
+    pub command: Vec<String>,
+}
+
+/// The plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Who wrote it.
+    pub version: String,
+    /// How it is ordered and judged.
+    pub plan: Plan,
+    /// The arms; the first is what the others are compared with.
+    pub arms: Vec<ArmText>,
+    /// What is compared.
+    pub of: Of,
+    /// The pattern that finds the command's figure.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metric: Option<String>,
+    /// The window asked for, s; else it follows from the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub window_s: Option<f64>,
+    /// Where energy comes from.
+    pub energy: Provenance,
+    /// Whose watts stand in where nothing meters.
+    pub watts_of: String,
+    /// Whether the battery's gauge is the meter.
+    pub battery: bool,
+    /// A run starts within so much of the first one's temperature, °C.
+    pub temperature_c: f64,
+    /// Most CPU time of others within a window, as a share of all CPU time.
+    pub others: f64,
+    /// Processor, CPUs, kernel.
+    pub machine: String,
+    /// Seconds since 1970.
+    pub started: u64,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Which arm.
+    pub arm: usize,
+    /// Where in the order.
+    #[serde(flatten)]
+    pub place: Place,
+    /// What is compared of it.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// Energy until the command's end, J; the window's is in `measured`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub own_j: Option<f64>,
+    /// The number that the command printed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metric: Option<f64>,
+    /// All else.
+    pub measured: Measured,
+}
+
+/// Everything that happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// The first.
+    Header(Box<Header>),
+    /// Idle power of the machine before the first run, W.
+    Floor(f64),
+    /// Every run that counts is charged over so many seconds.
+    Window(f64),
+    /// A run has ended.
+    Run(Box<Run>),
+    /// A later go begins here.
+    Resumed,
+    /// The experiment has ended; a later go may follow all the same.
+    End {
+        /// Why.
+        why: End,
+        /// Whether the warm-up had ended without a trend.
+        warm: bool,
+    },
+}
+
+/// A file as read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The plan.
+    pub header: Header,
+    /// Idle power, W.
+    pub floor_w: Option<f64>,
+    /// The equal window, s.
+    pub window_s: Option<f64>,
+    /// Every run, in order.
+    pub runs: Vec<Run>,
+    /// Why it ended, if it has, and whether the machine was warm.
+    pub end: Option<(End, bool)>,
+    /// Bytes up to the end of the last whole line.
+    pub whole: u64,
+}
+
+impl Read {
+    /// What is done of the plan. A block that was not finished is not: its runs are made again.
+    pub fn done(&self) -> Done {
+        let warm_up = self.runs.iter().filter(|r| r.place.warm_up).count();
+        let mut blocks: Vec<Vec<Trial>> = Vec::new();
+        loop {
+            let of = |arm: usize| {
+                self.runs
+                    .iter()
+                    .rfind(|r| !r.place.warm_up && r.place.block == blocks.len() && r.arm == arm)
+                    .map(|r| r.trial.clone())
+            };
+            match (0..self.header.arms.len()).map(of).collect::<Option<Vec<Trial>>>() {
+                Some(block) => blocks.push(block),
+                None => return Done { warm_up, blocks },
+            }
+        }
+    }
+
+    /// The runs that count, by block and arm.
+    pub fn counted(&self) -> Vec<Vec<&Run>> {
+        let done = self.done();
+        let find = |block: usize, arm: usize| {
+            self.runs.iter().rfind(|r| !r.place.warm_up && r.place.block == block && r.arm == arm)
+        };
+        (0..done.blocks.len())
+            .filter(|b| done.blocks[*b].iter().all(|t| t.dropped.is_none()))
+            .map(|b| (0..self.header.arms.len()).filter_map(|arm| find(b, arm)).collect())
+            .collect()
+    }
+}
+
+/// Reads a file.
+pub fn read(path: &Path) -> Result<Read, String> {
+    let at = path.display();
+    let text =
+        std::fs::read(path).map_err(|e| format!("{at}: {e}; expected a file made by 'wattwise ab'"))?;
+    parse(&text).map_err(|why| format!("{at}: {why}"))
+}
+
+/// Reads the lines of a file.
+pub fn parse(text: &[u8]) -> Result<Read, String> {
+    let mut header = None;
+    let (mut floor_w, mut window_s, mut runs, mut end) = (None, None, Vec::new(), None);
+    let mut whole = 0;
+    for (number, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
+        let parsed = match serde_json::from_slice::<Line>(line) {
+            Ok(parsed) if line.ends_with(b"\n") => parsed,
+            // The torn last line of a killed program; its run is made again.
+            _ if whole + line.len() == text.len() && header.is_some() => break,
+            Ok(_) => return Err("line 1: is torn; expected a file made by 'wattwise ab'".to_owned()),
+            Err(e) => {
+                let why = one_line(&e.to_string());
+                return Err(format!("line {}: {why}; expected a line of {SCHEMA}", number + 1));
+            }
+        };
+        whole += line.len();
+        match (parsed, &header) {
+            (Line::Header(h), None) => {
+                if h.schema != SCHEMA {
+                    return Err(format!("is of version '{}'; this is {SCHEMA}", h.schema));
+                }
+                h.plan.check(h.arms.len())?;
+                header = Some(*h);
+            }
+            (Line::Header(_), Some(_)) => return Err(format!("line {}: is a second header", number + 1)),
+            (_, None) => return Err("does not begin with a header".to_owned()),
+            (Line::Floor(w), _) => floor_w = Some(w),
+            (Line::Window(s), _) => window_s = Some(s),
+            (Line::Run(run), Some(h)) if run.arm < h.arms.len() => runs.push(*run),
+            (Line::Run(run), Some(_)) => {
+                return Err(format!("line {}: a run of arm {}, which the plan lacks", number + 1, run.arm));
+            }
+            (Line::Resumed, _) => end = None,
+            (Line::End { why, warm }, _) => end = Some((why, warm)),
+        }
+    }
+    let header = header.ok_or("holds no line; expected a file made by 'wattwise ab'")?;
+    Ok(Read { header, floor_w, window_s, runs, end, whole: whole as u64 })
+}
+
+/// A file being written.
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+}
+
+impl Writer {
+    /// A new file; one that is there already is left alone.
+    pub fn create(path: &Path, header: &Header) -> Result<Writer, String> {
+        let file = OpenOptions::new().append(true).create_new(true).open(path);
+        let file = file.map_err(|e| {
+            format!("{}: {e}; expected a new file (--resume goes on with an old one)", path.display())
+        })?;
+        let mut writer = Writer { file, path: path.to_owned() };
+        writer.line(&Line::Header(Box::new(header.clone())))?;
+        Ok(writer)
+    }
+
+    /// Goes on with a file, after its last whole line.
+    pub fn resume(path: &Path, read: &Read) -> Result<Writer, String> {
+        let say = |e: io::Error| format!("{}: {e}", path.display());
+        let file = OpenOptions::new().append(true).open(path).map_err(say)?;
+        file.set_len(read.whole).map_err(say)?;
+        let mut writer = Writer { file, path: path.to_owned() };
+        writer.line(&Line::Resumed)?;
+        Ok(writer)
+    }
+
+    /// Adds a line, whole or not at all: what a full disk took of it is cut off again.
+    pub fn line(&mut self, line: &Line) -> Result<(), String> {
+        let say = |e: io::Error| {
+            format!("{}: {e}; all before it is kept, and --resume goes on from there", self.path.display())
+        };
+        let before = self.file.metadata().map_err(say)?.len();
+        let mut text = serde_json::to_vec(line).map_err(|e| e.to_string())?;
+        text.push(b'\n');
+        self.file.write_all(&text).map_err(|e| {
+            // Cutting needs no space; if even that fails, the reader drops the torn line.
+            _ = self.file.set_len(before);
+            say(e)
+        })
+    }
+}

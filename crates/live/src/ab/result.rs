@@ -1,0 +1,253 @@
+//! What an experiment's file says, judged: the same from a run just ended and from a file of last year.
+
+use crate::ab::conduct::End;
+use crate::ab::log::{ArmText, Of, Read, Run};
+use serde::Serialize;
+use wattwise_figure::mean_sd;
+use wattwise_figure::verdict::{Aim, Answer, Verdict, judge, quantile, words};
+
+/// Version of the result.
+pub const SCHEMA: &str = "wattwise.ab-result/1";
+
+/// A judged experiment.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Judgement {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The arms; the first is what the others are compared with.
+    pub arms: Vec<ArmText>,
+    /// What was to be compared.
+    pub of: Of,
+    /// Processor, CPUs, kernel.
+    pub machine: String,
+    /// How energy came about.
+    pub energy: String,
+    /// Pairs that count.
+    pub pairs: usize,
+    /// Pairs that the pilot asked for.
+    pub wanted: Option<usize>,
+    /// Pairs dropped: (block, why).
+    pub dropped: Vec<(usize, String)>,
+    /// Warm-up runs.
+    pub warm_up: usize,
+    /// Every run that counts is charged over so many seconds.
+    pub window_s: Option<f64>,
+    /// Idle power, W.
+    pub floor_w: Option<f64>,
+    /// The smallest difference that so many pairs of that spread find with the power asked for.
+    pub smallest_effect: Option<f64>,
+    /// Each other arm against the first.
+    pub comparisons: Vec<Comparison>,
+    /// What there is to know before one believes it.
+    pub notes: Vec<String>,
+}
+
+/// One arm against the first.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Comparison {
+    /// The other arm.
+    pub arm: usize,
+    /// What was asked for comes first.
+    pub verdicts: Vec<Judged>,
+}
+
+/// A judged quantity.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Judged {
+    /// Of what.
+    pub what: String,
+    /// Which question that answers.
+    pub question: &'static str,
+    /// (A, B), in order.
+    #[serde(skip)]
+    pub pairs: Vec<(f64, f64)>,
+    /// The verdict.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// In a sentence.
+    pub words: String,
+}
+
+/// A quantity of a run.
+type Of1 = fn(&Run, f64) -> Option<f64>;
+
+/// All that can be compared: (name, which question it answers, how it is read from a run and the idle floor).
+const QUANTITIES: &[(&str, &str, Of, Of1)] = &[
+    ("energy", "what the machine uses until the slower is done, idle tail included", Of::Energy, |r, _| {
+        r.measured.machine.joules
+    }),
+    ("time", "how long it takes", Of::Time, |r, _| Some(r.measured.wall_s)),
+    ("CPU time", "how much it computes", Of::Cpu, |r, _| Some(r.measured.cpu_s())),
+    ("of its figure", "what the command itself reports", Of::Metric, |r, _| r.metric),
+    (
+        "energy until its own end",
+        "what it uses if the machine is switched off afterwards",
+        Of::Energy,
+        |r, _| r.own_j,
+    ),
+    ("energy above idle", "what it adds to a machine that runs anyway", Of::Energy, |r, floor_w| {
+        r.measured.machine.joules.map(|j| j - floor_w * r.measured.machine.window_s)
+    }),
+];
+
+/// Judges what a file holds.
+pub fn of(read: &Read) -> Judgement {
+    let h = &read.header;
+    let counted = read.counted();
+    let done = read.done();
+    let aim = h.plan.aim.shared_by(h.arms.len() - 1);
+    let mut comparisons = Vec::new();
+    let mut spread: f64 = 0.0;
+    for arm in 1..h.arms.len() {
+        let mut verdicts: Vec<Judged> = Vec::new();
+        let asked = QUANTITIES.iter().filter(|q| q.2 == h.of).take(1);
+        let rest = QUANTITIES.iter().filter(|q| q.2 != h.of || q.0.starts_with("energy "));
+        for (name, question, of, value) in asked.chain(rest) {
+            let floor_w = read.floor_w.unwrap_or(0.0);
+            // Without a floor there is nothing above it, and without an equal window no tail.
+            if name.ends_with("above idle") && read.floor_w.is_none()
+                || *name == "energy" && h.of != Of::Energy
+            {
+                continue;
+            }
+            let pairs: Option<Vec<(f64, f64)>> = counted
+                .iter()
+                .map(|block| Some((value(block[0], floor_w)?, value(block[arm], floor_w)?)))
+                .collect();
+            // What was not seen is no row; what was asked for is one all the same.
+            let Some(pairs) = pairs.filter(|p| *of == h.of || !p.is_empty()) else { continue };
+            if *of == h.of && verdicts.is_empty() && pairs.len() >= 2 {
+                let pilot: Vec<f64> = pairs.iter().take(aim.pilot).map(|(a, b)| (b / a).ln()).collect();
+                spread = spread.max(mean_sd(&pilot).1);
+            }
+            let verdict = judge(&pairs, &aim);
+            let words = words(&verdict, name, &h.arms[0].name, &h.arms[arm].name);
+            verdicts.push(Judged { what: (*name).to_owned(), question, pairs, verdict, words });
+        }
+        comparisons.push(Comparison { arm, verdicts });
+    }
+    let dropped: Vec<(usize, String)> = done
+        .blocks
+        .iter()
+        .enumerate()
+        .filter_map(|(at, b)| Some((at, b.iter().find_map(|t| t.dropped.clone())?)))
+        .collect();
+    let mut result = Judgement {
+        schema: SCHEMA,
+        arms: h.arms.clone(),
+        of: h.of,
+        machine: h.machine.clone(),
+        energy: h.energy.to_string(),
+        pairs: counted.len(),
+        wanted: None,
+        dropped,
+        warm_up: done.warm_up,
+        window_s: read.window_s,
+        floor_w: read.floor_w,
+        smallest_effect: (spread > 0.0).then(|| smallest(&aim, spread, counted.len())),
+        comparisons,
+        notes: Vec::new(),
+    };
+    result.notes = notes(read, &result);
+    result
+}
+
+/// The smallest difference that `pairs` pairs whose ln(B/A) spreads by `spread` find with the aim's power.
+pub fn smallest(aim: &Aim, spread: f64, pairs: usize) -> f64 {
+    let freedom = aim.pilot.min(pairs).saturating_sub(1).max(1) as f64;
+    let half = quantile(0.5 + aim.confidence / 2.0, freedom) * spread / (pairs.max(1) as f64).sqrt();
+    let more = quantile(aim.power, freedom) / quantile(0.5 + aim.confidence / 2.0, freedom);
+    (half * (1.0 + more)).exp_m1()
+}
+
+fn notes(read: &Read, r: &Judgement) -> Vec<String> {
+    let mut notes = Vec::new();
+    match &read.end {
+        None => notes.push(
+            "the experiment was interrupted: its verdict is one of the pairs it has (--resume goes on)"
+                .to_owned(),
+        ),
+        Some((End::Budget(what), _)) => {
+            notes.push(format!("the budget came first ({what}): the interval is wider than was asked for"))
+        }
+        Some((End::Stopped(why), _)) => {
+            notes.push(format!("it was stopped ({why}); --resume goes on with the same plan"));
+        }
+        Some((End::Reached, _)) => {}
+    }
+    if let Some((_, false)) = &read.end {
+        notes.push(
+            "the warm-up ended with a trend left: a longer one (--warm-up) may narrow the interval"
+                .to_owned(),
+        );
+    }
+    if !r.dropped.is_empty() {
+        let all = r.pairs + r.dropped.len();
+        notes.push(format!(
+            "{} of {all} pairs were dropped, such as for: {}",
+            r.dropped.len(),
+            r.dropped[0].1
+        ));
+    }
+    let short = r.window_s.is_some_and(|w| w < 10.0)
+        && matches!(read.header.energy, wattwise_figure::Provenance::Measured { .. });
+    for c in &r.comparisons {
+        let Some(first) = c.verdicts.first() else { continue };
+        if let Some(drift) = &first.verdict.drift {
+            notes.push(format!(
+                "not stationary: both arms changed by {:+.3} % a run [{:+.3}, {:+.3}]",
+                drift.per_run * 100.0,
+                drift.low * 100.0,
+                drift.high * 100.0
+            ));
+        }
+        if short
+            && (first.verdict.ratio - 1.0).abs() < 0.005
+            && first.verdict.answer != Answer::NotMeasured(String::new())
+        {
+            notes.push("differences below 0.5 % want windows of 10 s (--window 10s)".to_owned());
+        }
+    }
+    notes
+}
+
+/// For people.
+pub fn text(r: &Judgement) -> String {
+    use std::fmt::Write;
+    let mut out = String::new();
+    for c in &r.comparisons {
+        let mut verdicts = c.verdicts.iter();
+        if let Some(first) = verdicts.next() {
+            _ = writeln!(out, "{}", first.words);
+        }
+        for v in verdicts {
+            let Verdict { ratio, low, high, .. } = v.verdict;
+            if ratio.is_finite() {
+                let percent = |r: f64| format!("{:+.2} %", (r - 1.0) * 100.0);
+                _ = writeln!(
+                    out,
+                    "  {:<26}{:>10}   [{}, {}]   {}",
+                    v.what,
+                    percent(ratio),
+                    percent(low),
+                    percent(high),
+                    v.question
+                );
+            }
+        }
+    }
+    _ = writeln!(out, "  energy: {}", r.energy);
+    if let (Some(w), true) = (r.window_s, r.of == Of::Energy) {
+        _ = writeln!(out, "  every run is charged over the same {w:.2} s");
+    }
+    if let Some(e) = r.smallest_effect {
+        _ = writeln!(out, "  {} pairs like these find a difference of {:.2} %", r.pairs, e * 100.0);
+    }
+    for note in &r.notes {
+        _ = writeln!(out, "  note: {note}");
+    }
+    out
+}

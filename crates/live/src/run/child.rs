@@ -1,0 +1,333 @@
+//! A command run to its end: signals passed on, its time and its use of the machine.
+//!
+//! Nothing wakes up on the way but what must: the end of the command (a pidfd), a signal for us (a pipe),
+//! its output where it is wanted, and the meter's own pace where a counter could wrap.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use wattwise_control::powerctl::{Powerctl, PowerctlError, Profile};
+
+/// The signals that would end us before we have put things back, caught while this lives.
+pub struct Signals {
+    last: Arc<AtomicUsize>,
+    pipe: OwnedFd,
+    ids: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    /// Catches them.
+    pub fn catch() -> io::Result<Signals> {
+        let last = Arc::new(AtomicUsize::new(0));
+        let (pipe, write) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
+        let mut ids = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            // The number is there before the pipe wakes us.
+            ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&last), signal as usize)?);
+            ids.push(signal_hook::low_level::pipe::register(signal, write.try_clone()?)?);
+        }
+        Ok(Signals { last, pipe, ids })
+    }
+
+    /// The last one that came.
+    pub fn caught(&self) -> Option<i32> {
+        match self.last.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
+    /// The reason to stop that the last one is: `signal 2 came`.
+    pub fn reason(&self) -> Option<String> {
+        self.caught().map(|signal| format!("signal {signal} came"))
+    }
+
+    /// Waits for a time, or until one has come or comes.
+    pub fn sleep(&self, time: Duration) {
+        if self.caught().is_none() {
+            _ = poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], Some(&timespec(time)));
+        }
+    }
+
+    fn drain(&self) {
+        while rustix::io::read(&self.pipe, &mut [0; 64]).is_ok_and(|n| n > 0) {}
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.ids.drain(..).for_each(|id| _ = signal_hook::low_level::unregister(id));
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
+    }
+}
+
+/// What to run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Job {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Whether its output is taken instead of shown.
+    pub capture: bool,
+    /// What each of its threads runs at, by the powerctl module.
+    pub profile: Option<Profile>,
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// How.
+    pub status: ExitStatus,
+    /// From its start to its end, s.
+    pub wall_s: f64,
+    /// CPU time in user mode, s, with all children that were waited for.
+    pub user_s: f64,
+    /// CPU time in the kernel, s.
+    pub system_s: f64,
+    /// Times that it gave the CPU up itself: it was then woken as often.
+    pub voluntary_switches: u64,
+    /// Times that it was preempted.
+    pub involuntary_switches: u64,
+    /// Largest resident memory of any one process, KiB.
+    pub peak_memory_kib: u64,
+    /// What it printed to either stream, where that was taken.
+    pub output: String,
+}
+
+impl Ended {
+    /// The exit code as a shell gives it: 128 + the number of the signal that ended it.
+    pub fn code(&self) -> u8 {
+        let code = self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0));
+        u8::try_from(code).unwrap_or(1)
+    }
+
+    /// Why this end is no success.
+    pub fn failure(&self) -> Option<String> {
+        match (self.status.code(), self.status.signal()) {
+            (Some(0), _) => None,
+            (Some(code), _) => Some(format!("ended with exit code {code}")),
+            (None, Some(signal)) => Some(format!("was ended by signal {signal}")),
+            (None, None) => Some("ended in an unknown way".to_owned()),
+        }
+    }
+}
+
+/// Why a command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Nothing was asked for.
+    #[error("no command; expected one after --")]
+    Nothing,
+    /// Its threads cannot have the profile asked for.
+    #[error("--thread-profile: {0}")]
+    Profile(#[from] PowerctlError),
+    /// It does not start.
+    #[error("{program}: {error}; expected a command that can be run")]
+    Start {
+        /// Which.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system refused to wait for it or to tell its end.
+    #[error("waiting for {program}: {error}")]
+    Wait {
+        /// Which.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Runs a command to its end. `beat` is called every `pace` while it runs. Signals that reach us are passed
+/// on, but for those that a terminal has sent to the whole group already.
+pub fn run(
+    job: &Job,
+    signals: &Signals,
+    pace: Option<Duration>,
+    beat: &mut dyn FnMut(),
+) -> Result<Ended, RunError> {
+    let (program, arguments) = job.command.split_first().ok_or(RunError::Nothing)?;
+    let start_error = |error: io::Error| RunError::Start { program: program.clone(), error };
+    let wait_error = |error: io::Error| RunError::Wait { program: program.clone(), error };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let mut output = None;
+    if job.capture {
+        let (read, write) = io::pipe().map_err(start_error)?;
+        command.stdout(write.try_clone().map_err(start_error)?).stderr(write).stdin(Stdio::null());
+        rustix::io::ioctl_fionbio(&read, true).map_err(|e| start_error(e.into()))?;
+        output = Some(read);
+    }
+    // A child begins with its parent's profile: ours, while it is started.
+    let device = job.profile.is_some().then(Powerctl::open).transpose()?;
+    let inherited = match (&device, &job.profile) {
+        (Some(device), Some(profile)) => Some(device.set(&Profile { inherit: true, ..*profile })?),
+        _ => None,
+    };
+    let start = Instant::now();
+    let child = command.spawn().map_err(start_error)?;
+    drop(inherited);
+    // The command holds the other ends of the pipe, and must not be outlived by ours.
+    drop(command);
+    let pid = Pid::from_raw(child.id() as i32).ok_or_else(|| wait_error(io::ErrorKind::NotFound.into()))?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| wait_error(e.into()))?;
+    let typed_reach_it = io::stdin().is_terminal();
+    let mut passed = None;
+    let mut text = Vec::new();
+    let mut beaten = start;
+    loop {
+        let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN), PollFd::new(&signals.pipe, PollFlags::IN)];
+        if let Some(output) = &output {
+            fds.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
+        }
+        // An error is an interruption: what is ready then shows in the next round.
+        _ = poll(&mut fds, pace.map(|p| timespec(p.saturating_sub(beaten.elapsed()))).as_ref());
+        let ended = fds[0].revents().contains(PollFlags::IN);
+        if output.as_mut().is_some_and(|o| !take(o, &mut text)) {
+            output = None;
+        }
+        if ended {
+            break;
+        }
+        if let Some(signal) = signals.caught()
+            && passed != Some(signal)
+        {
+            passed = Some(signal);
+            signals.drain();
+            let typed = typed_reach_it && [SIGINT, SIGQUIT].contains(&signal);
+            if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !typed) {
+                // It may have ended meanwhile: then the next round sees it.
+                _ = pidfd_send_signal(&pidfd, signal);
+            }
+        }
+        if pace.is_some_and(|p| beaten.elapsed() >= p) {
+            beaten = Instant::now();
+            beat();
+        }
+    }
+    let (status, usage) = reap(pid).map_err(wait_error)?;
+    let wall_s = start.elapsed().as_secs_f64();
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    Ok(Ended {
+        status,
+        wall_s,
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
+        peak_memory_kib: usage.ru_maxrss as u64,
+        output: String::from_utf8_lossy(&text).into_owned(),
+    })
+}
+
+/// Most output that is kept: its end is what tools print their figures in.
+const MOST_OUTPUT: usize = 4 << 20;
+
+/// Takes what there is to read; whether more may come.
+fn take(output: &mut io::PipeReader, text: &mut Vec<u8>) -> bool {
+    let mut page = [0; 16 << 10];
+    loop {
+        match output.read(&mut page) {
+            Ok(0) => return false,
+            Ok(n) => text.extend_from_slice(&page[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
+        }
+        if text.len() > MOST_OUTPUT {
+            text.drain(..text.len() - MOST_OUTPUT / 2);
+        }
+    }
+}
+
+/// The end of a child with its usage, which `std` does not tell.
+fn reap(pid: Pid) -> io::Result<(ExitStatus, libc::rusage)> {
+    let mut status = 0;
+    // SAFETY: rusage is plain numbers, for which all bits zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both places are ours, live and large enough; the pid is that of a child nobody has waited for.
+        let got = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &mut status, 0, &mut usage) };
+        if got >= 0 {
+            return Ok((ExitStatus::from_raw(status), usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(script: &str, capture: bool) -> Job {
+        Job { command: ["sh", "-c", script].map(str::to_owned).to_vec(), capture, profile: None }
+    }
+
+    fn ran(script: &str, capture: bool) -> Ended {
+        let signals = Signals::catch().expect("signals");
+        run(&job(script, capture), &signals, None, &mut || {}).expect("runs")
+    }
+
+    #[test]
+    fn the_end_is_told_as_a_shell_tells_it() {
+        assert_eq!(ran("exit 7", false).code(), 7);
+        let killed = ran("kill -KILL $$", false);
+        assert_eq!((killed.code(), killed.failure().as_deref()), (137, Some("was ended by signal 9")));
+        assert!(ran("true", false).failure().is_none());
+    }
+
+    #[test]
+    fn output_is_taken_whole_from_both_streams() {
+        let ended = ran("seq 50000; echo last >&2", true);
+        assert_eq!(ended.output.lines().count(), 50_001);
+        assert!(ended.output.ends_with("last\n"));
+    }
+
+    #[test]
+    fn a_command_that_leaves_a_child_with_its_output_is_not_waited_for() {
+        let start = Instant::now();
+        let ended = ran("sleep 20 & echo done", true);
+        assert_eq!(ended.output, "done\n");
+        assert!(start.elapsed() < Duration::from_secs(15), "waited for the grandchild");
+    }
+
+    #[test]
+    fn a_meter_is_followed_however_much_is_printed() {
+        let signals = Signals::catch().expect("signals");
+        let mut beats = 0;
+        let script = "i=0; while [ $i -lt 300 ]; do echo $i; sleep 0.001; i=$((i+1)); done";
+        run(&job(script, true), &signals, Some(Duration::from_millis(20)), &mut || beats += 1).expect("runs");
+        assert!(beats >= 5, "{beats} beats in 300 ms and more");
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_the_whole_family() {
+        let ended = ran("sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'; true", false);
+        assert!(ended.user_s + ended.system_s > 0.01, "{ended:?}");
+        assert!(ended.user_s + ended.system_s <= ended.wall_s + 0.02, "{ended:?}");
+    }
+
+    #[test]
+    fn what_cannot_start_says_so() {
+        let signals = Signals::catch().expect("signals");
+        let job = Job { command: vec!["/no/such/program".to_owned()], ..Job::default() };
+        let error = run(&job, &signals, None, &mut || {}).expect_err("cannot start");
+        assert!(error.to_string().starts_with("/no/such/program: No such file"), "{error}");
+    }
+}

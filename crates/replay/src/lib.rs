@@ -1,0 +1,11 @@
+//! From names and files to a replay that can run: the library of machines and workloads, policies as people write them,
+//! and the jobs made of both.
+//!
+//! It puts `model`, `policy`, `sim` and `trace` together, and says nothing of which policy is better.
+#![forbid(unsafe_code)]
+
+pub mod bursts;
+pub mod job;
+pub mod library;
+pub mod locks;
+pub mod spec;

@@ -1,0 +1,149 @@
+//! The report of `ab`: the verdict, the pairs with their interval, the drift.
+
+use wattwise_live::ab::log::Read;
+use wattwise_live::ab::result::{Comparison, Judged, Judgement};
+use wattwise_page::{Axis, Plot, Point, Series, Shape};
+use wattwise_page::{Section, Table, page};
+
+/// One HTML file.
+pub fn ab_html(read: &Read, r: &Judgement) -> String {
+    let names: Vec<&str> = r.arms.iter().map(|a| a.name.as_str()).collect();
+    page("ab", &names.join(" against "), &ab_sections(read, r))
+}
+
+/// What goes on the page.
+pub fn ab_sections(read: &Read, r: &Judgement) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let mut words: Vec<String> =
+        r.comparisons.iter().filter_map(|c| c.verdicts.first()).map(|v| v.words.clone()).collect();
+    words.extend(r.notes.iter().map(|n| format!("Note: {n}.")));
+    sections.push(Section::Text { title: "Verdict".to_owned(), body: words.join("\n\n") });
+    for c in &r.comparisons {
+        sections.push(verdicts(r, c));
+        sections.extend(c.verdicts.first().filter(|v| v.verdict.ratio.is_finite()).map(|v| pairs(r, c, v)));
+    }
+    if let Some(plot) = drift(r) {
+        sections.push(plot);
+    }
+    sections.push(setup(read, r));
+    sections
+}
+
+fn verdicts(r: &Judgement, c: &Comparison) -> Section {
+    let percent = |ratio: f64| {
+        if ratio.is_finite() { format!("{:+.2}", (ratio - 1.0) * 100.0) } else { "–".to_owned() }
+    };
+    let rows = c
+        .verdicts
+        .iter()
+        .map(|v| {
+            vec![
+                v.what.clone(),
+                percent(v.verdict.ratio),
+                percent(v.verdict.low),
+                percent(v.verdict.high),
+                v.verdict
+                    .bootstrap
+                    .map_or("–".to_owned(), |(l, h)| format!("{} to {}", percent(l), percent(h))),
+                v.question.to_owned(),
+            ]
+        })
+        .collect();
+    Section::Table(Table {
+        title: format!("{} over {}", r.arms[c.arm].name, r.arms[0].name),
+        head: ["", "Change, %", "Low, %", "High, %", "Bootstrap, %", "Answers"].map(str::to_owned).to_vec(),
+        rows,
+        note: format!(
+            "{} pairs in random order; Student’s interval by Stein’s two stages. The bootstrap’s is a second opinion, too narrow with few pairs.",
+            r.pairs
+        ),
+    })
+}
+
+/// B over A, pair by pair, with the interval across.
+fn pairs(r: &Judgement, c: &Comparison, v: &Judged) -> Section {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let points =
+        v.pairs.iter().enumerate().map(|(at, (a, b))| (at as f64 + 1.0, percent(b / a)).into()).collect();
+    let across = |name: &str, y: f64| Series {
+        name: name.to_owned(),
+        shape: Shape::Line,
+        points: vec![(1.0, y).into(), (v.pairs.len() as f64, y).into()],
+    };
+    Section::Steps(Plot {
+        title: format!("{}: {} over {}, pair by pair", v.what, r.arms[c.arm].name, r.arms[0].name),
+        x: Axis { name: "pair".to_owned(), ..Axis::default() },
+        y: Axis { name: "change".to_owned(), unit: "%".to_owned(), ..Axis::default() },
+        series: vec![
+            Series { name: "pairs".to_owned(), shape: Shape::Points, points },
+            across("mean", percent(v.verdict.ratio)),
+            across("interval, low", percent(v.verdict.low)),
+            across("interval, high", percent(v.verdict.high)),
+        ],
+        note: String::new(),
+    })
+}
+
+/// Each arm's values in the order of the pairs: what both share is drift.
+fn drift(r: &Judgement) -> Option<Section> {
+    let first = r.comparisons.first()?.verdicts.first()?;
+    let series = |name: &str, values: Vec<f64>| Series {
+        name: name.to_owned(),
+        shape: Shape::Line,
+        points: values.into_iter().enumerate().map(|(at, y)| Point::from((at as f64 + 1.0, y))).collect(),
+    };
+    let mut all = vec![series(&r.arms[0].name, first.pairs.iter().map(|p| p.0).collect())];
+    for c in &r.comparisons {
+        if let Some(v) = c.verdicts.first() {
+            all.push(series(&r.arms[c.arm].name, v.pairs.iter().map(|p| p.1).collect()));
+        }
+    }
+    let unit = match first.what.as_str() {
+        "energy" => "J",
+        "time" | "CPU time" => "s",
+        _ => "",
+    };
+    Some(Section::Steps(Plot {
+        title: "Run by run".to_owned(),
+        x: Axis { name: "pair".to_owned(), ..Axis::default() },
+        y: Axis { name: first.what.clone(), unit: unit.to_owned(), ..Axis::default() },
+        series: all,
+        note: "A slope that the arms share is drift of the machine: pairs cancel it.".to_owned(),
+    }))
+}
+
+fn setup(read: &Read, r: &Judgement) -> Section {
+    let h = &read.header;
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut rows = vec![row("Machine", r.machine.clone()), row("Energy", r.energy.clone())];
+    for arm in &h.arms {
+        let under = arm.policy.as_deref().unwrap_or("the machine as it is");
+        rows.push(row(&arm.name, format!("{} under {under}", arm.command.join(" "))));
+    }
+    rows.push(row("Window", r.window_s.map_or("the run’s own".to_owned(), |w| format!("{w:.3} s"))));
+    rows.push(row("Idle power", r.floor_w.map_or("not measured".to_owned(), |w| format!("{w:.3} W"))));
+    rows.push(row("Warm-up runs", r.warm_up.to_string()));
+    rows.push(row("Pairs", format!("{} counted, {} dropped", r.pairs, r.dropped.len())));
+    rows.push(row(
+        "Aim",
+        format!(
+            "find {:.2} % with a chance of {:.0} %; interval {:.1} %",
+            h.plan.aim.effect * 100.0,
+            h.plan.aim.power * 100.0,
+            h.plan.aim.confidence * 100.0
+        ),
+    ));
+    if let Some(e) = r.smallest_effect {
+        rows.push(row("Smallest difference found so", format!("{:.2} %", e * 100.0)));
+    }
+    rows.push(row("Order", format!("seed {}", h.plan.seed)));
+    for (block, why) in &r.dropped {
+        rows.push(row(&format!("Dropped pair {}", block + 1), why.clone()));
+    }
+    Section::Table(Table {
+        title: "What went in".to_owned(),
+        head: vec!["".to_owned(), "".to_owned()],
+        rows,
+        note: format!("wattwise {}", h.version),
+    })
+}

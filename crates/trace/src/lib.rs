@@ -1,0 +1,144 @@
+//! Recordings of the scheduler: import and summarise.
+//!
+//! ```text
+//! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text
+//!        -> events, in order of time, none kept -> lift    -> Workload
+//!                                               -> summary -> Summary
+//! ```
+//!
+//! Formats are told by their content, never by a file's name. Recordings come from strangers: whatever
+//! the bytes say, reading ends, in memory bounded by the file and the limits here, and with an error of
+//! one line or with a result whose warnings say what was left out.
+
+mod clock;
+mod error;
+pub mod events;
+mod lift;
+pub mod read;
+pub mod record;
+mod summary;
+
+pub use crate::error::TraceError;
+pub use crate::lift::DEFAULT_KHZ;
+pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};
+
+use crate::events::{Comms, Read, Sink};
+use crate::read::input::Input;
+use std::path::PathBuf;
+use std::sync::Arc;
+use wattwise_model::workload::Workload;
+
+/// Where a recording is.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// In a file (or a pipe, which is then read to its end first).
+    Path(PathBuf),
+    /// In memory.
+    Bytes {
+        /// For reports and errors.
+        name: String,
+        /// The recording.
+        data: Arc<[u8]>,
+    },
+    /// In the binary itself: the bundled recordings.
+    Static {
+        /// For reports and errors.
+        name: String,
+        /// The recording.
+        data: &'static [u8],
+    },
+}
+
+/// How to import.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    /// The workload's name; by default the source's.
+    pub name: Option<String>,
+    /// Clock of the recording machine where no cpu_frequency event tells it, in kHz. By default what
+    /// the recorded processor's name says ("... @ 2.60GHz"), else [`DEFAULT_KHZ`] with a warning.
+    pub khz: Option<u32>,
+    /// Share of run time that no clock shortens (memory), 0 to 1. A recording does not tell it.
+    pub memory_share: f64,
+    /// Every timer rings at its recorded moment: for a replay whose work takes as long as recorded, so
+    /// that what follows what stays as it was. By default a sleep *for* a time begins when its task gets to it.
+    pub keep_moments: bool,
+    /// Threads to leave out, such as the recorder's own.
+    pub exclude_tids: Vec<u32>,
+    /// Names of tasks to leave out; a task counts from when it takes another name.
+    pub exclude_comms: Vec<String>,
+    /// Most bytes that a `.zst` may unpack to (in a nameless temporary file beyond 32 MiB).
+    pub max_unpacked_bytes: u64,
+}
+
+impl Default for ImportOptions {
+    fn default() -> ImportOptions {
+        ImportOptions {
+            name: None,
+            khz: None,
+            memory_share: 0.0,
+            keep_moments: false,
+            exclude_tids: Vec::new(),
+            exclude_comms: Vec::new(),
+            max_unpacked_bytes: 16 << 30,
+        }
+    }
+}
+
+/// Reads a recording into a workload.
+///
+/// # Errors
+/// When the source cannot be read, is of no known format, too damaged, or without a single switch.
+/// Lesser damage is told in [`wattwise_model::workload::Recorded::warnings`].
+pub fn import(source: Source, options: &ImportOptions) -> Result<Workload, TraceError> {
+    let input = Input::open(&source, options.max_unpacked_bytes)?;
+    let mut comms = Comms::default();
+    let mut lifter = crate::lift::Lifter::new(options);
+    let read = read(&input, &mut comms, &mut lifter)?;
+    if lifter.switches() == 0 {
+        return Err(TraceError::NoSwitches { name: input.name, events: read.events });
+    }
+    let name = options.name.as_deref().unwrap_or(&input.name);
+    Ok(lifter.finish(&comms, read, name))
+}
+
+/// Counts what a recording holds.
+///
+/// # Errors
+/// As [`import`].
+pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, TraceError> {
+    let input = Input::open(&source, options.max_unpacked_bytes)?;
+    let mut comms = Comms::default();
+    let mut counter = crate::summary::Counter::default();
+    let read = read(&input, &mut comms, &mut counter)?;
+    if counter.switches() == 0 {
+        return Err(TraceError::NoSwitches { name: input.name, events: read.events });
+    }
+    Ok(counter.finish(&comms, read, &input.name))
+}
+
+/// Streams a recording's events, for uses of one's own.
+///
+/// # Errors
+/// When the source cannot be read, is of no known format or too damaged.
+pub fn visit(source: Source, options: &ImportOptions, sink: &mut impl Sink) -> Result<Read, TraceError> {
+    let input = Input::open(&source, options.max_unpacked_bytes)?;
+    read(&input, &mut Comms::default(), sink)
+}
+
+/// Recognises the format and reads it.
+fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
+    // Text is told by a line that is an event; heads have a dozen lines before it.
+    let start = input.section(0, input.len().min(8 << 10)).unwrap_or_default();
+    let mut read = if crate::read::perf_data::MAGIC.iter().any(|m| start.starts_with(*m)) {
+        crate::read::perf_data::read(input, comms, sink)?
+    } else if crate::read::trace_dat::is(&start) {
+        crate::read::trace_dat::read(input, comms, sink)?
+    } else if crate::read::ftrace_text::is(&start) {
+        crate::read::ftrace_text::read(input, 0, comms, sink)
+    } else {
+        let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
+        return Err(TraceError::Unknown { name: input.name.clone(), start });
+    };
+    read.warnings.splice(0..0, input.warnings.iter().cloned());
+    Ok(read)
+}

@@ -1,0 +1,752 @@
+//! From scheduler events to a workload: what each task wanted, free of how fast it was served.
+//!
+//! # What a task's time becomes
+//!
+//! | recorded | replayed as |
+//! |---|---|
+//! | on a CPU | `Run`: time times the clock of that CPU at that moment, minus the share that is memory |
+//! | preempted (`R`) | nothing: the replay's own scheduler makes its own delays |
+//! | a wake-up by another task | `Block` here, `Wake` there, at that very point of the waker's run |
+//! | `D`, ended by an interrupt | `Io`, as long as it took |
+//! | `S` and others, ended by an interrupt | a timer: `SleepFor` its length, or `SleepUntil` its end |
+//! | put on a CPU | `OnCpu`, where and when: a replay can keep the recorded order |
+//! | alive at the recording's end | a last `Block`, which nobody ends |
+//!
+//! Sleeps last from the switch-out to the *waking*, not to the next switch-in: the difference is the
+//! wake-up latency, which is the replayed machine's to produce.
+//!
+//! # Who woke whom
+//!
+//! sched_waking is written by the waker, on its CPU. If that was in a task's own context, the task is
+//! the waker. In a hardware interrupt, or on an idle CPU, it is nobody: a timer or device.
+//! A softirq on top of a (non-idle) task counts as that task. On loopback, pipes to network daemons and
+//! every local socket, the sender's own system call ends in the softirq in which the receiver's work and
+//! wake-up happen: the receiver cannot be earlier than the sender, which is just what an edge says. The
+//! price: a timer-wheel timeout or a packet from outside that hits a busy CPU makes the task that ran
+//! there a waker by chance. A `D` sleep ended in a softirq is the exception, for block devices complete
+//! their requests there, upon whoever happens to run: that is I/O.
+//!
+//! sched_wakeup alone (old recordings) may be written by the sleeper's CPU upon an interrupt from the
+//! waker's. Such wakers are guesses, and a warning says so.
+//!
+//! # Absolute or relative
+//!
+//! A periodic task that sleeps *until* its next period keeps its rhythm on a slow machine; one that
+//! sleeps *for* a time drifts. hrtimer_start says which, in the mode's low bit, if it was recorded: the
+//! last one that the task started itself before it went to sleep. Else the last [`RHYTHM`] timer sleeps
+//! decide: the periods from waking to waking lie within 5 % of each other, and they vary less than half
+//! as much as the sleeps. (A relative sleeper has it the other way round: equal sleeps, and periods that
+//! vary with the work between. If neither varies, the two replay alike.)
+//!
+//! # Races in the recording
+//!
+//! A waker writes sched_waking before it takes the sleeper's run-queue lock, so it may precede the
+//! switch-out that it ends, or hit a task that is about to sleep and now will not. Such a waking is kept
+//! as *early*. A sched_wakeup while the task still runs, or another waking during the sleep, shows that
+//! it was used up; a switch-in without either shows that it had ended the sleep. The waker's `Wake` then
+//! goes to its recorded place if the waker has not been accounted beyond it, else to where the waker is
+//! by now. Ops are only ever appended in the order of events, and a `Block` and its `Wake` at the
+//! same moment, both or neither; the last alone is nobody's. So the recorded order itself is one in which every block is met, and no
+//! workload lifted here can deadlock, whatever the file says.
+//!
+//! # Gaps
+//!
+//! Every event names the task that was current on its CPU, which shows switches that are missing. Where
+//! a CPU was thought idle, its task must have come in between: it counts as running from its waking on,
+//! or from this event if no waking is known either. (That happens in sound recordings: on some virtual
+//! machines nothing is recorded from a CPU's idle task, so all its switch-ins are missing.) Where the
+//! CPU was thought to run another task, the recording may have lost events: the time since the last
+//! sure moment is given to nobody. If it has lost none, that other task writes none (on the same virtual
+//! machines some kernel threads do not), and whoever follows it counts as running since it could: a CPU
+//! does not idle beside a task that waits for it. A task that runs although we thought it asleep was
+//! woken by a timer as far as we can know. All of these are counted and told in a warning.
+
+use crate::ImportOptions;
+use crate::clock::Clock;
+use crate::events::{Comm, Comms, Event, Kind, Left, Level, MAX_TID, Sink, Switch, Target};
+use wattwise_model::workload::{Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
+
+/// Timer sleeps that an inferred rhythm rests on.
+const RHYTHM: usize = 8;
+
+/// A clock that nobody stated: then a cycle is a nanosecond, and a 1 GHz core replays in recorded time.
+pub const DEFAULT_KHZ: u32 = 1_000_000;
+
+/// Tasks beyond this number, or ops, are left out: only a damaged or hostile file has so many. A
+/// script takes 2 to 6 bytes an op.
+const MOST_TASKS: usize = 1 << 20;
+const MOST_OPS: u64 = 1 << 29;
+
+/// A CPU that is silent for longer from the start on is worth a warning.
+const LONG_SILENCE_NS: u64 = 1_000_000_000;
+
+/// Who ended a sleep: an index of a task, or nobody.
+type Waker = Option<u32>;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Never seen before.
+    Unseen,
+    Running {
+        cpu: u16,
+    },
+    /// Could run, since then.
+    Runnable {
+        since: u64,
+    },
+    Asleep {
+        since: u64,
+        left: Left,
+    },
+    Dead,
+}
+
+/// The last timer sleeps: from waking to waking, and their own lengths.
+#[derive(Clone, Debug, Default)]
+struct Rhythm {
+    last_wake: Option<u64>,
+    periods: [u64; RHYTHM],
+    sleeps: [u64; RHYTHM],
+    n: usize,
+}
+
+impl Rhythm {
+    fn record(&mut self, wake: u64, slept: u64) {
+        if let Some(last) = self.last_wake.replace(wake) {
+            self.periods[self.n % RHYTHM] = wake.saturating_sub(last);
+            self.sleeps[self.n % RHYTHM] = slept;
+            self.n += 1;
+        }
+    }
+
+    fn periodic(&self) -> bool {
+        if self.n < RHYTHM {
+            return false;
+        }
+        let spread = |of: &[u64; RHYTHM]| {
+            let (low, high) = of.iter().fold((u64::MAX, 0), |(l, h), &x| (l.min(x), h.max(x)));
+            (high - low, high)
+        };
+        let (periods, longest) = spread(&self.periods);
+        let (sleeps, _) = spread(&self.sleeps);
+        periods <= longest / 20 && periods < sleeps / 2
+    }
+}
+
+#[derive(Debug)]
+struct Tracked {
+    comm: Comm,
+    /// Greatest priority number seen: priority inheritance only ever lowers it for a while.
+    prio: Option<i16>,
+    script: ScriptBuilder,
+    state: State,
+    /// Up to when its time on the CPU is in the script.
+    accounted: u64,
+    /// A waking before the switch-out: when and by whom.
+    early: Option<(u64, Waker)>,
+    /// The last own hrtimer_start since the switch-in: whether absolute.
+    timer: Option<bool>,
+    rhythm: Option<Box<Rhythm>>,
+    /// Not part of the workload (for now: a task's name may change).
+    /// Its first wake-up is in the recording.
+    born: bool,
+    excluded: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// `None`: not known; `Some(None)`: idle.
+    current: Option<Option<u32>>,
+    /// Since when the present occupant has been here, as far as `busy` is concerned.
+    since: u64,
+    busy: u64,
+    khz: u32,
+}
+
+#[derive(Debug, Default)]
+struct Trouble {
+    gaps: u64,
+    filled: u64,
+    silent: u64,
+    unexplained: u64,
+    guessed: u64,
+    overflow: u64,
+}
+
+/// Builds a workload from events.
+pub(super) struct Lifter<'o> {
+    options: &'o ImportOptions,
+    khz: u32,
+    /// Stated by the caller, the recording's header or an event.
+    khz_known: bool,
+    tasks: Vec<Tracked>,
+    /// By thread id: task index + 1, 0 for none.
+    by_tid: Vec<u32>,
+    cpus: Vec<Cpu>,
+    clock: Clock,
+    /// When the recording last lost events, on whichever CPU.
+    lost_at: Option<u64>,
+    switches: u64,
+    wakings: u64,
+    pushed: u64,
+    late_cpus: Vec<u16>,
+    trouble: Trouble,
+}
+
+impl<'o> Lifter<'o> {
+    pub(super) fn new(options: &'o ImportOptions) -> Lifter<'o> {
+        Lifter {
+            options,
+            khz: options.khz.unwrap_or(DEFAULT_KHZ),
+            khz_known: options.khz.is_some(),
+            tasks: Vec::new(),
+            by_tid: Vec::new(),
+            cpus: Vec::new(),
+            clock: Clock::default(),
+            lost_at: None,
+            switches: 0,
+            wakings: 0,
+            pushed: 0,
+            late_cpus: Vec::new(),
+            trouble: Trouble::default(),
+        }
+    }
+
+    pub(super) fn switches(&self) -> u64 {
+        self.switches
+    }
+
+    fn cpu(&mut self, cpu: u16) -> &mut Cpu {
+        let i = usize::from(cpu);
+        if self.cpus.len() <= i {
+            let start = self.clock.start();
+            self.cpus.resize(i + 1, Cpu { since: start, khz: self.khz, ..Cpu::default() });
+        }
+        &mut self.cpus[i]
+    }
+
+    fn since_start(&self, time: u64) -> u64 {
+        time.saturating_sub(self.clock.start())
+    }
+
+    fn push(&mut self, task: u32, op: Op) {
+        if self.pushed >= MOST_OPS {
+            self.trouble.overflow += 1;
+            return;
+        }
+        let t = &mut self.tasks[task as usize];
+        if !t.excluded && t.state != State::Dead {
+            self.pushed += 1;
+            t.script.push(op);
+        }
+    }
+
+    /// The task of a thread id; `None` for the idle task and beyond the bounds.
+    fn task(&mut self, tid: u32, comms: Option<(Comm, &Comms)>) -> Waker {
+        if tid == 0 || tid >= MAX_TID {
+            return None;
+        }
+        let i = tid as usize;
+        if self.by_tid.len() <= i {
+            self.by_tid.resize((i + 1).next_multiple_of(4096), 0);
+        }
+        if self.by_tid[i] == 0 {
+            return self.born(tid, comms);
+        }
+        let id = self.by_tid[i] - 1;
+        if let Some((comm, comms)) = comms
+            && self.tasks[id as usize].comm != comm
+        {
+            self.rename(id, tid, comm, comms);
+        }
+        Some(id)
+    }
+
+    /// A new task for a thread id, which may have belonged to another before.
+    fn born(&mut self, tid: u32, comms: Option<(Comm, &Comms)>) -> Waker {
+        if self.tasks.len() >= MOST_TASKS {
+            self.trouble.overflow += 1;
+            return None;
+        }
+        let id = self.tasks.len() as u32;
+        let i = tid as usize;
+        if self.by_tid.len() <= i {
+            self.by_tid.resize((i + 1).next_multiple_of(4096), 0);
+        }
+        self.by_tid[i] = id + 1;
+        self.tasks.push(Tracked {
+            comm: Comm::default(),
+            prio: None,
+            script: ScriptBuilder::new(),
+            state: State::Unseen,
+            accounted: 0,
+            early: None,
+            timer: None,
+            rhythm: None,
+            born: false,
+            excluded: self.options.exclude_tids.contains(&tid),
+        });
+        if let Some((comm, comms)) = comms {
+            self.rename(id, tid, comm, comms);
+        }
+        Some(id)
+    }
+
+    /// Takes note of a name. A task is left out as long as its name says so: a recorder's child bears
+    /// the recorder's name until it execs what is to be recorded.
+    fn rename(&mut self, id: u32, tid: u32, comm: Comm, comms: &Comms) {
+        let options = self.options;
+        let name = comms.name(comm);
+        let excluded = options.exclude_tids.contains(&tid) || options.exclude_comms.iter().any(|c| c == name);
+        let was = self.tasks[id as usize].excluded;
+        if !was && excluded {
+            self.account(id, self.clock.now());
+        }
+        let begins = was && !excluded && self.tasks[id as usize].state != State::Unseen;
+        let t = &mut self.tasks[id as usize];
+        t.comm = comm;
+        t.excluded = excluded;
+        if was != excluded {
+            t.early = None;
+        }
+        if begins {
+            t.accounted = t.accounted.max(self.clock.now());
+            if let State::Asleep { since, .. } = &mut t.state {
+                *since = self.clock.now();
+            }
+            let at = self.since_start(self.clock.now());
+            self.push(id, Op::SleepUntil(at));
+            if let State::Running { cpu } = self.tasks[id as usize].state {
+                self.on_cpu(id, cpu, self.clock.now());
+            }
+        }
+    }
+
+    fn prio(&mut self, id: u32, prio: i16) {
+        let t = &mut self.tasks[id as usize];
+        t.prio = Some(t.prio.map_or(prio, |p| p.max(prio)));
+    }
+
+    fn on_cpu(&mut self, id: u32, cpu: u16, at: u64) {
+        let at_ns = self.since_start(at);
+        self.push(id, Op::OnCpu { cpu, at_ns });
+    }
+
+    /// Puts a running task's time up to `until` into its script.
+    fn account(&mut self, id: u32, until: u64) {
+        let t = &self.tasks[id as usize];
+        let State::Running { cpu } = t.state else { return };
+        let Some(ns) = until.checked_sub(t.accounted).filter(|n| *n > 0) else { return };
+        self.tasks[id as usize].accounted = until;
+        let khz = self.cpu(cpu).khz;
+        let stall_ns = (ns as f64 * self.options.memory_share) as u64;
+        let stall_ns = stall_ns.min(ns);
+        self.push(id, Op::Run { cycles: cycles_in(ns - stall_ns, khz), stall_ns });
+    }
+
+    /// A sleep's end: either the pair of block and wake, or an op that stands for itself.
+    fn end_sleep(&mut self, id: u32, since: u64, left: Left, at: u64, waker: Waker) {
+        let slept = at.saturating_sub(since);
+        let edge = waker.filter(|w| {
+            let w = &self.tasks[*w as usize];
+            !w.excluded && w.state != State::Dead && !self.tasks[id as usize].excluded
+        });
+        if let Some(waker) = edge.filter(|w| *w != id) {
+            self.edge(id, waker, at);
+        } else if left == Left::Disk {
+            self.push(id, Op::Io(slept));
+        } else {
+            let until = self.since_start(at);
+            let t = &mut self.tasks[id as usize];
+            let rhythm = t.rhythm.get_or_insert_default();
+            rhythm.record(at, slept);
+            let absolute = self.options.keep_moments || t.timer.unwrap_or_else(|| rhythm.periodic());
+            self.push(id, if absolute { Op::SleepUntil(until) } else { Op::SleepFor(slept) });
+        }
+    }
+
+    fn edge(&mut self, sleeper: u32, waker: u32, at: u64) {
+        self.account(waker, at);
+        // Both or neither.
+        if self.pushed + 2 > MOST_OPS {
+            self.trouble.overflow += 1;
+            return;
+        }
+        self.push(sleeper, Op::Block);
+        self.push(waker, Op::Wake(TaskId(sleeper)));
+    }
+
+    /// The task in whose context an event was written, if it can be a waker.
+    fn waker(&mut self, event: &Event, target: u32) -> Waker {
+        if event.level == Level::Hardirq || event.current == 0 || event.current == target {
+            return None;
+        }
+        self.task(event.current, None)
+    }
+
+    /// First sight of a task: until then it waited.
+    fn begin(&mut self, id: u32, at: u64, waker: Waker) {
+        let edge = waker.filter(|w| {
+            let w = &self.tasks[*w as usize];
+            !w.excluded && w.state != State::Dead && !self.tasks[id as usize].excluded
+        });
+        match edge {
+            Some(waker) => self.edge(id, waker, at),
+            None if self.since_start(at) > 0 => self.push(id, Op::SleepUntil(self.since_start(at))),
+            None => {}
+        }
+    }
+
+    fn runs(&mut self, id: u32, cpu: u16, since: u64) {
+        let t = &mut self.tasks[id as usize];
+        t.state = State::Running { cpu };
+        t.accounted = since;
+        t.early = None;
+        t.timer = None;
+        self.on_cpu(id, cpu, since);
+    }
+
+    /// Ends whatever kept a task from running, for it now runs.
+    fn awake(&mut self, id: u32, cpu: u16, at: u64) {
+        match self.tasks[id as usize].state {
+            State::Unseen => self.begin(id, at, None),
+            State::Asleep { since, left } => {
+                if self.tasks[id as usize].early.is_some() {
+                    self.end_early(id, since, left);
+                } else {
+                    self.trouble.unexplained += 1;
+                    self.end_sleep(id, since, left, at, None);
+                }
+            }
+            State::Running { cpu: other } if other != cpu => {
+                self.trouble.gaps += 1;
+                self.cpu(other).current = Some(None);
+                self.cpu(other).since = at;
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings a CPU's books in line with an event that says who is current there.
+    fn present(&mut self, n: u16, who: Waker, at: u64) {
+        let start = self.clock.start();
+        let cpu = *self.cpu(n);
+        if cpu.current == Some(who) {
+            return;
+        }
+        // Whether switches away from the task that was thought to run here may have been lost.
+        let lost = matches!(cpu.current, Some(Some(_))) && self.lost_at.is_some_and(|lost| lost >= cpu.since);
+        // Since when the present task can have been here.
+        let mut since = at;
+        if let Some(id) = who {
+            let state = self.tasks[id as usize].state;
+            since = match (cpu.current, state) {
+                // The first word of this CPU: its task has been here from the start.
+                (None, State::Unseen) => start,
+                (_, State::Runnable { since }) if !lost => since.max(cpu.since),
+                _ => at,
+            };
+            if since > start || state != State::Unseen {
+                self.awake(id, n, at);
+            }
+            self.runs(id, n, since.min(at));
+        }
+        match cpu.current {
+            None => {}
+            Some(None) => self.trouble.filled += 1,
+            Some(Some(gone)) => {
+                if since < at {
+                    self.trouble.silent += 1;
+                } else {
+                    self.trouble.gaps += 1;
+                }
+                if self.tasks[gone as usize].state == (State::Running { cpu: n }) {
+                    self.tasks[gone as usize].state = State::Runnable { since: at };
+                }
+            }
+        }
+        let cpu = self.cpu(n);
+        cpu.current = Some(who);
+        cpu.since = since.min(at);
+    }
+
+    fn waking(&mut self, event: &Event, target: Target, comms: &Comms) {
+        let Some(id) = self.task(target.tid, Some((target.comm, comms))) else { return };
+        self.prio(id, target.prio);
+        let waker = self.waker(event, target.tid);
+        let at = event.time_ns;
+        match self.tasks[id as usize].state {
+            State::Unseen => {
+                self.begin(id, at, waker);
+                self.tasks[id as usize].state = State::Runnable { since: at };
+            }
+            State::Asleep { since, left } => {
+                self.tasks[id as usize].early = None;
+                let waker = waker.filter(|_| left != Left::Disk || event.level == Level::Task);
+                self.end_sleep(id, since, left, at, waker);
+                self.tasks[id as usize].state = State::Runnable { since: at };
+            }
+            State::Running { .. } => self.tasks[id as usize].early = Some((at, waker)),
+            // Already awake, or a last signal to the dead.
+            State::Runnable { .. } | State::Dead => {}
+        }
+    }
+
+    fn wakeup(&mut self, event: &Event, target: Target, comms: &Comms) {
+        let Some(id) = self.task(target.tid, Some((target.comm, comms))) else { return };
+        match self.tasks[id as usize].state {
+            State::Running { .. } => self.tasks[id as usize].early = None,
+            State::Asleep { since, left } if self.tasks[id as usize].early.is_some() => {
+                self.end_early(id, since, left);
+            }
+            State::Asleep { .. } | State::Unseen => {
+                self.trouble.guessed += 1;
+                self.waking(event, target, comms);
+            }
+            State::Runnable { .. } | State::Dead => {}
+        }
+    }
+
+    /// The sleep was over before it began: its waking came first.
+    fn end_early(&mut self, id: u32, since: u64, left: Left) {
+        if let Some((at, Some(waker))) = self.tasks[id as usize].early.take() {
+            self.end_sleep(id, since, left, at, Some(waker));
+        }
+        self.tasks[id as usize].state = State::Runnable { since: self.clock.now() };
+    }
+
+    fn wakeup_new(&mut self, event: &Event, target: Target, comms: &Comms) {
+        let tid = target.tid;
+        let unseen = self.by_tid.get(tid as usize).filter(|i| **i > 0);
+        let unseen = unseen.is_some_and(|i| self.tasks[(*i - 1) as usize].state == State::Unseen);
+        let name = Some((target.comm, comms));
+        let id =
+            if unseen || tid == 0 || tid >= MAX_TID { self.task(tid, name) } else { self.born(tid, name) };
+        let Some(id) = id else { return };
+        self.prio(id, target.prio);
+        let waker = self.waker(event, tid);
+        self.begin(id, event.time_ns, waker);
+        self.tasks[id as usize].state = State::Runnable { since: event.time_ns };
+        self.tasks[id as usize].born = true;
+    }
+
+    fn switch(&mut self, event: &Event, s: Switch, comms: &Comms) {
+        self.switches += 1;
+        let (at, n) = (event.time_ns, event.cpu);
+        let prev = self.task(s.prev_tid, Some((s.prev_comm, comms)));
+        let start = self.clock.start();
+        let cpu = *self.cpu(n);
+        if cpu.current.is_none() && at - start.min(at) > LONG_SILENCE_NS && s.prev_tid != 0 {
+            self.late_cpus.push(n);
+        }
+        self.present(n, prev, at);
+        if prev.is_some() {
+            let cpu = self.cpu(n);
+            cpu.busy = cpu.busy.saturating_add(at - cpu.since.min(at));
+        }
+        if let Some(prev) = prev {
+            self.prio(prev, s.prev_prio);
+            self.account(prev, at);
+            self.tasks[prev as usize].state = match s.left {
+                Left::Runnable => State::Runnable { since: at },
+                Left::Dead => State::Dead,
+                left => State::Asleep { since: at, left },
+            };
+        }
+        let mut next = self.task(s.next_tid, Some((s.next_comm, comms)));
+        if next.is_some_and(|id| self.tasks[id as usize].state == State::Dead) {
+            next = self.born(s.next_tid, Some((s.next_comm, comms)));
+        }
+        if let Some(id) = next {
+            self.prio(id, s.next_prio);
+            self.awake(id, n, at);
+            self.runs(id, n, at);
+        }
+        let cpu = self.cpu(n);
+        cpu.current = Some(next);
+        cpu.since = at;
+    }
+
+    fn frequency(&mut self, cpu: u16, khz: u32) {
+        if khz == 0 {
+            return;
+        }
+        if let Some(Some(id)) = self.cpu(cpu).current {
+            self.account(id, self.clock.now());
+        }
+        self.cpu(cpu).khz = khz;
+        self.khz_known = true;
+    }
+
+    /// The workload, at the end of all events.
+    pub(super) fn finish(mut self, comms: &Comms, read: crate::events::Read, name: &str) -> Workload {
+        let end = self.clock.now();
+        for n in 0..self.cpus.len() {
+            if let Some(Some(id)) = self.cpus[n].current {
+                self.account(id, end);
+                let cpu = &mut self.cpus[n];
+                cpu.busy = cpu.busy.saturating_add(end - cpu.since.min(end));
+            }
+        }
+        let warnings = self.warnings(&read);
+        let cpus = read.cpus.unwrap_or(0).max(self.cpus.len() as u16);
+        let mut busy_ns: Vec<u64> = self.cpus.iter().map(|c| c.busy).collect();
+        busy_ns.resize(usize::from(cpus), 0);
+        let span_ns = self.since_start(end);
+        // Whoever was not seen to end waits on, and frees nothing.
+        for t in self.tasks.iter_mut().filter(|t| t.excluded || t.state != State::Dead) {
+            t.script.push(Op::Block);
+        }
+        // Task numbers are in the scripts: tasks left out keep theirs, with nothing to do.
+        let tasks = self.tasks.into_iter().map(|t| {
+            let prio = t.prio.unwrap_or(120);
+            Task {
+                name: comms.name(t.comm).to_owned(),
+                nice: (prio - 120).clamp(-20, 19) as i8,
+                realtime: prio < 100,
+                born: t.born,
+                program: Program::Recorded(t.script.finish()),
+            }
+        });
+        Workload {
+            jobs: Vec::new(),
+            locks: 0,
+            name: name.to_owned(),
+            source: format!("{} ({})", read.format, name),
+            tasks: tasks.collect(),
+            recorded: Some(Recorded {
+                cpus,
+                khz: self.khz,
+                events: read.events,
+                lost: read.lost,
+                busy_ns,
+                warnings,
+            }),
+            span_ns,
+        }
+    }
+
+    fn warnings(&self, read: &crate::events::Read) -> Vec<String> {
+        let mut warnings = read.warnings.clone();
+        warnings.extend(self.clock.warnings());
+        let mut say = |n: u64, what: &str| {
+            if n > 0 {
+                warnings.push(format!("{n} {what}"));
+            }
+        };
+        let t = &self.trouble;
+        say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
+        say(t.filled, "switches from idle are missing; their tasks count as running from their waking on.");
+        say(
+            t.silent,
+            "switches are missing of tasks that write no events; whoever followed counts as running since it could.",
+        );
+        say(
+            t.gaps,
+            "switches did not fit what was known of the CPU; its time since then is given to nobody.",
+        );
+        say(t.unexplained, "sleeps ended without a recorded wake-up and count as timers.");
+        say(t.overflow, "tasks or steps were beyond the bounds and are left out.");
+        if self.wakings == 0 && t.guessed > 0 {
+            warnings.push(format!(
+                "No sched_waking events: the wakers of {} wake-ups are guesses; record with -e sched:sched_waking.",
+                t.guessed
+            ));
+        } else if self.wakings == 0 && t.unexplained > 0 {
+            warnings.push(
+                "No sched_waking events: tasks do not wait for each other; record with -e sched:sched_waking."
+                    .into(),
+            );
+        }
+        if !self.khz_known {
+            warnings.push(format!(
+                "The recording does not tell its CPUs' clock; {} kHz is assumed, which `--recorded-khz` overrides.",
+                self.khz
+            ));
+        }
+        for cpu in &self.late_cpus {
+            warnings.push(format!(
+                "CPU {cpu} was silent for more than a second; the task first found there counts as having run all the time."
+            ));
+        }
+        warnings
+    }
+}
+
+impl Sink for Lifter<'_> {
+    fn machine(&mut self, cpu_name: &str) {
+        if let (None, Some(khz)) = (self.options.khz, clock_in(cpu_name)) {
+            self.khz = khz;
+            self.khz_known = true;
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event, comms: &Comms) {
+        let Some(time_ns) = self.clock.admit(event.time_ns) else { return };
+        let event = &Event { time_ns, ..*event };
+        if let Kind::Waking(_) | Kind::WakeupNew(_) | Kind::HrtimerStart { .. } = event.kind {
+            let current = self.task(event.current, None);
+            self.present(event.cpu, current, time_ns);
+        }
+        match event.kind {
+            Kind::Switch(s) => self.switch(event, s, comms),
+            Kind::Waking(t) => {
+                self.wakings += 1;
+                self.waking(event, t, comms);
+            }
+            Kind::Wakeup(t) => self.wakeup(event, t, comms),
+            Kind::WakeupNew(t) => self.wakeup_new(event, t, comms),
+            // The child's first wake-up follows; its thread id may have been another's before.
+            Kind::Fork { child, comm, .. } => {
+                if self.by_tid.get(child as usize).is_some_and(|i| *i > 0) {
+                    self.born(child, Some((comm, comms)));
+                }
+            }
+            Kind::CpuFrequency { cpu, khz } => self.frequency(cpu, khz),
+            Kind::HrtimerStart { absolute } if event.level == Level::Task => {
+                if let Some(id) = self.task(event.current, None) {
+                    self.tasks[id as usize].timer = Some(absolute);
+                }
+            }
+            // An exit is followed by a switch with state X; migrations show in the next switch.
+            Kind::HrtimerStart { .. } | Kind::Exit { .. } | Kind::CpuIdle { .. } | Kind::Migrate { .. } => {}
+            Kind::Lost(_) => self.lost_at = Some(time_ns),
+        }
+    }
+}
+
+/// Cycles of a clock in so many ns.
+#[inline]
+fn cycles_in(ns: u64, khz: u32) -> u64 {
+    match ns.checked_mul(u64::from(khz)) {
+        Some(product) => product / 1_000_000,
+        // A run of hours.
+        None => u64::try_from(u128::from(ns) * u128::from(khz) / 1_000_000).unwrap_or(u64::MAX),
+    }
+}
+
+/// The clock in a processor's name: "Intel(R) Xeon(R) CPU E5-2697 v3 @ 2.60GHz".
+fn clock_in(cpu_name: &str) -> Option<u32> {
+    let clock = cpu_name.rsplit_once('@')?.1.trim();
+    let (number, unit) = match clock.strip_suffix("GHz") {
+        Some(number) => (number, 1e6),
+        None => (clock.strip_suffix("MHz")?, 1e3),
+    };
+    let khz = number.trim().parse::<f64>().ok()? * unit;
+    (1_000.0..=100e6).contains(&khz).then_some(khz.round() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_in_names() {
+        assert_eq!(clock_in("Intel(R) Xeon(R) CPU E5-2697 v3 @ 2.60GHz"), Some(2_600_000));
+        assert_eq!(clock_in("Pentium @ 600 MHz"), Some(600_000));
+        for none in ["AMD EPYC 7763", "x @ GHz", "x @ 1e300GHz", "x @ -1GHz", "@"] {
+            assert_eq!(clock_in(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,548 @@
+//! Raw tracepoint records, decoded by the format files that the recording brings along.
+//!
+//! The kernel describes each tracepoint in `events/SYSTEM/NAME/format`: a line a field, with offset and
+//! size. These differ between kernels (`sched_waking` lost its `success`, comms became `__data_loc`), so
+//! nothing here knows an offset: both perf.data and trace.dat carry the files, in the same container,
+//! and each tracepoint of use is resolved once to a [`Layout`] of plain offsets. Decoding a record is
+//! then a table look-up by `common_type` and a few bounded loads.
+//!
+//! The container ("tracing data"), as trace-cmd.dat.v6(5) specifies it and perf.data embeds it:
+//!
+//! | part | length | content |
+//! |---|---|---|
+//! | magic | 3 + 7 | `17 08 44`, `tracing` |
+//! | version | to NUL | "0.6" from perf, "6" or "7" from trace-cmd |
+//! | endian, long | 1 + 1 | 0 little, 1 big; 4 or 8 |
+//! | page size | 4 | |
+//! | `header_page\0` | 12 + 8 + n | layout of a ring-buffer page |
+//! | `header_event\0` | 13 + 8 + n | layout of its entries |
+//! | ftrace formats | 4, each 8 + n | not of use here |
+//! | event formats | 4 systems, each name\0, 4, each 8 + n | the format files |
+//! | kallsyms, printk, comms | 4 + n, 4 + n, 8 + n | not of use here |
+
+use crate::events::{Comm, Comms, Kind, Left, Level, MAX_CPUS, MAX_TID, Switch, Target};
+
+/// Bytes in the order of the recording machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    #[inline]
+    pub(crate) fn u16(self, b: &[u8]) -> Option<u16> {
+        let b = *b.first_chunk()?;
+        Some(if self == Order::Little { u16::from_le_bytes(b) } else { u16::from_be_bytes(b) })
+    }
+    #[inline]
+    pub(crate) fn u32(self, b: &[u8]) -> Option<u32> {
+        let b = *b.first_chunk()?;
+        Some(if self == Order::Little { u32::from_le_bytes(b) } else { u32::from_be_bytes(b) })
+    }
+    #[inline]
+    pub(crate) fn u64(self, b: &[u8]) -> Option<u64> {
+        let b = *b.first_chunk()?;
+        Some(if self == Order::Little { u64::from_le_bytes(b) } else { u64::from_be_bytes(b) })
+    }
+}
+
+/// Takes numbers and strings off the front of a byte slice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Take<'a> {
+    pub(crate) rest: &'a [u8],
+    pub(crate) order: Order,
+}
+
+impl<'a> Take<'a> {
+    pub(crate) fn bytes(&mut self, n: u64) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(usize::try_from(n).ok()?)?;
+        self.rest = rest;
+        Some(head)
+    }
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.bytes(2).and_then(|b| self.order.u16(b))
+    }
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.bytes(4).and_then(|b| self.order.u32(b))
+    }
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.bytes(8).and_then(|b| self.order.u64(b))
+    }
+    /// Up to a zero byte, which is taken too.
+    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
+        let end = self.rest.iter().position(|&b| b == 0)?;
+        let head = &self.rest[..end];
+        self.rest = &self.rest[end + 1..];
+        Some(head)
+    }
+}
+
+/// Where in a record a field is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Field {
+    offset: u16,
+    /// 0: the format has no such field.
+    size: u16,
+    signed: bool,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Here,
+    /// `__data_loc`: length and offset from the record's start.
+    Record,
+    /// `__rel_loc`: length and offset from the field's end.
+    After,
+}
+
+impl Field {
+    pub(crate) fn offset(self) -> usize {
+        usize::from(self.offset)
+    }
+    pub(crate) fn size(self) -> usize {
+        usize::from(self.size)
+    }
+
+    #[inline]
+    fn number(self, raw: &[u8], order: Order) -> Option<i64> {
+        let b = raw.get(usize::from(self.offset)..)?;
+        Some(match (self.size, self.signed) {
+            (4, true) => i64::from(order.u32(b)? as i32),
+            (4, false) => i64::from(order.u32(b)?),
+            (8, _) => order.u64(b)? as i64,
+            (2, true) => i64::from(order.u16(b)? as i16),
+            (2, false) => i64::from(order.u16(b)?),
+            (1, true) => i64::from(*b.first()? as i8),
+            (1, false) => i64::from(*b.first()?),
+            _ => return None,
+        })
+    }
+
+    #[inline]
+    fn text(self, raw: &[u8], order: Order) -> Option<&[u8]> {
+        let start = usize::from(self.offset);
+        if self.place == Place::Here {
+            return raw.get(start..start + usize::from(self.size));
+        }
+        let locator = order.u32(raw.get(start..)?)?;
+        let (mut at, len) = ((locator & 0xffff) as usize, (locator >> 16) as usize);
+        if self.place == Place::After {
+            at += start + usize::from(self.size);
+        }
+        raw.get(at..at + len)
+    }
+}
+
+/// One format file, parsed.
+#[derive(Debug)]
+pub(crate) struct Format<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) id: Option<u16>,
+    fields: Vec<(&'a str, Field)>,
+    print: &'a str,
+}
+
+impl<'a> Format<'a> {
+    /// Parses a format file (or `header_page`, which has fields alone).
+    pub(crate) fn parse(text: &'a str) -> Format<'a> {
+        let mut format = Format { name: "", id: None, fields: Vec::new(), print: "" };
+        for line in text.lines() {
+            let line = line.trim();
+            if let Some(name) = line.strip_prefix("name:") {
+                format.name = name.trim();
+            } else if let Some(id) = line.strip_prefix("ID:") {
+                format.id = id.trim().parse().ok();
+            } else if let Some(print) = line.strip_prefix("print fmt:") {
+                format.print = print;
+            } else if let Some(field) = line.strip_prefix("field:") {
+                format.fields.extend(Format::field(field));
+            }
+        }
+        format
+    }
+
+    /// `TYPE NAME[LEN]; offset:N; size:N; signed:N;`
+    fn field(text: &'a str) -> Option<(&'a str, Field)> {
+        let mut parts = text.split(';').map(str::trim);
+        let declaration = parts.next()?;
+        let mut field = Field::default();
+        for part in parts {
+            match part.split_once(':') {
+                Some(("offset", n)) => field.offset = n.trim().parse().ok()?,
+                Some(("size", n)) => field.size = n.trim().parse().ok()?,
+                Some(("signed", n)) => field.signed = n.trim() == "1",
+                _ => {}
+            }
+        }
+        if declaration.starts_with("__data_loc") {
+            field.place = Place::Record;
+        } else if declaration.starts_with("__rel_loc") {
+            field.place = Place::After;
+        }
+        // The name is the last word, an array's length cut off: `char prev_comm[16]`.
+        let name = declaration.rsplit([' ', '*']).next()?;
+        Some((name.split('[').next()?, field))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Field {
+        self.fields.iter().find(|(n, _)| *n == name).map_or(Field::default(), |(_, f)| *f)
+    }
+
+    fn has(&self, names: &[&str]) -> bool {
+        names.iter().all(|n| self.get(n).size > 0)
+    }
+
+    /// The letters of task states by bit, from `{ 0x0001, "S" }` in sched_switch's print format.
+    fn states(&self) -> Vec<(u64, Left)> {
+        let mut states = Vec::new();
+        for pair in self.print.split('{').skip(1) {
+            let Some((mask, rest)) = pair.split_once(',') else { continue };
+            let mask = mask.trim();
+            let mask = match mask.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16),
+                None => mask.parse(),
+            };
+            let letter = rest.trim_start().strip_prefix('"').and_then(|r| r.bytes().next());
+            if let (Ok(mask), Some(left)) = (mask, letter.and_then(Left::from_letter)) {
+                states.push((mask, left));
+            }
+        }
+        states
+    }
+}
+
+/// Fields that every record begins with.
+#[derive(Clone, Copy, Debug, Default)]
+struct Common {
+    flags: Field,
+    pid: Field,
+}
+
+/// How to read one kind of tracepoint.
+#[derive(Debug)]
+enum Layout {
+    Switch { prev: [Field; 3], state: Field, next: [Field; 3], states: Vec<(u64, Left)> },
+    Wake { which: fn(Target) -> Kind, who: [Field; 3], cpu: Field },
+    Fork { parent: Field, child: Field, comm: Field },
+    Exit { tid: Field },
+    Idle { state: Field, cpu: Field },
+    Frequency { khz: Field, cpu: Field },
+    Hrtimer { mode: Field },
+    Migrate { tid: Field, to: Field },
+}
+
+/// A decoded record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Decoded {
+    pub(crate) level: Level,
+    pub(crate) current: u32,
+    pub(crate) kind: Kind,
+}
+
+/// What a record turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Record {
+    /// Of use.
+    Event(Decoded),
+    /// Some other tracepoint.
+    Other,
+    /// Of use, yet shorter than its format or with impossible numbers.
+    Bad,
+}
+
+/// `common_flags`, as the kernel's `enum trace_flag_type` numbers them; there is no format file for it.
+const FLAG_HARDIRQ: i64 = 0x08;
+const FLAG_SOFTIRQ: i64 = 0x10;
+const FLAG_NMI: i64 = 0x40;
+
+/// Decodes records of one recording.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    pub(crate) order: Order,
+    kind: Field,
+    /// By `common_type`.
+    layouts: Vec<Option<(Common, Layout)>>,
+}
+
+impl Decoder {
+    pub(crate) fn new(order: Order) -> Decoder {
+        Decoder { order, kind: Field::default(), layouts: Vec::new() }
+    }
+
+    /// Whether records of sched_switch can be read.
+    pub(crate) fn knows_switches(&self) -> bool {
+        self.layouts.iter().flatten().any(|(_, l)| matches!(l, Layout::Switch { .. }))
+    }
+
+    /// Learns a format file; those of no use are passed over.
+    pub(crate) fn learn(&mut self, text: &[u8]) {
+        // Most files of a trace.dat are of other tracepoints: look at the name before parsing the rest.
+        let text = String::from_utf8_lossy(text);
+        let name = text.lines().next().and_then(|l| l.strip_prefix("name:")).map_or("", str::trim);
+        let wanted = ["sched_", "cpu_idle", "cpu_frequency", "hrtimer_start"];
+        if !wanted.iter().any(|w| name.starts_with(w)) {
+            return;
+        }
+        let f = Format::parse(&text);
+        let Some(id) = f.id else { return };
+        if !f.has(&["common_type", "common_flags", "common_pid"]) {
+            return;
+        }
+        let wake = |which| {
+            let who = [f.get("comm"), f.get("pid"), f.get("prio")];
+            f.has(&["comm", "pid", "prio"]).then(|| Layout::Wake { which, who, cpu: f.get("target_cpu") })
+        };
+        let layout = match f.name {
+            "sched_switch" => f
+                .has(&[
+                    "prev_comm",
+                    "prev_pid",
+                    "prev_prio",
+                    "prev_state",
+                    "next_comm",
+                    "next_pid",
+                    "next_prio",
+                ])
+                .then(|| Layout::Switch {
+                    prev: [f.get("prev_comm"), f.get("prev_pid"), f.get("prev_prio")],
+                    state: f.get("prev_state"),
+                    next: [f.get("next_comm"), f.get("next_pid"), f.get("next_prio")],
+                    states: f.states(),
+                }),
+            "sched_waking" => wake(Kind::Waking),
+            "sched_wakeup" => wake(Kind::Wakeup),
+            "sched_wakeup_new" => wake(Kind::WakeupNew),
+            "sched_process_fork" => f.has(&["parent_pid", "child_pid"]).then(|| Layout::Fork {
+                parent: f.get("parent_pid"),
+                child: f.get("child_pid"),
+                comm: f.get("child_comm"),
+            }),
+            "sched_process_exit" => f.has(&["pid"]).then(|| Layout::Exit { tid: f.get("pid") }),
+            "sched_migrate_task" => f
+                .has(&["pid", "dest_cpu"])
+                .then(|| Layout::Migrate { tid: f.get("pid"), to: f.get("dest_cpu") }),
+            "cpu_idle" => f
+                .has(&["state", "cpu_id"])
+                .then(|| Layout::Idle { state: f.get("state"), cpu: f.get("cpu_id") }),
+            "cpu_frequency" => f
+                .has(&["state", "cpu_id"])
+                .then(|| Layout::Frequency { khz: f.get("state"), cpu: f.get("cpu_id") }),
+            "hrtimer_start" => f.has(&["mode"]).then(|| Layout::Hrtimer { mode: f.get("mode") }),
+            _ => None,
+        };
+        if let Some(layout) = layout {
+            let common = Common { flags: f.get("common_flags"), pid: f.get("common_pid") };
+            self.kind = f.get("common_type");
+            if self.layouts.len() <= usize::from(id) {
+                self.layouts.resize_with(usize::from(id) + 1, || None);
+            }
+            self.layouts[usize::from(id)] = Some((common, layout));
+        }
+    }
+
+    /// Learns the "event formats" part: systems, each with its files. `None` when cut short, what came
+    /// before is learnt all the same.
+    pub(crate) fn learn_systems(&mut self, take: &mut Take<'_>) -> Option<()> {
+        for _ in 0..take.u32()? {
+            take.string()?;
+            for _ in 0..take.u32()? {
+                let n = take.u64()?;
+                self.learn(take.bytes(n)?);
+            }
+        }
+        Some(())
+    }
+
+    /// Reads a record.
+    #[inline]
+    pub(crate) fn decode(&self, raw: &[u8], comms: &mut Comms) -> Record {
+        let Some(id) = self.kind.number(raw, self.order) else { return Record::Bad };
+        let Some(Some((common, layout))) = self.layouts.get(id as usize) else { return Record::Other };
+        match self.fields(raw, common, layout, comms) {
+            Some(decoded) => Record::Event(decoded),
+            None => Record::Bad,
+        }
+    }
+
+    #[inline]
+    fn fields(&self, raw: &[u8], common: &Common, layout: &Layout, comms: &mut Comms) -> Option<Decoded> {
+        let order = self.order;
+        let number = |f: Field| f.number(raw, order);
+        let tid = |f: Field| number(f).and_then(|n| u32::try_from(n).ok()).filter(|&t| t < MAX_TID);
+        let prio = |f: Field| number(f).map(|n| n.clamp(-1, 200) as i16);
+        let cpu = |f: Field| number(f).filter(|&c| (0..i64::from(MAX_CPUS)).contains(&c)).map(|c| c as u16);
+        let flags = number(common.flags)?;
+        let level = if flags & (FLAG_HARDIRQ | FLAG_NMI) != 0 {
+            Level::Hardirq
+        } else if flags & FLAG_SOFTIRQ != 0 {
+            Level::Softirq
+        } else {
+            Level::Task
+        };
+        let kind = match layout {
+            Layout::Switch { prev, state, next, states } => Kind::Switch(Switch {
+                prev_tid: tid(prev[1])?,
+                prev_prio: prio(prev[2])?,
+                left: left(number(*state)? as u64, states),
+                prev_comm: comms.number(prev[0].text(raw, order)?),
+                next_tid: tid(next[1])?,
+                next_prio: prio(next[2])?,
+                next_comm: comms.number(next[0].text(raw, order)?),
+            }),
+            Layout::Wake { which, who, cpu: target } => which(Target {
+                tid: tid(who[1])?,
+                prio: prio(who[2])?,
+                comm: comms.number(who[0].text(raw, order)?),
+                cpu: if target.size == 0 { 0 } else { cpu(*target)? },
+            }),
+            Layout::Fork { parent, child, comm } => Kind::Fork {
+                parent: tid(*parent)?,
+                child: tid(*child)?,
+                comm: comm.text(raw, order).map_or(Comm(0), |c| comms.number(c)),
+            },
+            Layout::Exit { tid: who } => Kind::Exit { tid: tid(*who)? },
+            Layout::Idle { state, cpu: which } => {
+                let state = number(*state)? as u32;
+                Kind::CpuIdle { cpu: cpu(*which)?, state: (state != u32::MAX).then_some(state) }
+            }
+            Layout::Frequency { khz, cpu: which } => {
+                Kind::CpuFrequency { cpu: cpu(*which)?, khz: u32::try_from(number(*khz)?).ok()? }
+            }
+            // HRTIMER_MODE_ABS is 0 and HRTIMER_MODE_REL 1, the other bits say where and how it runs.
+            Layout::Hrtimer { mode } => Kind::HrtimerStart { absolute: number(*mode)? & 1 == 0 },
+            Layout::Migrate { tid: who, to } => Kind::Migrate { tid: tid(*who)?, to: cpu(*to)? },
+        };
+        Some(Decoded { level, current: tid(common.pid).unwrap_or(0), kind })
+    }
+}
+
+/// The state's lowest bit that has a letter; none is `R`, whatever preemption mark lies above.
+#[inline]
+fn left(state: u64, states: &[(u64, Left)]) -> Left {
+    if state == 0 {
+        return Left::Runnable;
+    }
+    states.iter().find(|(mask, _)| state & mask != 0).map_or(Left::Runnable, |(_, l)| *l)
+}
+
+/// The "tracing data" container up to the event formats, and the two page layouts.
+#[derive(Debug)]
+pub(crate) struct TracingData {
+    pub(crate) decoder: Decoder,
+    pub(crate) version: u32,
+    pub(crate) page_size: u32,
+    pub(crate) header_page: Vec<u8>,
+    /// Bytes of the container that were taken.
+    pub(crate) taken: usize,
+    /// The container ended early.
+    pub(crate) cut: bool,
+}
+
+/// The first bytes of the container, and of every trace.dat.
+pub(crate) const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
+
+impl TracingData {
+    /// Parses the container; `None` when not even its head is there. Version 7 has its parts elsewhere:
+    /// only the head is taken.
+    pub(crate) fn parse(data: &[u8]) -> Option<TracingData> {
+        let mut take = Take { rest: data.strip_prefix(MAGIC)?, order: Order::Little };
+        // perf writes "0.5" and "0.6" for what trace-cmd calls 5 and 6.
+        let version = std::str::from_utf8(take.string()?).ok()?;
+        let version = version.rsplit('.').next()?.parse().ok()?;
+        if take.bytes(1)? == [1] {
+            take.order = Order::Big;
+        }
+        take.bytes(1)?;
+        let page_size = take.u32()?;
+        let decoder = Decoder::new(take.order);
+        let mut all =
+            TracingData { decoder, version, page_size, header_page: Vec::new(), taken: 0, cut: false };
+        if version < 7 {
+            all.cut = all.parts(&mut take).is_none();
+        }
+        all.taken = data.len() - take.rest.len();
+        Some(all)
+    }
+
+    /// Header info, ftrace formats and event formats, as version 6 strings them together.
+    fn parts(&mut self, take: &mut Take<'_>) -> Option<()> {
+        self.header_page = header_info(take)?.to_vec();
+        for _ in 0..take.u32()? {
+            let n = take.u64()?;
+            take.bytes(n)?;
+        }
+        self.decoder.learn_systems(take)
+    }
+}
+
+/// The "header info" part: the page's layout is returned, the entry's is skipped.
+pub(crate) fn header_info<'a>(take: &mut Take<'a>) -> Option<&'a [u8]> {
+    if take.string()? != b"header_page" {
+        return None;
+    }
+    let n = take.u64()?;
+    let page = take.bytes(n)?;
+    if take.string()? != b"header_event" {
+        return None;
+    }
+    let n = take.u64()?;
+    take.bytes(n)?;
+    Some(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: &str = "name: sched_switch\nID: 372\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:__data_loc char[] prev_comm;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\
+        \tfield:int prev_prio;\toffset:28;\tsize:4;\tsigned:1;\n\
+        \tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\
+        \tfield:char next_comm[16];\toffset:40;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t next_pid;\toffset:56;\tsize:4;\tsigned:1;\n\
+        \tfield:int next_prio;\toffset:60;\tsize:4;\tsigned:1;\n\n\
+        print fmt: \"%s\", __print_flags(REC->prev_state, \"|\", { 0x01, \"S\" }, { 0x2, \"D\" }, { 16, \"X\" })\n";
+
+    #[test]
+    fn offsets_states_and_located_strings_come_from_the_format() {
+        let mut decoder = Decoder::new(Order::Little);
+        decoder.learn(SWITCH.as_bytes());
+        let mut raw = vec![0u8; 72];
+        raw[..2].copy_from_slice(&372u16.to_le_bytes());
+        raw[2] = 0x11;
+        raw[4..8].copy_from_slice(&7i32.to_le_bytes());
+        raw[8..12].copy_from_slice(&(64u32 | 5 << 16).to_le_bytes());
+        raw[24] = 7;
+        raw[28] = 120;
+        raw[32] = 2;
+        raw[40..42].copy_from_slice(b"ab");
+        raw[56] = 9;
+        raw[60] = 99;
+        raw[64..69].copy_from_slice(b"disk\0");
+        let mut comms = Comms::default();
+        let Record::Event(d) = decoder.decode(&raw, &mut comms) else { panic!("{raw:?}") };
+        let Kind::Switch(s) = d.kind else { panic!("{d:?}") };
+        assert_eq!((d.level, d.current, s.left), (Level::Softirq, 7, Left::Disk));
+        assert_eq!((s.prev_tid, s.prev_prio, s.next_tid, s.next_prio), (7, 120, 9, 99));
+        assert_eq!((comms.name(s.prev_comm), comms.name(s.next_comm)), ("disk", "ab"));
+        for n in 2..60 {
+            assert_eq!(decoder.decode(&raw[..n], &mut comms), Record::Bad, "{n}");
+        }
+        assert_eq!(decoder.decode(&[1, 1], &mut comms), Record::Other);
+    }
+
+    #[test]
+    fn preempted_is_runnable_and_the_mark_is_not_a_state() {
+        let states = Format::parse(SWITCH).states();
+        assert_eq!(left(0x100, &states), Left::Runnable);
+        assert_eq!(left(0x101, &states), Left::Sleep);
+        assert_eq!(left(16, &states), Left::Dead);
+    }
+}

@@ -1,0 +1,279 @@
+//! Where a recording's bytes come from: a file, memory, or the inside of a `.zst`.
+//!
+//! Every reader wants to look at a file's end before its middle (perf.data keeps its formats there) or
+//! at several places at once (trace.dat has a stream a CPU), so all of them read by position. What
+//! cannot be read so is unpacked first: into memory while it is small, else into a file without a name.
+
+use crate::{Source, TraceError};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Unpacked recordings up to this size stay in memory; one of ten million events has about 900 MB.
+const IN_MEMORY: u64 = 32 << 20;
+
+/// A zstd frame's first bytes, little-endian 0xFD2FB528 (RFC 8878, 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A recording's bytes, read by position.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    len: u64,
+    bytes: Bytes,
+    /// Said of the unpacking.
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    File(File),
+    Fixed(&'static [u8]),
+    Shared(Arc<[u8]>),
+    Owned(Vec<u8>),
+}
+
+impl Input {
+    /// Opens a source and unpacks it where it is a `.zst` (told by its content) or a pipe.
+    pub(crate) fn open(source: &Source, max_unpacked: u64) -> Result<Input, TraceError> {
+        let (name, path, len, bytes) = match source {
+            Source::Path(path) => {
+                let io = |error| TraceError::Io { path: path.clone(), error };
+                let file = File::open(path).map_err(io)?;
+                let meta = file.metadata().map_err(io)?;
+                let name = path.display().to_string();
+                if meta.is_dir() {
+                    return Err(TraceError::Unusable {
+                        name,
+                        what: "is a directory, expected a file".into(),
+                        remedy: "name the recording itself; `perf record --threads` writes directories, \
+                                 which are not read"
+                            .into(),
+                    });
+                }
+                if !meta.is_file() {
+                    let input = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: Vec::new() };
+                    return input.spool(path, file, max_unpacked)?.unpacked(path, max_unpacked);
+                }
+                (name, path.clone(), meta.len(), Bytes::File(file))
+            }
+            Source::Bytes { name, data } => {
+                (name.clone(), PathBuf::from(name), data.len() as u64, Bytes::Shared(Arc::clone(data)))
+            }
+            Source::Static { name, data } => {
+                (name.clone(), PathBuf::from(name), data.len() as u64, Bytes::Fixed(data))
+            }
+        };
+        Input { name, len, bytes, warnings: Vec::new() }.unpacked(&path, max_unpacked)
+    }
+
+    /// The inside of a zstd stream; anything else stays as it is.
+    fn unpacked(self, path: &Path, max: u64) -> Result<Input, TraceError> {
+        let mut magic = [0; 4];
+        if self.read_at(0, &mut magic) < 4 || magic != ZSTD {
+            return Ok(self);
+        }
+        let name = self.name.clone();
+        let shell = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: self.warnings.clone() };
+        let decoder = zstd::stream::read::Decoder::new(Positioned { input: &self, at: 0 })
+            .map_err(|error| TraceError::Io { path: path.into(), error })?;
+        shell.spool(path, decoder, max)
+    }
+
+    /// Reads a stream to its end, into memory or a nameless file. An error after the first bytes cuts
+    /// the recording short there, with a warning: the readers make of it what they can.
+    fn spool(mut self, path: &Path, mut from: impl Read, max: u64) -> Result<Input, TraceError> {
+        let io = |error| TraceError::Io { path: path.into(), error };
+        let mut memory = Vec::new();
+        let mut file: Option<File> = None;
+        let mut chunk = vec![0; 256 << 10];
+        loop {
+            let n = match from.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if self.len == 0 => return Err(io(error)),
+                Err(error) => {
+                    self.warnings.push(format!(
+                        "The packed stream is damaged after {} unpacked bytes ({error}); the rest is left out.",
+                        self.len
+                    ));
+                    break;
+                }
+            };
+            self.len += n as u64;
+            if self.len > max {
+                return Err(TraceError::Unusable {
+                    name: self.name,
+                    what: format!("unpacks to more than {max} bytes, the limit"),
+                    remedy: "unpack it with `zstd -d` and name the result".into(),
+                });
+            }
+            if file.is_none() && self.len > IN_MEMORY {
+                let mut f = nameless().map_err(io)?;
+                f.write_all(&memory).map_err(io)?;
+                memory = Vec::new();
+                file = Some(f);
+            }
+            match &mut file {
+                Some(f) => f.write_all(&chunk[..n]).map_err(io)?,
+                None => memory.extend_from_slice(&chunk[..n]),
+            }
+        }
+        self.bytes = match file {
+            Some(mut f) => {
+                f.seek(SeekFrom::Start(0)).map_err(io)?;
+                Bytes::File(f)
+            }
+            None => Bytes::Owned(memory),
+        };
+        Ok(self)
+    }
+
+    /// Size in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads at a position; fewer bytes than asked for only at the end (or where the disk fails, which
+    /// is the end of what can be used).
+    pub(crate) fn read_at(&self, at: u64, to: &mut [u8]) -> usize {
+        let memory: &[u8] = match &self.bytes {
+            Bytes::File(file) => {
+                let mut n = 0;
+                while n < to.len() {
+                    match file.read_at(&mut to[n..], at + n as u64) {
+                        Ok(0) => break,
+                        Ok(k) => n += k,
+                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(_) => break,
+                    }
+                }
+                return n;
+            }
+            Bytes::Fixed(b) => b,
+            Bytes::Shared(b) => b,
+            Bytes::Owned(b) => b,
+        };
+        let rest = memory.get(usize::try_from(at).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+        let n = rest.len().min(to.len());
+        to[..n].copy_from_slice(&rest[..n]);
+        n
+    }
+
+    /// So many bytes from a position, whole or not at all; never more than the input has.
+    pub(crate) fn section(&self, at: u64, len: u64) -> Option<Vec<u8>> {
+        if at.checked_add(len)? > self.len {
+            return None;
+        }
+        let mut data = vec![0; usize::try_from(len).ok()?];
+        (self.read_at(at, &mut data) == data.len()).then_some(data)
+    }
+
+    /// A window that moves over a part of the input.
+    pub(crate) fn window(&self, at: u64, end: u64) -> Window<'_> {
+        Window {
+            input: self,
+            buffer: Vec::new(),
+            start: 0,
+            have: 0,
+            at,
+            end: end.min(self.len),
+            step: 256 << 10,
+        }
+    }
+}
+
+/// A file that vanishes when it is closed.
+fn nameless() -> std::io::Result<File> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("wattwise-{}-{n}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+struct Positioned<'a> {
+    input: &'a Input,
+    at: u64,
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.input.read_at(self.at, to);
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+/// Bytes from a part of the input in order, through a buffer of bounded size.
+#[derive(Debug)]
+pub(crate) struct Window<'a> {
+    input: &'a Input,
+    buffer: Vec<u8>,
+    /// Bytes of `buffer` read and not yet taken: from here,
+    start: usize,
+    /// to here; what lies beyond is of earlier use.
+    have: usize,
+    /// Where in the input the byte after `buffer` is.
+    at: u64,
+    end: u64,
+    /// Bytes read from the input at a time.
+    step: usize,
+}
+
+impl Window<'_> {
+    /// With reads of another size: a trace.dat has a window a CPU.
+    pub(crate) fn step(mut self, bytes: usize) -> Self {
+        self.step = bytes;
+        self
+    }
+
+    /// Bytes not yet taken.
+    pub(crate) fn left(&self) -> u64 {
+        (self.have - self.start) as u64 + self.end.saturating_sub(self.at)
+    }
+
+    /// The next bytes, at least `n` of them unless the part ends before; not taken yet.
+    #[inline]
+    pub(crate) fn peek(&mut self, n: usize) -> &[u8] {
+        if self.have - self.start < n {
+            self.fill(n);
+        }
+        &self.buffer[self.start..self.have]
+    }
+
+    #[cold]
+    fn fill(&mut self, n: usize) {
+        self.buffer.copy_within(self.start..self.have, 0);
+        self.have -= self.start;
+        self.start = 0;
+        let have = self.have;
+        let room = (self.step.max(n - have) as u64).min(self.end.saturating_sub(self.at)) as usize;
+        if self.buffer.len() < have + room {
+            self.buffer.resize(have + room, 0);
+        }
+        let got = self.input.read_at(self.at, &mut self.buffer[have..have + room]);
+        self.have += got;
+        self.at += got as u64;
+        if got < room {
+            self.end = self.at;
+        }
+    }
+
+    /// Takes `n` bytes, also beyond the buffer.
+    #[inline]
+    pub(crate) fn skip(&mut self, n: u64) {
+        let buffered = (self.have - self.start) as u64;
+        if n <= buffered {
+            self.start += n as usize;
+        } else {
+            (self.start, self.have) = (0, 0);
+            self.at = self.at.saturating_add(n - buffered);
+        }
+    }
+}

@@ -1,0 +1,659 @@
+//! perf.data: what `perf record` and `perf sched record` write.
+//!
+//! | part | where | content |
+//! |---|---|---|
+//! | header | 0 | `PERFILE2` in the writer's byte order, sizes, three (offset, size) pairs, a bitmap of features |
+//! | attributes | `attrs` | a `perf_event_attr` an event, each followed by (offset, size) of its ids |
+//! | data | `data` | records |
+//! | features | `data`'s end | a table of (offset, size), one for each bit of the bitmap |
+//!
+//! A record is `{type: u32, misc: u16, size: u16}` and `size - 8` bytes. Those of use:
+//!
+//! | type | name | use |
+//! |---|---|---|
+//! | 2, 13 | `LOST`, `LOST_SAMPLES` | counted |
+//! | 9 | `SAMPLE` | an event; which fields it has is said by its attribute's `sample_type` |
+//! | 64, 66 | `HEADER_ATTR`, `HEADER_TRACING_DATA` | pipe mode alone: what the header and features say otherwise |
+//! | 68 | `FINISHED_ROUND` | perf has been once around all CPUs' buffers |
+//! | 71 | `AUXTRACE` | followed by data beyond its size |
+//! | 81, 83 | `COMPRESSED`, `COMPRESSED2` | zstd (`perf record -z`); records span their borders |
+//!
+//! Feature 1 (`TRACING_DATA`) holds the tracepoints' format files (see `decode`), 7 (`NRCPUS`) and 8
+//! (`CPUDESC`) the machine.
+//!
+//! **Order.** perf drains one CPU's buffer after the other, so samples are in order only within a CPU.
+//! `FINISHED_ROUND` bounds the disorder: nothing that comes after the end of round N is older than the
+//! newest sample of round N - 1. Samples are therefore kept, already decoded to 56 bytes, until the
+//! next round is complete, sorted (stably: those of one CPU at one time stay in order) and passed on.
+//! Files without rounds get by with [`MOST_KEPT`] samples: then the older half goes, and what comes
+//! later and is older counts as out of order.
+//!
+//! **Two threads.** Reading and decoding ([`Pump`]) take about as long as sorting and what the sink does
+//! with the events ([`Sorter`]), so a large file has a thread for each. What passes between them are
+//! [`Batch`]es: some thousand events, and the names that came up in them.
+//!
+//! **Why not the crate linux-perf-data?** It is well kept, and the tests use it to check this reader. As
+//! a reader of files from strangers it does not do (0.13.0): `HEADER_EVENT_DESC` reserves memory for
+//! however many events the file claims, which aborts the process; a compressed record is inflated whole,
+//! 64 KiB to 2 GB at worst; a file cut short loses its last two rounds; pipe mode takes the contents of
+//! `HEADER_TRACING_DATA` for records; and an allocation a sample costs more than all that is done here.
+
+use crate::TraceError;
+use crate::events::{Comms, Event, Kind, Level, MAX_CPUS, Read, Sink};
+use crate::read::decode::{Decoder, Order, Record, Take, TracingData};
+use crate::read::input::{Input, Window};
+use std::collections::HashMap;
+use zstd::stream::raw::{Decoder as Zstd, InBuffer, Operation, OutBuffer};
+
+/// The header's first bytes, as a little-endian and as a big-endian machine write them.
+pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+
+/// Samples kept for sorting, about 60 MB. perf's default buffers hold some 10 000 a CPU.
+const MOST_KEPT: usize = 1 << 20;
+
+/// A feature or formats of more than this is damage; real ones have some 100 kB.
+const MOST_FORMATS: u64 = 64 << 20;
+
+/// Ids and attributes beyond this number are damage; real files have CPUs times events.
+const MOST_IDS: u64 = 1 << 20;
+
+/// Largest record: its size is a `u16`.
+const MOST_RECORD: usize = 65_535;
+
+/// Events in a batch at most: 230 kB, which stay in the cache of the core that they go to.
+const BATCH: usize = 4096;
+
+/// Batches under way between the threads; more only take memory.
+const UNDER_WAY: usize = 8;
+
+/// A data section of fewer bytes is done before a thread has started.
+const WORTH_A_THREAD: u64 = 4 << 20;
+
+/// Bytes inflated at a time.
+const INFLATE_STEP: usize = 256 << 10;
+
+/// Where in a sample its fields are, from `perf_event_attr`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shape {
+    /// Byte offsets in the record's body; `u16::MAX` where the sample has no such field.
+    time: u16,
+    cpu: u16,
+    /// Where READ, CALLCHAIN and RAW begin, in that order and of varying length.
+    rest: u16,
+    read: Option<u64>,
+    callchain: bool,
+    raw: bool,
+    identifier: bool,
+}
+
+impl Shape {
+    /// The fields of a sample in the order that perf_event_open(2) gives.
+    fn new(sample_type: u64, read_format: u64) -> Shape {
+        const ABSENT: u16 = u16::MAX;
+        let has = |bit: u64| sample_type & bit != 0;
+        let mut shape = Shape { time: ABSENT, cpu: ABSENT, ..Shape::default() };
+        let mut at = 0;
+        // IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD: 8 bytes each.
+        for bit in [1 << 16, 1, 1 << 1, 1 << 2, 1 << 3, 1 << 6, 1 << 9, 1 << 7, 1 << 8] {
+            if has(bit) {
+                match bit {
+                    4 => shape.time = at,
+                    0x80 => shape.cpu = at,
+                    _ => {}
+                }
+                at += 8;
+            }
+        }
+        shape.rest = at;
+        shape.read = has(1 << 4).then_some(read_format);
+        shape.callchain = has(1 << 5);
+        shape.raw = has(1 << 10);
+        shape.identifier = has(1 << 16);
+        shape
+    }
+
+    fn usable(&self) -> bool {
+        self.raw && self.time != u16::MAX && self.cpu != u16::MAX
+    }
+
+    /// The tracepoint's own bytes.
+    #[inline]
+    fn raw<'a>(&self, body: &'a [u8], order: Order) -> Option<&'a [u8]> {
+        let mut at = usize::from(self.rest);
+        if let Some(format) = self.read {
+            // TOTAL_TIME_ENABLED 1, TOTAL_TIME_RUNNING 2, ID 4, GROUP 8, LOST 16: 8 bytes each.
+            let bit = |b: u64| usize::from(format & b != 0);
+            let each = 1 + bit(4) + bit(16);
+            let members = if format & 8 != 0 { order.u64(body.get(at..)?)? as usize } else { 1 };
+            let words = members.checked_mul(each)?.checked_add(bit(8) + bit(1) + bit(2))?;
+            at = at.checked_add(words.checked_mul(8)?)?;
+        }
+        if self.callchain {
+            let depth = order.u64(body.get(at..)?)? as usize;
+            at = at.checked_add(8)?.checked_add(depth.checked_mul(8)?)?;
+        }
+        let size = order.u32(body.get(at..)?)? as usize;
+        body.get(at + 4..(at + 4).checked_add(size)?)
+    }
+}
+
+/// The attributes, as far as samples need them.
+#[derive(Debug, Default)]
+struct Attrs {
+    shapes: Vec<Shape>,
+    /// All samples look alike.
+    alike: bool,
+    by_id: HashMap<u64, u32>,
+    last: (u64, u32),
+}
+
+impl Attrs {
+    fn add(&mut self, attr: &[u8], ids: impl Iterator<Item = u64>, order: Order) -> Option<()> {
+        // perf_event_attr: type u32, size u32, config u64, period u64, sample_type u64, read_format u64.
+        let sample_type = order.u64(attr.get(24..)?)?;
+        let shape = Shape::new(sample_type, order.u64(attr.get(32..)?)?);
+        let number = self.shapes.len() as u32;
+        if u64::from(number) >= MOST_IDS {
+            return None;
+        }
+        self.alike = number == 0 || (self.alike && shape == self.shapes[0]);
+        self.shapes.push(shape);
+        self.by_id.extend(ids.map(|id| (id, number)));
+        self.last = (0, 0);
+        Some(())
+    }
+
+    #[inline]
+    fn of_sample(&mut self, body: &[u8], order: Order) -> Option<Shape> {
+        let first = *self.shapes.first()?;
+        if self.alike || !first.identifier {
+            return Some(first);
+        }
+        let id = order.u64(body)?;
+        if self.last.0 != id {
+            self.last = (id, *self.by_id.get(&id)?);
+        }
+        self.shapes.get(self.last.1 as usize).copied()
+    }
+}
+
+/// Events on their way from the pump to the sorter.
+#[derive(Debug, Default)]
+struct Batch {
+    /// In the file's order.
+    events: Vec<Event>,
+    /// Names that are new, in the order of their numbers.
+    names: Vec<Box<str>>,
+    /// The newest event so far, in this batch or before it.
+    newest: u64,
+    /// A round ends here.
+    round: bool,
+}
+
+/// Takes full batches and leaves empty ones.
+type HandOn<'a> = &'a mut dyn FnMut(&mut Batch);
+
+/// Everything that the records are read with.
+struct Pump {
+    order: Order,
+    attrs: Attrs,
+    decoder: Option<Decoder>,
+    comms: Comms,
+    /// Names of `comms` that the sorter knows.
+    names_known: usize,
+    read: Read,
+    batch: Batch,
+    bad: u64,
+}
+
+/// Puts events in order, for the sink.
+struct Sorter<'a, S: Sink> {
+    comms: &'a mut Comms,
+    sink: &'a mut S,
+    /// Samples that may still be overtaken, and the newest of the round before.
+    kept: Vec<Event>,
+    newest_before: u64,
+    flushed_early: bool,
+}
+
+/// Reads a whole recording.
+pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
+    let unusable = |what: String, remedy: &str| TraceError::Unusable {
+        name: input.name.clone(),
+        what,
+        remedy: remedy.into(),
+    };
+    const AGAIN: &str = "record again and let perf end by itself or by Ctrl-C, not by SIGKILL";
+    let head = input.section(0, 104.min(input.len())).unwrap_or_default();
+    let order = if head.starts_with(MAGIC[1]) { Order::Big } else { Order::Little };
+    let word = |at: usize| head.get(at..).and_then(|b| order.u64(b));
+    let mut pump = Pump {
+        order,
+        attrs: Attrs::default(),
+        decoder: None,
+        comms: Comms::default(),
+        // The empty name is everybody's.
+        names_known: 1,
+        read: Read { format: "perf.data", ..Read::default() },
+        batch: Batch::default(),
+        bad: 0,
+    };
+    let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
+    let Some(size) = word(8) else {
+        return Err(unusable("perf.data ends within its header".into(), AGAIN));
+    };
+    // In pipe mode the header is these two words alone.
+    if size == 16 {
+        pump.read.format = "perf.data (pipe mode)";
+        let pump = sorter.take_all(pump, input.window(16, input.len()));
+        if pump.decoder.is_none() {
+            return Err(unusable("perf.data in pipe mode without tracepoint formats".into(), AGAIN));
+        }
+        return Ok(sorter.finish(pump));
+    }
+    let fields: Option<Vec<u64>> = (2..13).map(|i| word(i * 8)).collect();
+    let Some(fields) = fields else {
+        return Err(unusable("perf.data ends within its header".into(), AGAIN));
+    };
+    let (attr_size, attrs, data) = (fields[0], (fields[1], fields[2]), (fields[3], fields[4]));
+    if data.1 == 0 {
+        return Err(unusable(
+            "perf.data with an empty data section: perf did not get to finish it".into(),
+            AGAIN,
+        ));
+    }
+    if pump.attributes(input, attrs, attr_size).is_none() || pump.attrs.shapes.is_empty() {
+        return Err(unusable(
+            "perf.data whose attribute section cannot be read (damaged or cut short)".into(),
+            AGAIN,
+        ));
+    }
+    let end = data.0.saturating_add(data.1);
+    if end > input.len() {
+        return Err(unusable(
+            format!(
+                "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
+                input.len()
+            ),
+            "copy it again, or record again",
+        ));
+    }
+    pump.features(input, end, &fields[7..]);
+    match &pump.decoder {
+        None => {
+            return Err(unusable(
+                "perf.data without tracepoint formats (feature TRACING_DATA)".into(),
+                "record tracepoints: `perf record -e sched:sched_switch,sched:sched_waking -a`",
+            ));
+        }
+        Some(d) if !d.knows_switches() => {
+            return Err(TraceError::NoSwitches { name: input.name.clone(), events: 0 });
+        }
+        Some(_) => {}
+    }
+    if !pump.attrs.shapes.iter().any(Shape::usable) {
+        return Err(unusable(
+            "perf.data whose samples lack time, CPU or raw data".into(),
+            "record with `perf record -a -T --sample-cpu -R` and tracepoint events",
+        ));
+    }
+    if let Some(name) = &pump.read.cpu_name {
+        sorter.sink.machine(name);
+    }
+    let pump = sorter.take_all(pump, input.window(data.0, end));
+    Ok(sorter.finish(pump))
+}
+
+impl Pump {
+    /// The attribute section: each entry is an attribute and where its ids are.
+    fn attributes(&mut self, input: &Input, section: (u64, u64), attr_size: u64) -> Option<()> {
+        // 40 bytes reach up to read_format; the kernel's first attr had 64.
+        if !(40 + 16..=4096).contains(&attr_size) || section.1 > MOST_IDS * 8 {
+            return None;
+        }
+        let all = input.section(section.0, section.1)?;
+        // Of all attributes together: their places may overlap.
+        let mut ids_left = MOST_IDS * 8;
+        for entry in all.chunks_exact(attr_size as usize) {
+            let (attr, place) = entry.split_at(entry.len() - 16);
+            let mut place = Take { rest: place, order: self.order };
+            let (at, len) = (place.u64()?, place.u64()?);
+            ids_left = ids_left.checked_sub(len)?;
+            let ids = input.section(at, len)?;
+            let order = self.order;
+            self.attrs.add(attr, ids.chunks_exact(8).filter_map(|b| order.u64(b)), order)?;
+        }
+        Some(())
+    }
+
+    /// The table of features after the data.
+    fn features(&mut self, input: &Input, table: u64, bitmap: &[u64]) {
+        let mut at = table;
+        for bit in 0..bitmap.len() * 64 {
+            if bitmap[bit / 64] >> (bit % 64) & 1 == 0 {
+                continue;
+            }
+            let Some(entry) = input.section(at, 16) else { return };
+            at += 16;
+            if !matches!(bit, 1 | 7 | 8) {
+                continue;
+            }
+            let mut entry = Take { rest: &entry, order: self.order };
+            let (Some(at), Some(len)) = (entry.u64(), entry.u64()) else { return };
+            let content = if len <= MOST_FORMATS { input.section(at, len) } else { None };
+            let Some(content) = content else {
+                self.read
+                    .warnings
+                    .push(format!("Header feature {bit} lies outside the file and is left out."));
+                continue;
+            };
+            let mut take = Take { rest: &content, order: self.order };
+            match bit {
+                1 => self.formats(&content),
+                7 => {
+                    // Available, then online.
+                    take.u32();
+                    self.read.cpus =
+                        take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
+                }
+                _ => {
+                    let text = take.u32().and_then(|n| take.bytes(u64::from(n))).unwrap_or(&[]);
+                    let text = text.split(|&b| b == 0).next().unwrap_or(&[]);
+                    self.read.cpu_name =
+                        (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned());
+                }
+            }
+        }
+    }
+
+    fn formats(&mut self, content: &[u8]) {
+        if let Some(data) = TracingData::parse(content) {
+            if data.cut {
+                self.read.warnings.push(
+                    "The tracepoint formats are cut short; events described after that are left out.".into(),
+                );
+            }
+            self.decoder = Some(data.decoder);
+        }
+    }
+
+    /// All records of the data section, as batches.
+    fn run(mut self, mut window: Window<'_>, hand_on: HandOn<'_>) -> Pump {
+        self.records(&mut window, hand_on);
+        self.hand_on(hand_on);
+        self
+    }
+
+    fn hand_on(&mut self, hand_on: HandOn<'_>) {
+        let names = self.comms.names();
+        self.batch.names.extend_from_slice(&names[self.names_known..]);
+        self.names_known = names.len();
+        let newest = self.batch.newest;
+        hand_on(&mut self.batch);
+        self.batch.newest = newest;
+    }
+
+    fn records(&mut self, window: &mut Window<'_>, hand_on: HandOn<'_>) {
+        let order = self.order;
+        let mut zstd: Option<Zstd<'static>> = None;
+        let mut inflated = Vec::new();
+        let mut zstd_failed = 0u64;
+        while window.left() > 0 {
+            let head = window.peek(8);
+            let (Some(kind), Some(size)) = (order.u32(head), head.get(6..).and_then(|b| order.u16(b))) else {
+                self.cut(window.left());
+                break;
+            };
+            let size = usize::from(size);
+            if size < 8 {
+                // Without sizes there is no way to find the next record.
+                self.read.warnings.push(format!(
+                    "A record of impossible size; the {} bytes from there on are left out.",
+                    window.left()
+                ));
+                break;
+            }
+            let record = window.peek(size);
+            if record.len() < size {
+                self.cut(record.len() as u64);
+                break;
+            }
+            let body = &record[8..size];
+            match kind {
+                // HEADER_TRACING_DATA: its size says nothing of the container that follows, padded to 8.
+                66 => {
+                    let len = u64::from(order.u32(body).unwrap_or(0));
+                    window.skip(size as u64);
+                    if len <= MOST_FORMATS && len <= window.left() {
+                        let content = window.peek(len as usize);
+                        let content = &content[..content.len().min(len as usize)];
+                        self.formats(content);
+                    } else {
+                        self.cut(window.left());
+                    }
+                    window.skip(len.next_multiple_of(8));
+                    continue;
+                }
+                // AUXTRACE: the body's first word is the length of the data that follows the record.
+                71 => {
+                    let len = order.u64(body).unwrap_or(0);
+                    window.skip(len.saturating_add(size as u64));
+                }
+                81 | 83 => {
+                    let packed = if kind == 81 {
+                        body
+                    } else {
+                        let n = order.u64(body).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                        body.get(8..8usize.saturating_add(n)).unwrap_or(&[])
+                    };
+                    if zstd.is_none() {
+                        zstd = Zstd::new().ok();
+                    }
+                    let done = zstd.as_mut().is_some_and(|z| self.inflate(z, packed, &mut inflated, hand_on));
+                    if !done {
+                        // The stream cannot be taken up again within a frame: try the next one afresh.
+                        zstd_failed += 1;
+                        inflated.clear();
+                        zstd = None;
+                    }
+                    window.skip(size as u64);
+                }
+                _ => {
+                    self.record(kind, body, hand_on);
+                    window.skip(size as u64);
+                }
+            }
+        }
+        if zstd_failed > 0 {
+            self.read.warnings.push(format!("{zstd_failed} compressed blocks are damaged and left out."));
+        }
+    }
+
+    fn cut(&mut self, left: u64) {
+        self.read
+            .warnings
+            .push(format!("The data ends within a record; its last {left} bytes are left out."));
+    }
+
+    /// Inflates a block step by step and takes the records as they become whole; a rest waits in
+    /// `inflated` for the next block.
+    fn inflate(
+        &mut self,
+        zstd: &mut Zstd<'_>,
+        packed: &[u8],
+        inflated: &mut Vec<u8>,
+        hand_on: HandOn<'_>,
+    ) -> bool {
+        let mut from = InBuffer::around(packed);
+        loop {
+            let have = inflated.len();
+            inflated.resize(have + INFLATE_STEP, 0);
+            let mut to = OutBuffer::around_pos(&mut inflated[..], have);
+            let outcome = zstd.run(&mut from, &mut to);
+            let filled = to.pos();
+            inflated.truncate(filled);
+            if outcome.is_err() {
+                return false;
+            }
+            let mut at = 0;
+            while let Some(head) = inflated.get(at..at + 8) {
+                let (Some(kind), Some(size)) = (self.order.u32(head), self.order.u16(&head[6..])) else {
+                    break;
+                };
+                let size = usize::from(size);
+                if size < 8 {
+                    return false;
+                }
+                let Some(body) = inflated.get(at + 8..at + size) else { break };
+                self.record(kind, body, hand_on);
+                at += size;
+            }
+            inflated.drain(..at);
+            debug_assert!(inflated.len() <= MOST_RECORD);
+            if filled < have + INFLATE_STEP && from.pos() == packed.len() {
+                return true;
+            }
+        }
+    }
+
+    /// One record that stands for itself.
+    #[inline]
+    fn record(&mut self, kind: u32, body: &[u8], hand_on: HandOn<'_>) {
+        match kind {
+            9 => self.sample(body),
+            2 => self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0)),
+            13 => self.lost(self.order.u64(body).unwrap_or(0)),
+            64 => {
+                // HEADER_ATTR: an attribute whose second word is its size, then its ids.
+                let size = body.get(4..).and_then(|b| self.order.u32(b)).unwrap_or(0) as usize;
+                if let Some((attr, ids)) = body.split_at_checked(size) {
+                    let order = self.order;
+                    self.attrs.add(attr, ids.chunks_exact(8).filter_map(|b| order.u64(b)), order);
+                }
+            }
+            68 => self.batch.round = true,
+            _ => {}
+        }
+        if self.batch.round || self.batch.events.len() >= BATCH {
+            self.hand_on(hand_on);
+        }
+    }
+
+    fn lost(&mut self, n: u64) {
+        self.read.lost = self.read.lost.saturating_add(n);
+        let time_ns = self.batch.newest;
+        let kind = Kind::Lost(n);
+        self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+    }
+
+    #[inline]
+    fn sample(&mut self, body: &[u8]) {
+        self.read.events += 1;
+        let order = self.order;
+        let event = (|| {
+            let shape = self.attrs.of_sample(body, order)?;
+            if !shape.usable() {
+                return Some(None);
+            }
+            let time_ns = order.u64(body.get(usize::from(shape.time)..)?)?;
+            let cpu = order.u32(body.get(usize::from(shape.cpu)..)?)?;
+            let cpu = u16::try_from(cpu).ok().filter(|c| *c < MAX_CPUS)?;
+            let raw = shape.raw(body, order)?;
+            match self.decoder.as_ref()?.decode(raw, &mut self.comms) {
+                Record::Event(d) => {
+                    Some(Some(Event { time_ns, cpu, level: d.level, current: d.current, kind: d.kind }))
+                }
+                Record::Other => Some(None),
+                Record::Bad => None,
+            }
+        })();
+        match event {
+            Some(Some(event)) => self.keep(event),
+            Some(None) => {}
+            None => self.bad += 1,
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, event: Event) {
+        self.batch.newest = self.batch.newest.max(event.time_ns);
+        self.batch.events.push(event);
+    }
+}
+
+impl<S: Sink> Sorter<'_, S> {
+    /// Takes in all of a pump's batches: from a thread of its own, where that is worth it.
+    fn take_all(&mut self, pump: Pump, window: Window<'_>) -> Pump {
+        if window.left() < WORTH_A_THREAD {
+            return pump.run(window, &mut |batch| self.take(batch));
+        }
+        std::thread::scope(|scope| {
+            let (full, to_sort) = std::sync::mpsc::sync_channel::<Batch>(UNDER_WAY);
+            let (emptied, empty) = std::sync::mpsc::channel::<Batch>();
+            let pumping = scope.spawn(move || {
+                pump.run(window, &mut |batch| {
+                    let next = empty.try_recv().unwrap_or_default();
+                    // Nobody takes it: the sink has panicked, and this thread's work is in vain.
+                    let _ = full.send(std::mem::replace(batch, next));
+                })
+            });
+            for mut batch in to_sort {
+                self.take(&mut batch);
+                // Nobody wants it: the pump is done.
+                let _ = emptied.send(batch);
+            }
+            pumping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Takes in a batch and empties it.
+    fn take(&mut self, batch: &mut Batch) {
+        for name in batch.names.drain(..) {
+            self.comms.learn(name);
+        }
+        let mut events = &batch.events[..];
+        while !events.is_empty() {
+            let (now, later) = events.split_at(events.len().min(MOST_KEPT - self.kept.len()));
+            self.kept.extend_from_slice(now);
+            events = later;
+            if self.kept.len() >= MOST_KEPT {
+                self.flushed_early = true;
+                self.kept.sort_by_key(|e| e.time_ns);
+                self.pass_on(MOST_KEPT / 2);
+            }
+        }
+        batch.events.clear();
+        if std::mem::take(&mut batch.round) {
+            self.round(batch.newest);
+        }
+    }
+
+    /// The end of a round: what is no newer than the round before can no longer be overtaken.
+    fn round(&mut self, newest: u64) {
+        self.kept.sort_by_key(|e| e.time_ns);
+        let settled = self.kept.partition_point(|e| e.time_ns <= self.newest_before);
+        self.pass_on(settled);
+        self.newest_before = newest;
+    }
+
+    fn pass_on(&mut self, n: usize) {
+        for event in &self.kept[..n] {
+            self.sink.event(event, self.comms);
+        }
+        self.kept.drain(..n);
+    }
+
+    fn finish(mut self, pump: Pump) -> Read {
+        self.kept.sort_by_key(|e| e.time_ns);
+        self.pass_on(self.kept.len());
+        let mut read = pump.read;
+        if pump.bad > 0 {
+            read.warnings.push(format!("{} samples are damaged and left out.", pump.bad));
+        }
+        if self.flushed_early {
+            read.warnings
+                .push("The file has no round marks; its events may be slightly out of order.".into());
+        }
+        read
+    }
+}

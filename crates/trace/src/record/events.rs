@@ -1,0 +1,219 @@
+//! Which tracepoints, and their descriptors: one a tracepoint and CPU.
+
+use crate::record::ring::Ring;
+use crate::record::{RecordError, owned, system};
+use perf_event_open_sys as sys;
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use sys::bindings as abi;
+
+/// What is always recorded: `(system, event, whether a recording is useless without it)`.
+const EVENTS: [(&str, &str, bool); 7] = [
+    ("sched", "sched_switch", true),
+    ("sched", "sched_waking", true),
+    ("sched", "sched_wakeup_new", false),
+    ("sched", "sched_process_fork", false),
+    ("sched", "sched_process_exit", false),
+    ("power", "cpu_idle", false),
+    ("power", "cpu_frequency", false),
+];
+
+/// A tracepoint.
+pub(super) struct Kind {
+    pub(super) system: &'static str,
+    pub(super) name: &'static str,
+    /// The kernel's number of it.
+    pub(super) id: u64,
+    /// The text that describes its fields.
+    pub(super) format: Vec<u8>,
+}
+
+/// The kernel's description of its tracepoints.
+pub(super) struct Tracefs {
+    root: PathBuf,
+    /// Keeps a private instance alive.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Where it is mounted, or a private instance.
+    pub(super) fn find() -> Result<Tracefs, RecordError> {
+        for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+            if Path::new(root).join("events/sched").is_dir() {
+                return Ok(Tracefs { root: root.into(), _mount: None });
+            }
+        }
+        let mounted = Path::new("/sys/kernel/tracing").join("events").symlink_metadata();
+        if mounted.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
+            return Err(RecordError::NotPossible {
+                what: "/sys/kernel/tracing cannot be read".into(),
+                remedy: "let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing"
+                    .into(),
+            });
+        }
+        let mount = private_tracefs().map_err(|error| RecordError::NotPossible {
+            what: format!("tracefs is not mounted, and a private instance cannot be opened ({error})"),
+            remedy: "run as root once: mount -t tracefs tracefs /sys/kernel/tracing".into(),
+        })?;
+        Ok(Tracefs { root: format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), _mount: Some(mount) })
+    }
+
+    /// A header file below its root; a missing one is empty. The kernel gives these whole to the first
+    /// read or not at all, so it must be a large one.
+    pub(super) fn read(&self, path: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 16];
+        let read = std::fs::File::open(self.root.join(path)).and_then(|mut f| f.read(&mut bytes));
+        bytes.truncate(read.unwrap_or(0));
+        bytes
+    }
+
+    /// The tracepoints to record, of those that this kernel has.
+    pub(super) fn kinds(&self, timers: bool) -> Result<Vec<Kind>, RecordError> {
+        let mut kinds = Vec::new();
+        let timer = timers.then_some(("timer", "hrtimer_start", true));
+        for (system, name, needed) in EVENTS.into_iter().chain(timer) {
+            let folder = self.root.join("events").join(system).join(name);
+            let id = std::fs::read_to_string(folder.join("id")).ok().and_then(|t| t.trim().parse().ok());
+            match (id, std::fs::read(folder.join("format"))) {
+                (Some(id), Ok(format)) => kinds.push(Kind { system, name, id, format }),
+                _ if needed => {
+                    return Err(RecordError::NotPossible {
+                        what: format!("the tracepoint {system}:{name} cannot be read"),
+                        remedy: "run as root, or give your group read access to tracefs".into(),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(kinds)
+    }
+}
+
+fn private_tracefs() -> io::Result<OwnedFd> {
+    use rustix::mount::*;
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(context.as_fd())?;
+    Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
+}
+
+/// Numbers of the CPUs that are on.
+pub(super) fn online_cpus() -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    let bad = || io::Error::new(io::ErrorKind::InvalidData, format!("not a list of CPUs: {}", text.trim()));
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let from: u32 = from.parse().map_err(|_| bad())?;
+        let to: u32 = to.parse().map_err(|_| bad())?;
+        cpus.extend(from..=to);
+    }
+    Ok(cpus)
+}
+
+/// Attributes of a tracepoint's events. The first one also reports tasks' names.
+pub(super) fn attributes(kind: &Kind, first: bool, ring_bytes: u32) -> abi::perf_event_attr {
+    let mut attr = abi::perf_event_attr::default();
+    attr.type_ = abi::PERF_TYPE_TRACEPOINT;
+    attr.size = size_of::<abi::perf_event_attr>() as u32;
+    attr.config = kind.id;
+    attr.sample_type = u64::from(crate::record::perf_writer::SAMPLE_TYPE);
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.__bindgen_anon_2.wakeup_watermark = ring_bytes / 4;
+    attr.set_watermark(1);
+    attr.set_disabled(1);
+    attr.set_sample_id_all(1);
+    attr.set_comm(u64::from(first));
+    attr.set_comm_exec(u64::from(first));
+    attr.set_task(u64::from(first));
+    attr
+}
+
+/// Descriptors, `[kind][cpu]`, and the kernel's number of each event.
+pub(super) struct Opened {
+    fds: Vec<Vec<OwnedFd>>,
+    pub(super) ids: Vec<Vec<u64>>,
+}
+
+impl Opened {
+    pub(super) fn new(kinds: &[Kind], cpus: &[u32], ring_bytes: usize) -> Result<Opened, RecordError> {
+        let (mut fds, mut ids) = (Vec::new(), Vec::new());
+        for (k, kind) in kinds.iter().enumerate() {
+            let (mut row, mut id_row) = (Vec::new(), Vec::new());
+            for &cpu in cpus {
+                let mut attr = attributes(kind, k == 0, ring_bytes as u32);
+                let flags = abi::PERF_FLAG_FD_CLOEXEC as std::ffi::c_ulong;
+                // SAFETY: `attr` is a valid structure of the size that it states and outlives the call.
+                let fd = unsafe { sys::perf_event_open(&mut attr, -1, cpu as i32, -1, flags) };
+                let fd = owned(fd).map_err(refused)?;
+                let mut id = 0u64;
+                // SAFETY: the ioctl writes one u64 to the pointer, which is valid for it.
+                let got = unsafe { sys::ioctls::ID(fd.as_raw_fd(), &mut id) };
+                if got < 0 {
+                    return Err(system("asking for an event's number")(io::Error::last_os_error()));
+                }
+                row.push(fd);
+                id_row.push(id);
+            }
+            fds.push(row);
+            ids.push(id_row);
+        }
+        Ok(Opened { fds, ids })
+    }
+
+    /// A ring a CPU on the first event; all other events of that CPU go into it.
+    pub(super) fn map(&self, bytes: usize) -> Result<Vec<Ring>, RecordError> {
+        let mut rings = Vec::new();
+        for (c, fd) in self.fds[0].iter().enumerate() {
+            let ring = Ring::map(fd, bytes).map_err(|error| RecordError::NotPossible {
+                what: format!("a ring of {} KiB a CPU cannot be mapped ({error})", bytes >> 10),
+                remedy: "run with CAP_IPC_LOCK, or raise /proc/sys/kernel/perf_event_mlock_kb".into(),
+            })?;
+            rings.push(ring);
+            for row in &self.fds[1..] {
+                // SAFETY: both descriptors are open perf events; the call touches no memory of ours.
+                let done = unsafe { sys::ioctls::SET_OUTPUT(row[c].as_raw_fd(), fd.as_raw_fd()) };
+                if done < 0 {
+                    return Err(system("sharing a ring")(io::Error::last_os_error()));
+                }
+            }
+        }
+        Ok(rings)
+    }
+
+    pub(super) fn enable(&self, on: bool) -> io::Result<()> {
+        for fd in self.fds.iter().flatten() {
+            // SAFETY: the descriptor is an open perf event; the calls touch no memory of ours.
+            let done = unsafe {
+                if on {
+                    sys::ioctls::ENABLE(fd.as_raw_fd(), 0)
+                } else {
+                    sys::ioctls::DISABLE(fd.as_raw_fd(), 0)
+                }
+            };
+            if done < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A refused perf_event_open, with the narrowest grant that would help.
+fn refused(error: io::Error) -> RecordError {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let level = level.map_or("unknown".into(), |l| l.trim().to_owned());
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => RecordError::NotPossible {
+            what: format!(
+                "tracepoints of the whole machine are not permitted (perf_event_paranoid is {level})"
+            ),
+            remedy: "run as root, or grant CAP_PERFMON: setcap cap_perfmon=ep on this program".into(),
+        },
+        Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOENT) => RecordError::NotPossible {
+            what: format!("this kernel or container has no perf events ({error})"),
+            remedy: "record on the host".into(),
+        },
+        _ => RecordError::System { what: "perf_event_open", error },
+    }
+}

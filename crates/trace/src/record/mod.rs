@@ -1,0 +1,295 @@
+//! `wattwise record`: the scheduler's tracepoints of the whole machine while a command runs.
+//!
+//! ```text
+//! kernel: one ring a CPU, all events of that CPU in it
+//!    |  woken when a quarter is full, or ten times a second
+//!    v
+//! drain: copies whole stretches of a ring to the file, unread, and marks the end of each round
+//!    v
+//! perf.data: header | ids | events' attributes | data ... | features (file.rs)
+//! ```
+//!
+//! The recorder looks at no event while the command runs: a stretch of ring goes to the file by one
+//! write. A *round* is one pass over all rings; whatever is read later is not older than the round
+//! before, which is what lets readers sort with little memory.
+//!
+//! Nothing on the machine is changed. Where tracefs is not mounted, a private instance of it is opened
+//! that no path leads to and that goes when the recorder ends.
+
+mod events;
+mod perf_writer;
+mod ring;
+
+use crate::record::events::{Opened, Tracefs};
+use crate::record::perf_writer::Writer;
+use crate::record::ring::Ring;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a ring may go unread, so that little is in flight when the command ends.
+const ROUND: Duration = Duration::from_millis(100);
+/// Size of each CPU's ring: a busy CPU writes some 10 MB of scheduler events a second.
+const RING_BYTES: usize = 8 << 20;
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// The recording; unpacked perf.data, or packed when its name ends in `.zst`.
+    pub output: PathBuf,
+    /// The command and its arguments; empty: record for `duration`.
+    pub command: Vec<String>,
+    /// How long at most; without a command it must be given.
+    pub duration: Option<Duration>,
+    /// Whether to record timer starts too, which tell absolute from relative sleeps.
+    pub timers: bool,
+    /// Size of each CPU's ring in bytes, a power of two.
+    pub ring_bytes: usize,
+}
+
+impl RecordOptions {
+    /// The usual recording of a command.
+    pub fn new(output: &Path, command: Vec<String>) -> RecordOptions {
+        RecordOptions {
+            output: output.to_owned(),
+            command,
+            duration: None,
+            timers: false,
+            ring_bytes: RING_BYTES,
+        }
+    }
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct RecordReport {
+    /// Size of the recording's event data in bytes.
+    pub bytes: u64,
+    /// Events that did not fit into the rings.
+    pub lost: u64,
+    /// Events written, lost ones not included.
+    pub events: u64,
+    /// CPUs recorded.
+    pub cpus: usize,
+    /// How long, in seconds.
+    pub duration_s: f64,
+    /// Exit code of the command; 128 + the signal's number where one ended it.
+    pub exit_code: Option<i32>,
+}
+
+impl RecordReport {
+    /// Exit code of the command; 128 + the signal's number where one ended it.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exit_code
+    }
+}
+
+/// Why there is no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// This machine or user cannot; says what would be the narrowest remedy.
+    #[error("recording is not possible here: {what}; {remedy}")]
+    NotPossible {
+        /// What failed.
+        what: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// The command could not be started.
+    #[error("{command}: {error}; expected a command that can be run")]
+    Command {
+        /// The command.
+        command: String,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// The recording could not be written.
+    #[error("{path}: {error}", path = path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// Something else of the system failed.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's word.
+        error: io::Error,
+    },
+}
+
+impl RecordError {
+    /// Whether the machine, not the caller, is to blame (exit code 3).
+    pub fn is_impossible(&self) -> bool {
+        matches!(self, RecordError::NotPossible { .. })
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> RecordError {
+    move |error| RecordError::System { what, error }
+}
+
+/// Records while a command runs.
+///
+/// # Errors
+/// When this machine does not permit it, the command cannot be started, or the file cannot be
+/// written. A file that was begun stays and can be read as far as it goes.
+pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
+    let output = |error| RecordError::Output { path: options.output.clone(), error };
+    let tracefs = Tracefs::find()?;
+    let cpus = crate::record::events::online_cpus().map_err(system("/sys/devices/system/cpu/online"))?;
+    let kinds = tracefs.kinds(options.timers)?;
+    let opened = Opened::new(&kinds, &cpus, options.ring_bytes)?;
+    let mut rings = opened.map(options.ring_bytes)?;
+    // A command that cannot be run leaves no file behind.
+    if let Some(program) = options.command.first()
+        && !is_program(program)
+    {
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        return Err(RecordError::Command { command: program.clone(), error });
+    }
+    let mut writer = Writer::create(&options.output, &kinds, &opened).map_err(output)?;
+    writer.names_of_tasks().map_err(output)?;
+    let signals = Signals::catch().map_err(system("signals"))?;
+    let start = Instant::now();
+    opened.enable(true).map_err(system("enabling the events"))?;
+    let mut child = spawn(&options.command)?;
+    let status = drain(&mut rings, &mut writer, &mut child, options, &signals, start);
+    opened.enable(false).map_err(system("disabling the events"))?;
+    let status = status?;
+    for ring in &mut rings {
+        writer.stretch(ring).map_err(output)?;
+    }
+    writer.end_of_round().map_err(output)?;
+    let duration_s = start.elapsed().as_secs_f64();
+    let counts = writer.finish(&kinds, &opened, &tracefs, &cpus, options).map_err(output)?;
+    Ok(RecordReport {
+        bytes: counts.bytes,
+        lost: counts.lost,
+        events: counts.events,
+        cpus: cpus.len(),
+        duration_s,
+        exit_code: status.map(|s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0))),
+    })
+}
+
+/// A path to a file, or a name that is found in `PATH`.
+fn is_program(name: &str) -> bool {
+    if name.contains('/') {
+        return Path::new(name).is_file();
+    }
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|p| p.join(name).is_file()))
+}
+
+/// The command and a descriptor that becomes readable when it ends.
+struct Running {
+    child: Child,
+    pidfd: OwnedFd,
+}
+
+fn spawn(command: &[String]) -> Result<Option<Running>, RecordError> {
+    let [program, args @ ..] = command else { return Ok(None) };
+    let child = Command::new(program)
+        .args(args)
+        .spawn()
+        .map_err(|error| RecordError::Command { command: program.clone(), error })?;
+    let pid = rustix::process::Pid::from_child(&child);
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        .map_err(|e| system("pidfd_open")(e.into()))?;
+    Ok(Some(Running { child, pidfd }))
+}
+
+/// Signals that would end the recorder: passed on to the command instead, so that the recording is whole.
+struct Signals {
+    read: OwnedFd,
+    ids: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Signals> {
+        let (read, write) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
+        let mut ids = Vec::new();
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            ids.push(signal_hook::low_level::pipe::register(signal, write.try_clone()?)?);
+        }
+        Ok(Signals { read, ids })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.ids.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+/// Copies the rings to the file until the command ends, the time is over, or a signal comes.
+fn drain(
+    rings: &mut [Ring],
+    writer: &mut Writer,
+    child: &mut Option<Running>,
+    options: &RecordOptions,
+    signals: &Signals,
+    start: Instant,
+) -> Result<Option<ExitStatus>, RecordError> {
+    let mut stopped = false;
+    loop {
+        let left = options.duration.map(|d| d.saturating_sub(start.elapsed()));
+        let wait = left.unwrap_or(ROUND).min(ROUND);
+        {
+            let mut fds: Vec<PollFd<'_>> =
+                rings.iter().map(|r| PollFd::from_borrowed_fd(r.fd(), PollFlags::IN)).collect();
+            fds.push(PollFd::from_borrowed_fd(signals.read.as_fd(), PollFlags::IN));
+            if let Some(c) = child.as_ref() {
+                fds.push(PollFd::from_borrowed_fd(c.pidfd.as_fd(), PollFlags::IN));
+            }
+            let timeout = rustix::event::Timespec {
+                tv_sec: wait.as_secs() as i64,
+                tv_nsec: i64::from(wait.subsec_nanos()),
+            };
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(system("poll")(e.into())),
+            }
+        }
+        for ring in rings.iter_mut() {
+            writer
+                .stretch(ring)
+                .map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
+        }
+        writer.end_of_round().map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
+        let signalled = rustix::io::read(&signals.read, &mut [0u8; 16]).is_ok_and(|n| n > 0);
+        let over = options.duration.is_some_and(|d| start.elapsed() >= d);
+        if let Some(c) = child.as_mut() {
+            if let Some(status) = c.child.try_wait().map_err(system("waiting for the command"))? {
+                return Ok(Some(status));
+            }
+            // Once: a command that ignores it is then waited for.
+            if (signalled || over) && !stopped {
+                stopped = true;
+                let pid = rustix::process::Pid::from_child(&c.child);
+                _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+        } else if signalled || over {
+            return Ok(None);
+        }
+    }
+}
+
+/// Takes ownership of a descriptor that a raw system call returned.
+fn owned(fd: i32) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just returned this descriptor to us and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,329 @@
+//! perf.data, as written here.
+//!
+//! | part | content |
+//! |---|---|
+//! | header | `PERFILE2`, where attributes and data are, which features follow |
+//! | ids | the kernel's numbers of each tracepoint's events, one a CPU |
+//! | attributes | `perf_event_attr` and the place of its ids, for each tracepoint |
+//! | data | names of the tasks that exist, then records as the rings had them, a mark after each round |
+//! | features | format files of the tracepoints, kernel, CPUs, event names |
+//!
+//! The host's name and the command line are left out: recordings are made to be shown to others.
+
+use crate::record::RecordOptions;
+use crate::record::events::{Kind, Opened, Tracefs, attributes};
+use crate::record::ring::Ring;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// IDENTIFIER (65536), TID (2), TIME (4), CPU (128), RAW (1024).
+pub(super) const SAMPLE_TYPE: u32 = 65536 | 2 | 4 | 128 | 1024;
+/// Bytes of `perf_event_attr` in the file: its seventh version, which every perf since 5.13 knows.
+const ATTR_BYTES: usize = 128;
+const HEADER_BYTES: u64 = 104;
+
+const RECORD_LOST: u32 = 2;
+const RECORD_COMM: u32 = 3;
+const RECORD_SAMPLE: u32 = 9;
+const RECORD_FINISHED_ROUND: u32 = 68;
+
+/// Features by bit number, as perf numbers them.
+const TRACING_DATA: u32 = 1;
+const OSRELEASE: u32 = 4;
+const ARCH: u32 = 6;
+const NRCPUS: u32 = 7;
+const CPUDESC: u32 = 8;
+const EVENT_DESC: u32 = 12;
+
+/// What the data holds.
+pub(super) struct Counts {
+    pub(super) bytes: u64,
+    pub(super) events: u64,
+    pub(super) lost: u64,
+}
+
+/// A recording in the making.
+pub(super) struct Writer {
+    file: File,
+    path: PathBuf,
+    data_at: u64,
+    data_bytes: u64,
+    attrs_at: u64,
+    attrs: usize,
+    /// Whether anything came since the last round's mark.
+    fresh: bool,
+}
+
+impl Writer {
+    /// Writes everything before the data.
+    pub(super) fn create(path: &Path, kinds: &[Kind], opened: &Opened) -> io::Result<Writer> {
+        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        let mut head = vec![0u8; HEADER_BYTES as usize];
+        let mut places = Vec::new();
+        for ids in &opened.ids {
+            places.push((head.len() as u64, 8 * ids.len() as u64));
+            ids.iter().for_each(|id| head.extend(id.to_le_bytes()));
+        }
+        let attrs_at = head.len() as u64;
+        for (k, (kind, (at, bytes))) in kinds.iter().zip(places).enumerate() {
+            head.extend(attr_bytes(kind, k == 0));
+            head.extend(at.to_le_bytes());
+            head.extend(bytes.to_le_bytes());
+        }
+        file.write_all(&head)?;
+        let mut writer = Writer {
+            file,
+            path: path.to_owned(),
+            data_at: head.len() as u64,
+            data_bytes: 0,
+            attrs_at,
+            attrs: kinds.len(),
+            fresh: false,
+        };
+        // Readable from the start, should the recorder be killed.
+        writer.write_header(&[])?;
+        Ok(writer)
+    }
+
+    /// The header, with what is known by now; leaves the file's position at its end.
+    fn write_header(&mut self, features: &[u32]) -> io::Result<()> {
+        let mut h = Vec::with_capacity(HEADER_BYTES as usize);
+        h.extend(b"PERFILE2");
+        let numbers = [
+            HEADER_BYTES,
+            (ATTR_BYTES + 16) as u64,
+            self.attrs_at,
+            ((ATTR_BYTES + 16) * self.attrs) as u64,
+            self.data_at,
+            self.data_bytes,
+            0,
+            0,
+        ];
+        numbers.iter().for_each(|n| h.extend(n.to_le_bytes()));
+        let mut bits = [0u64; 4];
+        features.iter().for_each(|f| bits[(f / 64) as usize] |= 1 << (f % 64));
+        bits.iter().for_each(|b| h.extend(b.to_le_bytes()));
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&h)?;
+        self.file.seek(SeekFrom::End(0)).map(drop)
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.data_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Copies what is new in a ring.
+    pub(super) fn stretch(&mut self, ring: &mut Ring) -> io::Result<()> {
+        ring.read(|bytes| {
+            self.fresh = true;
+            self.file.write_all(bytes)?;
+            self.data_bytes += bytes.len() as u64;
+            Ok(())
+        })
+    }
+
+    /// Marks the end of a pass over all rings.
+    pub(super) fn end_of_round(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.fresh) {
+            return Ok(());
+        }
+        let mut mark = RECORD_FINISHED_ROUND.to_le_bytes().to_vec();
+        mark.extend([0, 0, 8, 0]);
+        self.data(&mark)
+    }
+
+    /// Names of the tasks that exist already, as records: the rings only tell of changes.
+    pub(super) fn names_of_tasks(&mut self) -> io::Result<()> {
+        let mut records = Vec::new();
+        for process in numbers_in(Path::new("/proc")) {
+            for task in numbers_in(&PathBuf::from(format!("/proc/{process}/task"))) {
+                let name = std::fs::read(format!("/proc/{process}/task/{task}/comm")).unwrap_or_default();
+                let name = name.strip_suffix(b"\n").unwrap_or(&name);
+                let name = &name[..name.len().min(15)];
+                let padded = (name.len() + 1).next_multiple_of(8);
+                // Header, pid, tid, name; then the sample's id: pid, tid, time, CPU, identifier.
+                let size = 8 + 8 + padded + 32;
+                records.extend(RECORD_COMM.to_le_bytes());
+                records.extend([0, 0]);
+                records.extend((size as u16).to_le_bytes());
+                records.extend(process.to_le_bytes());
+                records.extend(task.to_le_bytes());
+                records.extend(name);
+                records.resize(records.len() + padded - name.len(), 0);
+                records.extend([0u8; 32]);
+            }
+        }
+        self.data(&records)
+    }
+
+    /// Writes what follows the data, counts the records, and packs the file if it is to be.
+    pub(super) fn finish(
+        mut self,
+        kinds: &[Kind],
+        opened: &Opened,
+        tracefs: &Tracefs,
+        cpus: &[u32],
+        options: &RecordOptions,
+    ) -> io::Result<Counts> {
+        let features: Vec<(u32, Vec<u8>)> = vec![
+            (TRACING_DATA, tracing_data(kinds, tracefs)),
+            (OSRELEASE, text_feature(&read_line("/proc/sys/kernel/osrelease"))),
+            (ARCH, text_feature(std::env::consts::ARCH)),
+            (NRCPUS, [cpus.len() as u32; 2].iter().flat_map(|n| n.to_le_bytes()).collect()),
+            (CPUDESC, text_feature(&cpu_name())),
+            (EVENT_DESC, event_desc(kinds, opened)),
+        ];
+        let mut at = self.data_at + self.data_bytes + 16 * features.len() as u64;
+        self.file.seek(SeekFrom::Start(self.data_at + self.data_bytes))?;
+        for (_, content) in &features {
+            self.file.write_all(&at.to_le_bytes())?;
+            self.file.write_all(&(content.len() as u64).to_le_bytes())?;
+            at += content.len() as u64;
+        }
+        for (_, content) in &features {
+            self.file.write_all(content)?;
+        }
+        let bits: Vec<u32> = features.iter().map(|f| f.0).collect();
+        self.write_header(&bits)?;
+        let counts = self.count()?;
+        if options.output.extension().is_some_and(|e| e == "zst") {
+            self.pack()?;
+        }
+        Ok(counts)
+    }
+
+    /// Reads the data's record headers once more, now that nobody is measured.
+    fn count(&mut self) -> io::Result<Counts> {
+        self.file.seek(SeekFrom::Start(self.data_at))?;
+        let mut data = BufReader::with_capacity(1 << 20, (&self.file).take(self.data_bytes));
+        let mut counts = Counts { bytes: self.data_bytes, events: 0, lost: 0 };
+        let mut head = [0u8; 8];
+        let mut body = Vec::new();
+        while data.read_exact(&mut head).is_ok() {
+            let kind = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+            let size = usize::from(u16::from_le_bytes([head[6], head[7]]));
+            body.resize(size.saturating_sub(8), 0);
+            data.read_exact(&mut body)?;
+            match kind {
+                RECORD_SAMPLE => counts.events += 1,
+                // The event's number, then how many were lost.
+                RECORD_LOST => {
+                    counts.lost +=
+                        body.get(8..16).map_or(0, |b| b.iter().rev().fold(0, |n, &x| n << 8 | u64::from(x)));
+                }
+                _ => {}
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Replaces the file by its packed form.
+    fn pack(&mut self) -> io::Result<()> {
+        let packed = self.path.with_extension("zst.part");
+        self.file.seek(SeekFrom::Start(0))?;
+        let mut out = BufWriter::new(File::create(&packed)?);
+        zstd::stream::copy_encode(BufReader::new(&self.file), &mut out, 19)?;
+        out.flush()?;
+        std::fs::rename(packed, &self.path)
+    }
+}
+
+/// Numeric names in a folder, in order.
+fn numbers_in(folder: &Path) -> Vec<u32> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = names.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn read_line(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+fn cpu_name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let value = |key: &str| {
+        let line = info.lines().find(|l| l.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let name = value("model name").unwrap_or_default();
+    // Guests hide the clock that vendors print in the name: readers look for it there.
+    match value("cpu MHz").and_then(|m| m.parse::<f64>().ok()) {
+        Some(mhz) if !name.contains('@') => format!("{name} @ {:.2}GHz", mhz / 1000.0),
+        _ => name,
+    }
+}
+
+/// An attribute as the file holds it.
+fn attr_bytes(kind: &Kind, first: bool) -> Vec<u8> {
+    let mut attr = attributes(kind, first, 0);
+    attr.size = ATTR_BYTES as u32;
+    let whole: *const u8 = (&raw const attr).cast();
+    // SAFETY: the structure is plain integers without padding, at least this long, and was zeroed.
+    unsafe { std::slice::from_raw_parts(whole, ATTR_BYTES) }.to_vec()
+}
+
+/// perf's strings: padded length, bytes, zeros.
+fn perf_string(text: &str) -> Vec<u8> {
+    let padded = (text.len() + 1).next_multiple_of(64);
+    let mut out = (padded as u32).to_le_bytes().to_vec();
+    out.extend(text.as_bytes());
+    out.resize(4 + padded, 0);
+    out
+}
+
+fn text_feature(text: &str) -> Vec<u8> {
+    perf_string(text)
+}
+
+fn event_desc(kinds: &[Kind], opened: &Opened) -> Vec<u8> {
+    let mut out = (kinds.len() as u32).to_le_bytes().to_vec();
+    out.extend((ATTR_BYTES as u32).to_le_bytes());
+    for (k, (kind, ids)) in kinds.iter().zip(&opened.ids).enumerate() {
+        out.extend(attr_bytes(kind, k == 0));
+        out.extend((ids.len() as u32).to_le_bytes());
+        out.extend(perf_string(&format!("{}:{}", kind.system, kind.name)));
+        ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
+    }
+    out
+}
+
+/// The tracepoints' format files, in the form that trace-cmd began and perf kept (version 0.6).
+fn tracing_data(kinds: &[Kind], tracefs: &Tracefs) -> Vec<u8> {
+    let mut out = vec![0x17, 0x08, 0x44];
+    out.extend(b"tracing0.6\0");
+    out.push(u8::from(cfg!(target_endian = "big")));
+    out.push(size_of::<usize>() as u8);
+    out.extend((rustix::param::page_size() as u32).to_le_bytes());
+    for (name, file) in [("header_page", "events/header_page"), ("header_event", "events/header_event")] {
+        let content = tracefs.read(file);
+        out.extend(name.as_bytes());
+        out.push(0);
+        out.extend((content.len() as u64).to_le_bytes());
+        out.extend(content);
+    }
+    // No events of ftrace's own.
+    out.extend(0u32.to_le_bytes());
+    let mut systems: Vec<&str> = kinds.iter().map(|k| k.system).collect();
+    systems.sort_unstable();
+    systems.dedup();
+    out.extend((systems.len() as u32).to_le_bytes());
+    for system in systems {
+        let members: Vec<&Kind> = kinds.iter().filter(|k| k.system == system).collect();
+        out.extend(system.as_bytes());
+        out.push(0);
+        out.extend((members.len() as u32).to_le_bytes());
+        for kind in members {
+            out.extend((kind.format.len() as u64).to_le_bytes());
+            out.extend(&kind.format);
+        }
+    }
+    // No kernel symbols, no printk formats, no saved command names: the data has the names.
+    out.extend(0u32.to_le_bytes());
+    out.extend(0u32.to_le_bytes());
+    out.extend(0u64.to_le_bytes());
+    out
+}

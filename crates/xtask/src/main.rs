@@ -1,0 +1,30 @@
+//! Chores of the repository: charts bundle, generated documents, fixtures.
+//!
+//! Each chore is a module with one `run`; its line in [`main`] is all that makes it reachable.
+
+use std::process::ExitCode;
+
+mod charts;
+
+const USAGE: &str = "usage: cargo xtask CHORE
+  charts [--check]   bundle the reports' chart library from crates/xtask/charts/package-lock.json (needs npm)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["charts"] => charts::run(false),
+        ["charts", "--check"] => charts::run(true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,5 +1,0 @@
-//! The `wattwise` program: see [`wattwise::cmd`].
-
-fn main() -> std::process::ExitCode {
-    wattwise::cmd::main()
-}
