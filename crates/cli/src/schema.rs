@@ -36,7 +36,7 @@ fn check<T: JsonSchema>(name: &str, version: &str) {
 
 #[test]
 fn the_schemas_are_those_of_the_types() {
-    check::<run::Report>("run-1.json", run::SCHEMA);
+    check::<run::RunResult>("run-1.json", run::SCHEMA);
     check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
     check::<wattwise_lockbench::Bench>("bench-locks-1.json", wattwise_lockbench::SCHEMA);
     check::<transition::Matrix>("bench-transition-1.json", transition::SCHEMA);

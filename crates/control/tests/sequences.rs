@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use wattwise_control::set::journal;
-use wattwise_control::set::journal::Found;
+use wattwise_control::set::journal::OpenJournal;
 use wattwise_control::set::original::Restored;
 use wattwise_control::set::original::put_back_all;
 use wattwise_control::set::plan::{Inventory, PlanError, Setting, plan};
@@ -46,7 +46,7 @@ fn set(m: &Emulator, journal: &Path, cpus: &CpuSet, settings: &[Setting]) -> Res
 fn restore(m: &Emulator, journal: &Path) -> Vec<Restored> {
     let listing = journal::list(journal).expect("a folder of journals");
     assert!(listing.unreadable.is_empty(), "{:?}", listing.unreadable);
-    let all = put_back_all(m, listing.journals.iter().map(Found::layer));
+    let all = put_back_all(m, listing.journals.iter().map(OpenJournal::layer));
     for (found, restored) in listing.journals.into_iter().filter(|f| !f.held).zip(&all) {
         found.finish(restored).expect("writable");
     }

@@ -25,7 +25,7 @@ pub use crate::fault::{Fault, Op};
 pub use crate::registers::{RegisterDevice, Registers};
 
 use crate::fault::{Armed, fits};
-use crate::host::{Machine, Physics};
+use crate::host::{Host, Physics};
 use crate::tree::{Id, Kind, Live, Tree};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub enum Entry {
 }
 
 pub(crate) struct Inner {
-    machine: Machine,
+    machine: Host,
     faults: Vec<Armed>,
     operations: u64,
     writes: Vec<(String, String)>,
@@ -63,7 +63,7 @@ pub struct Emulator {
 impl Emulator {
     fn new(name: &str, tree: Tree, physics: Physics, seed: u64) -> Emulator {
         let inner = Inner {
-            machine: Machine::new(tree, physics, seed),
+            machine: Host::new(tree, physics, seed),
             faults: Vec::new(),
             operations: 0,
             writes: Vec::new(),

@@ -5,7 +5,7 @@ use crate::cpus::set::CpuSet;
 use crate::cpus::topology::Topology;
 use crate::msr::tstate::Duty;
 use crate::msr::{MsrDevice, Registers, Wake};
-use crate::probe::{Found, Mechanism};
+use crate::probe::{Mechanism, Probed};
 use crate::root::{Root, text};
 use crate::states::cpufreq::Cpufreq;
 use crate::states::cpuidle::Cpuidle;
@@ -34,11 +34,11 @@ pub struct Info {
     /// C-states.
     pub cpuidle: Cpuidle,
     /// Energy-performance bias, by CPUs that share a value.
-    pub energy_performance_bias: Found<Vec<(CpuSet, u32)>>,
+    pub energy_performance_bias: Probed<Vec<(CpuSet, u32)>>,
     /// Energy counters and power limits.
-    pub energy: Found<Vec<Zone>>,
+    pub energy: Probed<Vec<Zone>>,
     /// Uncore speeds.
-    pub uncore: Found<Vec<Uncore>>,
+    pub uncore: Probed<Vec<Uncore>>,
     /// Temperatures, power sensors, fans.
     pub sensors: Sensors,
     /// Battery and mains.
@@ -46,9 +46,9 @@ pub struct Info {
     /// The firmware's profile and those that may be chosen.
     pub platform_profile: Option<(String, Vec<String>)>,
     /// What only registers tell: clock modulation, HWP, thermal logs. Of one CPU that is awake.
-    pub registers: Found<RegisterView>,
+    pub registers: Probed<RegisterView>,
     /// P-states of the firmware's tables, with their control values.
-    pub firmware: Found<String>,
+    pub firmware: Probed<String>,
     /// Programs that write these settings.
     pub writers: Vec<Writer>,
 }
@@ -98,8 +98,8 @@ const SHOWN: [&str; 9] = [
 
 /// Reads the registers of one CPU: that on which we run, so that no sleeper is woken. On another machine
 /// than this one nobody can be woken, and it is the first.
-fn registers(root: &dyn Root, topology: &Topology) -> Found<RegisterView> {
-    let none = |why: String| Found::no(Mechanism::Msr, why);
+fn registers(root: &dyn Root, topology: &Topology) -> Probed<RegisterView> {
+    let none = |why: String| Probed::no(Mechanism::Msr, why);
     let cpu = match root.describe() == "this machine" {
         true => crate::msr::Awake::new(root)
             .ok()
@@ -137,18 +137,18 @@ fn registers(root: &dyn Root, topology: &Topology) -> Found<RegisterView> {
     }
     match view.fields.is_empty() {
         true => none(refusal.unwrap_or_else(|| "we know no register of this processor".into())),
-        false => Found::yes(view, Mechanism::Msr),
+        false => Probed::yes(view, Mechanism::Msr),
     }
 }
 
 /// The firmware's P-states, or why it tells none.
-fn firmware(root: &dyn Root) -> Found<String> {
+fn firmware(root: &dyn Root) -> Probed<String> {
     match crate::acpi::read(root) {
         Ok(acpi) if acpi.processors.iter().any(|p| p.pss.is_some()) => {
-            Found::yes(acpi.summary(), Mechanism::Acpi)
+            Probed::yes(acpi.summary(), Mechanism::Acpi)
         }
-        Ok(acpi) => Found::no(Mechanism::Acpi, acpi.summary()),
-        Err(e) => Found::no(Mechanism::Acpi, e.to_string()),
+        Ok(acpi) => Probed::no(Mechanism::Acpi, acpi.summary()),
+        Err(e) => Probed::no(Mechanism::Acpi, e.to_string()),
     }
 }
 

@@ -41,7 +41,7 @@ pub struct PassedOver {
 
 /// A thing, or the reasons for its absence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found<T> {
+pub struct Probed<T> {
     /// What was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<T>,
@@ -53,26 +53,26 @@ pub struct Found<T> {
     pub passed_over: Vec<PassedOver>,
 }
 
-impl<T> Found<T> {
+impl<T> Probed<T> {
     /// Had at the first try.
-    pub fn yes(value: T, via: Mechanism) -> Found<T> {
-        Found { value: Some(value), via: Some(via), passed_over: Vec::new() }
+    pub fn yes(value: T, via: Mechanism) -> Probed<T> {
+        Probed { value: Some(value), via: Some(via), passed_over: Vec::new() }
     }
 
     /// Not to be had.
-    pub fn no(mechanism: Mechanism, why: impl Into<String>) -> Found<T> {
-        Found { value: None, via: None, passed_over: vec![PassedOver { mechanism, why: why.into() }] }
+    pub fn no(mechanism: Mechanism, why: impl Into<String>) -> Probed<T> {
+        Probed { value: None, via: None, passed_over: vec![PassedOver { mechanism, why: why.into() }] }
     }
 
     /// The next mechanism in order, where this one had nothing.
-    pub fn or_else(self, next: impl FnOnce() -> Found<T>) -> Found<T> {
+    pub fn or_else(self, next: impl FnOnce() -> Probed<T>) -> Probed<T> {
         if self.value.is_some() {
             return self;
         }
         let mut next = next();
         let mut passed_over = self.passed_over;
         passed_over.append(&mut next.passed_over);
-        Found { passed_over, ..next }
+        Probed { passed_over, ..next }
     }
 
     /// Why there is nothing, in one line.

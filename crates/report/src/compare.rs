@@ -49,7 +49,7 @@ struct ComparePage<'a> {
     provenance: String,
     tiles: Vec<Tile>,
     columns: [Head; COLUMNS.len()],
-    rows: Vec<Row<'a>>,
+    rows: Vec<PolicyRow<'a>>,
     energy: Stacks<'a>,
     time: Stacks<'a>,
     duration: String,
@@ -168,7 +168,7 @@ const COLUMNS: [Column; 10] = {
     ]
 };
 
-struct Row<'a> {
+struct PolicyRow<'a> {
     policy: &'a str,
     best: bool,
     cells: Vec<Cell>,
@@ -184,7 +184,7 @@ struct Cell {
     share: f64,
 }
 
-fn rows(c: &Comparison) -> Vec<Row<'_>> {
+fn rows(c: &Comparison) -> Vec<PolicyRow<'_>> {
     let columns: Vec<_> = COLUMNS
         .iter()
         .map(|col| {
@@ -207,7 +207,7 @@ fn rows(c: &Comparison) -> Vec<Row<'_>> {
     };
     c.results
         .iter()
-        .map(|r| Row { policy: &r.policy, best: r.policy == c.best.policy, cells: row(r) })
+        .map(|r| PolicyRow { policy: &r.policy, best: r.policy == c.best.policy, cells: row(r) })
         .collect()
 }
 

@@ -22,14 +22,14 @@ const JOBS: u64 = 200;
 const WH: f64 = 3600.0;
 
 /// One policy's build.
-struct Row {
+struct PublishedRow {
     compile_s: f64,
     idle_s: f64,
     compile_wh: f64,
     idle_wh: f64,
 }
 
-fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<Row, StudyError> {
+fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<PublishedRow, StudyError> {
     let khz = bench.machine.kinds[0].levels[0].khz;
     let cycles = u64::from(khz) * 1000 * BUILD_S / JOBS;
     let steps = || vec![Step::Run(Dist::Fixed(cycles))];
@@ -39,7 +39,7 @@ fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<Row, StudyError> 
     let own = sim.run_to_completion(100_000 * 1_000_000_000)?;
     let compile_s = own.elapsed_ns as f64 * 1e-9;
     let window = sim.run_until((window_s.max(compile_s) * 1e9) as u64);
-    Ok(Row {
+    Ok(PublishedRow {
         compile_s,
         idle_s: window.elapsed_ns as f64 * 1e-9 - compile_s,
         compile_wh: own.energy.total_j() / WH,

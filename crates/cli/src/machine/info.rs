@@ -8,7 +8,7 @@ use std::fmt::Write;
 use wattwise_figure::units::{show_khz, show_ns, show_uw, trim};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::info::Info;
-use wattwise_hw::probe::Found;
+use wattwise_hw::probe::Probed;
 use wattwise_hw::states::cpufreq::{Policy, Stats};
 use wattwise_hw::states::power::Zone;
 
@@ -101,7 +101,7 @@ fn line(out: &mut String, name: &str, text: impl AsRef<str>) {
 }
 
 /// Why a thing is missing, as the body of its topic.
-fn missing<T>(found: &Found<T>) -> String {
+fn missing<T>(found: &Probed<T>) -> String {
     let mut out = String::new();
     for passed in &found.passed_over {
         _ = writeln!(out, "  not available by {}: {}", passed.mechanism, passed.why);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use wattwise_control::cores::hold::Released;
 use wattwise_control::set::journal;
-use wattwise_control::set::journal::Found;
+use wattwise_control::set::journal::OpenJournal;
 use wattwise_control::set::original::Item;
 use wattwise_control::set::original::put_back_all;
 use wattwise_control::set::original::{Layer, Restored, boot_id};
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize, Default)]
-struct Report {
+struct RestoreOutput {
     schema: &'static str,
     journals: Vec<Entry>,
     held_by: Vec<u32>,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
     };
     let listing = journal::list(&folder).map_err(cannot)?;
-    let mut report = Report { schema: "wattwise.restore/1", ..Report::default() };
+    let mut report = RestoreOutput { schema: "wattwise.restore/1", ..RestoreOutput::default() };
     report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
     for (path, why) in &listing.unreadable {
         eprintln!("wattwise: {}: {why}; left as it is", path.display());
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let boot = boot_id(&*root);
     // What needs no putting back stays out of the way of what does.
     let none: &[Item] = &[];
-    let note = |found: &Found| match () {
+    let note = |found: &OpenJournal| match () {
         () if found.items.is_empty() => Some("ended before its first change"),
         () if found.boot_id != boot => {
             Some("is from before the last start of the machine, which has undone it")
@@ -111,7 +111,7 @@ fn would_be(root: &dyn Root, items: &[Item]) -> Restored {
     would
 }
 
-fn text(report: &Report, dry_run: bool) -> String {
+fn text(report: &RestoreOutput, dry_run: bool) -> String {
     let mut out = String::new();
     for entry in &report.journals {
         let command = if entry.command.is_empty() { "a set that never began" } else { &entry.command };

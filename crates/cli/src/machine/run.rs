@@ -47,7 +47,7 @@ pub(crate) struct Args {
 /// The result file.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct RunResult {
     /// [`SCHEMA`].
     pub(crate) schema: String,
     /// Program and arguments.
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             eprintln!("wattwise: {restored}");
         }
     }
-    let report = Report {
+    let report = RunResult {
         schema: SCHEMA.to_owned(),
         command: args.command.clone(),
         policy: args.policy.clone(),
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// For people.
-pub(crate) fn text(report: &Report) -> String {
+pub(crate) fn text(report: &RunResult) -> String {
     let m = &report.measured;
     let o = &m.machine;
     let mut out = format!("\n{}", report.command.join(" "));

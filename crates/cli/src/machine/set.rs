@@ -53,7 +53,7 @@ pub(crate) enum Hold<'a> {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct PlannedWrite<'a> {
     what: &'a str,
     target: String,
     old: &'a str,
@@ -65,10 +65,10 @@ struct Row<'a> {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct SetOutput<'a> {
     schema: &'static str,
     dry_run: bool,
-    changes: Vec<Row<'a>>,
+    changes: Vec<PlannedWrite<'a>>,
     notes: &'a [String],
 }
 
@@ -126,10 +126,10 @@ fn dry_run(args: &Args, plan: &Plan) -> Outcome {
     let refused = |step: &wattwise_control::set::plan::Step| {
         step.verdict.as_ref().err().map(|r| format!("{} ({})", r.rule, r.errno))
     };
-    let rows: Vec<Row> = plan
+    let rows: Vec<PlannedWrite> = plan
         .steps
         .iter()
-        .map(|step| Row {
+        .map(|step| PlannedWrite {
             what: &step.change.what,
             target: step.change.target.to_string(),
             old: &step.old,
@@ -140,7 +140,12 @@ fn dry_run(args: &Args, plan: &Plan) -> Outcome {
         .collect();
     let code = if rows.iter().any(|r| r.refused.is_some()) { 2 } else { 0 };
     if args.json {
-        print_json(&Report { schema: "wattwise.set/1", dry_run: true, changes: rows, notes: &plan.notes })?;
+        print_json(&SetOutput {
+            schema: "wattwise.set/1",
+            dry_run: true,
+            changes: rows,
+            notes: &plan.notes,
+        })?;
         return Ok(code);
     }
     let mut out = notes(plan);
@@ -187,7 +192,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
     };
     let outcomes = held.as_ref().map(|t| t.outcomes().to_vec()).unwrap_or_default();
     if json {
-        let rows = outcomes.iter().map(|o| Row {
+        let rows = outcomes.iter().map(|o| PlannedWrite {
             what: &o.what,
             target: o.target.clone(),
             old: &o.old,
@@ -195,7 +200,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, j
             got: Some(&o.got),
             refused: None,
         });
-        print_json(&Report {
+        print_json(&SetOutput {
             schema: "wattwise.set/1",
             dry_run: false,
             changes: rows.collect(),

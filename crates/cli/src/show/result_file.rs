@@ -22,7 +22,7 @@ use wattwise_page::Section;
 /// What a result file holds.
 pub(crate) enum ResultFile {
     Compare(Box<Comparison>),
-    Run(Box<run::Report>),
+    Run(Box<run::RunResult>),
     Ab(Box<Read>),
     Transition(Box<Matrix>),
     Throughput(Box<Throughput>),
@@ -90,7 +90,7 @@ impl ResultFile {
 }
 
 /// How a run is named beside others.
-pub(crate) fn run_name(r: &run::Report) -> String {
+pub(crate) fn run_name(r: &run::RunResult) -> String {
     match &r.policy {
         Some(policy) => format!("{} under {policy}", r.command.join(" ")),
         None => r.command.join(" "),

@@ -44,7 +44,7 @@ pub struct Journal {
 
 /// A journal found.
 #[derive(Debug)]
-pub struct Found {
+pub struct OpenJournal {
     /// The file.
     pub path: PathBuf,
     /// Its writer.
@@ -66,7 +66,7 @@ pub struct Found {
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Newest first.
-    pub journals: Vec<Found>,
+    pub journals: Vec<OpenJournal>,
     /// Files that are no journal: (file, why).
     pub unreadable: Vec<(PathBuf, String)>,
 }
@@ -183,7 +183,7 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
     Ok(listing)
 }
 
-fn read(path: &Path, file: File, held: bool) -> Result<Found, String> {
+fn read(path: &Path, file: File, held: bool) -> Result<OpenJournal, String> {
     let mut lines =
         BufReader::new(&file).lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
     let (pid, boot_id, command) = match lines.next() {
@@ -218,17 +218,17 @@ fn read(path: &Path, file: File, held: bool) -> Result<Found, String> {
         items.clear();
     }
     items.iter_mut().for_each(|item| item.unsettled = !done);
-    Ok(Found { path: path.to_owned(), pid, boot_id, command, items, done, held, file })
+    Ok(OpenJournal { path: path.to_owned(), pid, boot_id, command, items, done, held, file })
 }
 
 impl Listing {
     /// Those whose owner is gone, newest first.
-    pub fn left(&self) -> impl Iterator<Item = &Found> {
+    pub fn left(&self) -> impl Iterator<Item = &OpenJournal> {
         self.journals.iter().filter(|f| !f.held)
     }
 }
 
-impl Found {
+impl OpenJournal {
     /// What it means for putting back.
     pub fn layer(&self) -> Layer<'_> {
         if self.held { Layer::Held(&self.items) } else { Layer::Left(&self.items) }

@@ -19,7 +19,7 @@ use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::msr::tstate::{Duty, Step as DutyStep};
 use wattwise_hw::msr::{MsrDevice, Register, RegisterError, Registers, Wake};
-use wattwise_hw::probe::Found;
+use wattwise_hw::probe::Probed;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::rules;
 use wattwise_hw::rules::{Refusal, View};
@@ -242,7 +242,7 @@ impl<'r> Planner<'r> {
     /// The policies that drive the chosen CPUs, or why there are none.
     fn policies(&mut self) -> Result<Vec<&'r Policy>, PlanError> {
         let inventory = self.inventory;
-        let Found { value: Some(policies), .. } = &inventory.cpufreq.policies else {
+        let Probed { value: Some(policies), .. } = &inventory.cpufreq.policies else {
             return Err(impossible(format!(
                 "this machine's speed cannot be set: {}",
                 inventory.cpufreq.policies.why_not()

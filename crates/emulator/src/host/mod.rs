@@ -185,7 +185,7 @@ enum Form {
     Words,
 }
 
-pub(crate) struct Machine {
+pub(crate) struct Host {
     pub(crate) tree: Tree,
     pub(crate) physics: Physics,
     pub(crate) release: (u32, u32),
@@ -207,7 +207,7 @@ pub(crate) struct Machine {
     seed: u64,
 }
 
-impl View for Machine {
+impl View for Host {
     fn text(&self, path: &str) -> Option<String> {
         let id = self.tree.find(path, true)?;
         let bytes = self.render(id).ok()?;
@@ -223,10 +223,10 @@ fn digits(name: &str, stem: &str) -> Option<u32> {
     name.strip_prefix(stem)?.parse().ok()
 }
 
-impl Machine {
+impl Host {
     /// Finds out what a tree is about and brings its counters to life.
-    pub(crate) fn new(tree: Tree, physics: Physics, seed: u64) -> Machine {
-        let mut m = Machine {
+    pub(crate) fn new(tree: Tree, physics: Physics, seed: u64) -> Host {
+        let mut m = Host {
             tree,
             registers: Box::new(Registers::new(physics.registers.clone())),
             physics,
@@ -636,7 +636,7 @@ impl Machine {
         }
     }
 
-    /// As [`Machine::set`], only when the attribute is there.
+    /// As [`Host::set`], only when the attribute is there.
     fn update(&mut self, path: &str, value: impl std::fmt::Display) {
         if self.tree.find(path, true).is_some() {
             self.set(path, value);

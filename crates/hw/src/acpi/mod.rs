@@ -116,7 +116,7 @@ pub struct Domain {
 
 /// A list and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found<T> {
+pub struct TableEntry<T> {
     /// The name that holds it, such as `\_PR.CPU0.TPSS`.
     pub name: String,
     /// The table.
@@ -149,7 +149,7 @@ pub struct Processor {
     /// Its ACPI id, if it is a `Processor` object. As in `_MAT` and the MADT; not Linux's number.
     pub acpi_id: Option<u8>,
     /// P-states.
-    pub pss: Option<Found<PssState>>,
+    pub pss: Option<TableEntry<PssState>>,
     /// The fastest P-state allowed at present, as a constant; usually a method, then `None`.
     pub ppc: Option<u32>,
     /// Where P-states are written.
@@ -157,11 +157,11 @@ pub struct Processor {
     /// Who changes P-states together.
     pub psd: Option<Domain>,
     /// T-states.
-    pub tss: Option<Found<TssState>>,
+    pub tss: Option<TableEntry<TssState>>,
     /// Who changes T-states together.
     pub tsd: Option<Domain>,
     /// C-states.
-    pub cst: Option<Found<CstState>>,
+    pub cst: Option<TableEntry<CstState>>,
 }
 
 /// What firmware says of the processors, and what could not be understood.
@@ -395,13 +395,13 @@ impl<'a> Reader<'a> {
         &mut self,
         names: &[&str],
         row: &dyn Fn(&Value) -> Result<Option<T>, String>,
-    ) -> Option<Found<T>> {
-        let mut best: Option<Found<T>> = None;
+    ) -> Option<TableEntry<T>> {
+        let mut best: Option<TableEntry<T>> = None;
         let constants: Vec<Constant<'_>> = names.iter().flat_map(|n| self.constants(n)).collect();
         for constant in constants {
             // A method that gives 0 says "none".
             let Value::Package(rows) = constant.value else { continue };
-            let mut found = Found {
+            let mut found = TableEntry {
                 name: constant.path.to_owned(),
                 table: constant.table.to_owned(),
                 states: Vec::new(),
@@ -435,13 +435,13 @@ impl<'a> Reader<'a> {
         best.filter(|found| !found.states.is_empty())
     }
 
-    fn cst(&mut self) -> Option<Found<CstState>> {
+    fn cst(&mut self) -> Option<TableEntry<CstState>> {
         // The first element is the number of the others.
         self.list(&["_CST"], &|value| match value {
             Value::Integer(_) => Ok(None),
             value => cst_state(value).map(Some),
         })
-        .map(|found| Found { unfilled: 0, ..found })
+        .map(|found| TableEntry { unfilled: 0, ..found })
     }
 
     fn domain(&mut self, name: &str) -> Option<Domain> {

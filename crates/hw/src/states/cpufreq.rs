@@ -4,7 +4,7 @@
 //! domain (`cpufreq/policyN`); older ones, such as the bc10's, have a real folder in each CPU.
 
 use crate::cpus::set::CpuSet;
-use crate::probe::{Found, Mechanism, why};
+use crate::probe::{Mechanism, Probed, why};
 use crate::root::{Root, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ pub struct Boost {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cpufreq {
     /// The domains, or why there are none.
-    pub policies: Found<Vec<Policy>>,
+    pub policies: Probed<Vec<Policy>>,
     /// `intel_pstate` or `amd_pstate`, where loaded.
     pub driver: Option<Driver>,
     /// Boost of the whole machine.
@@ -134,8 +134,8 @@ impl Cpufreq {
     pub fn read(root: &dyn Root) -> Cpufreq {
         let policies: Vec<Policy> = folders(root).iter().map(|path| Policy::read(root, path)).collect();
         let policies = match policies.is_empty() {
-            false => Found::yes(policies, Mechanism::Sysfs),
-            true => Found::no(Mechanism::Sysfs, no_policies(root)),
+            false => Probed::yes(policies, Mechanism::Sysfs),
+            true => Probed::no(Mechanism::Sysfs, no_policies(root)),
         };
         Cpufreq { policies, driver: driver(root), boost: boost(root) }
     }

@@ -2,7 +2,7 @@
 
 use crate::cpus::set::CpuSet;
 use crate::cpus::topology::Topology;
-use crate::probe::{Found, Mechanism};
+use crate::probe::{Mechanism, Probed};
 use crate::root::{Root, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ pub struct Cpuidle {
     /// Those that may be chosen.
     pub governors: Vec<String>,
     /// Each CPU that runs, or why there are none.
-    pub cpus: Found<Vec<CpuStates>>,
+    pub cpus: Probed<Vec<CpuStates>>,
 }
 
 impl Cpuidle {
@@ -72,8 +72,8 @@ impl Cpuidle {
         let cpus: Vec<CpuStates> =
             topology.online.iter().map(|cpu| CpuStates::read(root, cpu, &files)).collect();
         let cpus = match cpus.iter().any(|c| !c.states.is_empty()) {
-            true => Found::yes(cpus, Mechanism::Sysfs),
-            false => Found::no(
+            true => Probed::yes(cpus, Mechanism::Sysfs),
+            false => Probed::no(
                 Mechanism::Sysfs,
                 match word("current_driver") {
                     Some(driver) => format!("driver {driver} offers no states"),

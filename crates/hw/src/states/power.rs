@@ -1,7 +1,7 @@
 //! Energy counters and power limits (powercap), the uncore's speed, temperatures, battery and mains.
 
 use crate::cpus::set::CpuSet;
-use crate::probe::{Found, Mechanism, why};
+use crate::probe::{Mechanism, Probed, why};
 use crate::root::{Root, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub struct Zone {
     /// Whether its limits are enforced.
     pub enabled: Option<bool>,
     /// Energy since an arbitrary start, uJ, or why it cannot be read.
-    pub energy_uj: Found<u64>,
+    pub energy_uj: Probed<u64>,
     /// Where the counter wraps, uJ.
     pub max_energy_uj: Option<u64>,
     /// Its limits.
@@ -43,7 +43,7 @@ pub struct Limit {
 const POWERCAP: &str = "sys/class/powercap";
 
 /// The zones as a tree, or why there are none.
-pub fn zones(root: &dyn Root) -> Found<Vec<Zone>> {
+pub fn zones(root: &dyn Root) -> Probed<Vec<Zone>> {
     let names = match root.list(POWERCAP) {
         Ok(names) => names,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -53,9 +53,9 @@ pub fn zones(root: &dyn Root) -> Found<Vec<Zone>> {
                     "no powercap: the kernel has no intel_rapl driver loaded, or this container masks it"
                 }
             };
-            return Found::no(Mechanism::Sysfs, reason);
+            return Probed::no(Mechanism::Sysfs, reason);
         }
-        Err(e) => return Found::no(Mechanism::Sysfs, why(&e, POWERCAP, root)),
+        Err(e) => return Probed::no(Mechanism::Sysfs, why(&e, POWERCAP, root)),
     };
     // `intel-rapl:0` is a zone, `intel-rapl:0:1` one within it; `intel-rapl-mmio:0` shows the same package
     // by another door. The folder without a number is the driver.
@@ -66,11 +66,11 @@ pub fn zones(root: &dyn Root) -> Found<Vec<Zone>> {
         .filter_map(|name| Zone::read(root, name, &zones))
         .collect();
     match top.is_empty() {
-        true => Found::no(
+        true => Probed::no(
             Mechanism::Sysfs,
             "powercap lists no zone: the processor has no RAPL that the kernel knows",
         ),
-        false => Found::yes(top, Mechanism::Sysfs),
+        false => Probed::yes(top, Mechanism::Sysfs),
     }
 }
 
@@ -94,10 +94,10 @@ impl Zone {
         let energy_path = format!("{path}/energy_uj");
         let energy_uj = match root.read(&energy_path) {
             Ok(bytes) => match String::from_utf8_lossy(&bytes).trim().parse() {
-                Ok(uj) => Found::yes(uj, Mechanism::Sysfs),
-                Err(_) => Found::no(Mechanism::Sysfs, format!("{energy_path} holds no number")),
+                Ok(uj) => Probed::yes(uj, Mechanism::Sysfs),
+                Err(_) => Probed::no(Mechanism::Sysfs, format!("{energy_path} holds no number")),
             },
-            Err(e) => Found::no(Mechanism::Sysfs, why(&e, &energy_path, root)),
+            Err(e) => Probed::no(Mechanism::Sysfs, why(&e, &energy_path, root)),
         };
         let inner = format!("{folder}:");
         let inside = all
@@ -138,7 +138,7 @@ pub struct Uncore {
 }
 
 /// The uncores that the kernel lets us set.
-pub fn uncores(root: &dyn Root) -> Found<Vec<Uncore>> {
+pub fn uncores(root: &dyn Root) -> Probed<Vec<Uncore>> {
     const AT: &str = "sys/devices/system/cpu/intel_uncore_frequency";
     let read = |name: String| {
         let path = format!("{AT}/{name}");
@@ -152,8 +152,10 @@ pub fn uncores(root: &dyn Root) -> Found<Vec<Uncore>> {
         }
     };
     match root.list(AT) {
-        Ok(names) if !names.is_empty() => Found::yes(names.into_iter().map(read).collect(), Mechanism::Sysfs),
-        _ => Found::no(
+        Ok(names) if !names.is_empty() => {
+            Probed::yes(names.into_iter().map(read).collect(), Mechanism::Sysfs)
+        }
+        _ => Probed::no(
             Mechanism::Sysfs,
             "no intel_uncore_frequency: the driver is not loaded or the uncore is not settable",
         ),
@@ -298,7 +300,7 @@ pub fn supply(root: &dyn Root) -> Supply {
 }
 
 /// A hint of how hard each CPU should be driven (0 performance to 15 powersave), where the kernel shows it.
-pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Found<Vec<(CpuSet, u32)>> {
+pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Probed<Vec<(CpuSet, u32)>> {
     let mut groups: Vec<(CpuSet, u32)> = Vec::new();
     for cpu in cpus.iter() {
         let Some(bias) = number(root, &format!("sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias"))
@@ -311,10 +313,10 @@ pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Found<Vec<(Cpu
         }
     }
     match groups.is_empty() {
-        true => Found::no(
+        true => Probed::no(
             Mechanism::Sysfs,
             "no power/energy_perf_bias: the processor has no EPB or the kernel hides it",
         ),
-        false => Found::yes(groups, Mechanism::Sysfs),
+        false => Probed::yes(groups, Mechanism::Sysfs),
     }
 }

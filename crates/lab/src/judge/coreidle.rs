@@ -27,7 +27,7 @@ const LATE_ONE_IN: u64 = 100;
 
 /// What was found in one trace.
 #[derive(Debug, Default)]
-struct Found {
+struct Violations {
     /// Stints of free tasks on kept CPUs, and of pinned ones on others, while a mask was settled.
     free: u64,
     pinned: u64,
@@ -176,9 +176,9 @@ fn events(trace: &str, known: &Affinities) -> Result<Events, String> {
     Ok(Events { stints, spans, ticks })
 }
 
-fn check(trace: &str, known: &Affinities) -> Result<Found, String> {
+fn check(trace: &str, known: &Affinities) -> Result<Violations, String> {
     let Events { stints, spans, ticks } = events(trace, known)?;
-    let mut found = Found { changes: spans.len() as u64, ..Found::default() };
+    let mut found = Violations { changes: spans.len() as u64, ..Violations::default() };
     let mut first = 0;
     let mut before = ALL;
     for span in &spans {
@@ -245,7 +245,7 @@ fn confined(
     name: &str,
     kernel_exempt: bool,
     least: u64,
-) -> Result<Found, String> {
+) -> Result<Violations, String> {
     let known = affinities(&read(&returned.folder.join("affinities.txt"))?, kernel_exempt);
     let found = check(&read(&returned.folder.join(format!("{name}.txt")))?, &known)?;
     told.figures.push(format!(

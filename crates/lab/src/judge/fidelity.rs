@@ -59,7 +59,7 @@ struct Run {
 }
 
 /// One line of the table.
-struct Row {
+struct Agreement {
     run: Run,
     lab: Side,
     model: Side,
@@ -376,7 +376,7 @@ fn recorded(root: &Path, folder: &Path, run: &str, cpus: usize) -> Result<Record
     Ok(Recording { machine, khz, text, first, from, to, interrupts, lab })
 }
 
-fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> Result<Row, String> {
+fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> Result<Agreement, String> {
     let Recording { machine, khz, text, first, from, to, interrupts, lab } =
         recorded(root, folder, &run.name, cpus)?;
     let lowest = khz[khz.len() - 1];
@@ -426,17 +426,17 @@ fn compare(root: &Path, folder: &Path, run: Run, cpus: usize, tick_ns: u64) -> R
         .collect();
     let mut model = side(&khz, cpus, lowest, &granted, from, to);
     model.idle = counts.lock().map_err(|e| e.to_string())?.clone();
-    Ok(Row { run, lab, model })
+    Ok(Agreement { run, lab, model })
 }
 
 /// Largest difference of a level's share in any domain, in points.
-fn worst_share(row: &Row) -> f64 {
+fn worst_share(row: &Agreement) -> f64 {
     let pairs = row.lab.shares.iter().flatten().zip(row.model.shares.iter().flatten());
     pairs.map(|(a, b)| (a - b).abs() * 100.0).fold(0.0, f64::max)
 }
 
 /// Mean of the largest difference in each domain, in points.
-fn mean_share(row: &Row) -> f64 {
+fn mean_share(row: &Agreement) -> f64 {
     let worst = |(a, b): (&Vec<f64>, &Vec<f64>)| {
         a.iter().zip(b).map(|(x, y)| (x - y).abs() * 100.0).fold(0.0, f64::max)
     };
@@ -448,14 +448,14 @@ fn total(side: &Side) -> u64 {
 }
 
 /// Within a tenth, or within two a domain: a handful of changes has no tenth.
-fn transitions_close(row: &Row) -> bool {
+fn transitions_close(row: &Agreement) -> bool {
     let (a, b) = (total(&row.lab), total(&row.model));
     let allowed = (a.max(b) as f64 / 10.0).max(2.0 * row.lab.transitions.len() as f64);
     a.abs_diff(b) as f64 <= allowed
 }
 
 /// Largest difference of an idle state's share of all choices, in points.
-fn idle_difference(row: &Row) -> f64 {
+fn idle_difference(row: &Agreement) -> f64 {
     let sum = |v: &[u64]| v.iter().sum::<u64>().max(1) as f64;
     let (a, b) = (sum(&row.lab.idle), sum(&row.model.idle));
     row.lab
@@ -467,7 +467,7 @@ fn idle_difference(row: &Row) -> f64 {
 }
 
 /// In how many domains the same levels were chosen in the same order.
-fn same_order(row: &Row) -> usize {
+fn same_order(row: &Agreement) -> usize {
     let levels = |s: &[(u64, u32)]| s.iter().map(|&(_, k)| k).collect::<Vec<_>>();
     row.lab.sequence.iter().zip(&row.model.sequence).filter(|(a, b)| levels(a) == levels(b)).count()
 }
@@ -476,7 +476,7 @@ fn shares(side: &[f64]) -> String {
     side.iter().map(|s| format!("{:.0}", s * 100.0)).collect::<Vec<_>>().join(" ")
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Agreement]) -> String {
     let mut text = String::from(
         "| governor | idle | load | time at a level: worst, mean of CPUs (points) | changes: lab, model | same sequence | idle choices: lab, model | worst (points) |\n|---|---|---|---|---|---|---|---|\n",
     );
@@ -513,7 +513,7 @@ pub(crate) fn page(scenario: &str, release: &str, table: &str) -> String {
     )
 }
 
-fn details(rows: &[Row]) -> String {
+fn details(rows: &[Agreement]) -> String {
     let mut text = String::new();
     for row in rows {
         let _ = writeln!(text, "{}", row.run.name);
@@ -565,7 +565,7 @@ pub(crate) fn repeated(root: &Path, once: &Path, twice: &Path, cpus: usize) -> R
     for run in runs(&kept(twice)?) {
         let lab = recorded(root, once, &run.name, cpus)?.lab;
         let model = recorded(root, twice, &run.name, cpus)?.lab;
-        rows.push(Row { run, lab, model });
+        rows.push(Agreement { run, lab, model });
     }
     write(&twice.join("repeated.md"), &table(&rows))?;
     let mut told = told(&rows)?;
@@ -574,7 +574,7 @@ pub(crate) fn repeated(root: &Path, once: &Path, twice: &Path, cpus: usize) -> R
     Ok(told)
 }
 
-fn rows(root: &Path, returned: &Returned, cpus: usize) -> Result<Vec<Row>, String> {
+fn rows(root: &Path, returned: &Returned, cpus: usize) -> Result<Vec<Agreement>, String> {
     let mut rows = Vec::new();
     let tick_ns = returned.lines.iter().find_map(|l| l.get("tick_ns")?.as_u64()).unwrap_or(0);
     for run in runs(returned) {
@@ -617,7 +617,7 @@ const LEAST_TENTHS: usize = 9;
 /// holds in 38 and 40 at every level.
 const LEAST_TENTHS_FOUR: usize = 8;
 
-fn told(rows: &[Row]) -> Result<Told, String> {
+fn told(rows: &[Agreement]) -> Result<Told, String> {
     let mut told = Told::default();
     for row in rows {
         told.figures.push(format!(

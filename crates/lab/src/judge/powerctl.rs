@@ -28,15 +28,15 @@ fn fields(line: &str) -> HashMap<&str, u64> {
 
 /// What the check found.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct Violations {
     /// Stints of threads with a profile, and of others.
     profiled: u64,
     others: u64,
     violations: Vec<String>,
 }
 
-fn check(trace: &str, profiles: &HashMap<u64, State>, default: State) -> Result<Found, String> {
-    let mut found = Found::default();
+fn check(trace: &str, profiles: &HashMap<u64, State>, default: State) -> Result<Violations, String> {
+    let mut found = Violations::default();
     let mut current: [Option<u64>; CPUS] = [None; CPUS];
     let mut want = [default; CPUS];
     // From a thread's first own event until it gives its profile back.
@@ -252,7 +252,7 @@ mod tests {
             switch(0, 7),
         ];
         let found = check(&good.concat(), &profiles, default).expect("readable");
-        assert_eq!(found, Found { profiled: 1, others: 1, violations: Vec::new() });
+        assert_eq!(found, Violations { profiled: 1, others: 1, violations: Vec::new() });
         // The next thread is left with what was not its own.
         let bad = [switch(0, 7), event(0, 7, own, default), switch(0, 9), switch(0, 7)];
         assert_eq!(check(&bad.concat(), &profiles, default).expect("readable").violations.len(), 1);

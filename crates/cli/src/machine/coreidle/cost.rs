@@ -37,7 +37,7 @@ struct Cost {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CostOutput {
     schema: &'static str,
     costs: Vec<Cost>,
     unavailable: Vec<(Kind, String)>,
@@ -51,7 +51,7 @@ pub(crate) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Out
     let half: CpuSet = online.iter().take(online.len().div_ceil(2)).collect();
     let cgroups = Cgroups::find();
     let mut report =
-        Report { schema: "wattwise.coreidle-cost/1", costs: Vec::new(), unavailable: Vec::new() };
+        CostOutput { schema: "wattwise.coreidle-cost/1", costs: Vec::new(), unavailable: Vec::new() };
     for kind in Kind::ALL {
         if args.how.mechanism.is_some_and(|only| only != kind) {
             continue;
@@ -125,7 +125,7 @@ fn median(samples: &mut [[f64; 2]]) -> [f64; 2] {
     })
 }
 
-fn text(r: &Report) -> String {
+fn text(r: &CostOutput) -> String {
     let mut out = String::from("CPU time of ours / elapsed, ms\n");
     _ = writeln!(out, "{:<30}{:>18}{:>18}{:>18}{:>18}", "", "first", "to half", "back to all", "release");
     let cell = |[cpu, wall]: [f64; 2]| format!("{:.3} / {:.3}", cpu * 1e3, wall * 1e3);

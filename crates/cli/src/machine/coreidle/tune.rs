@@ -72,7 +72,7 @@ struct Trial {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct TuneOutput {
     schema: &'static str,
     energy: String,
     trials: Vec<Trial>,
@@ -107,7 +107,7 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
     });
     let verdict = best.map(|t| t.policy.clone());
     let report =
-        Report { schema: "wattwise.coreidle-tune/1", energy: judged.energy.clone(), trials, verdict };
+        TuneOutput { schema: "wattwise.coreidle-tune/1", energy: judged.energy.clone(), trials, verdict };
     if json {
         print_json(&report)?;
     } else {
@@ -270,7 +270,7 @@ fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
     })
 }
 
-fn text(r: &Report) -> String {
+fn text(r: &TuneOutput) -> String {
     use std::fmt::Write;
     let mut out = String::new();
     for t in &r.trials {
