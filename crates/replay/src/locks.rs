@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use wattwise_figure::Provenance;
 use wattwise_lockbench::judge;
 use wattwise_lockbench::section::Section;
-use wattwise_lockbench::{Bench, LockMatrix as Plan, Place, Record, SCHEMA, jain};
+use wattwise_lockbench::{Bench, LockMatrix, Place, Record, SCHEMA, jain};
 use wattwise_model::machine::Machine;
 use wattwise_model::workload::Dist;
 use wattwise_sim::locks::{Costs, LockOutcome, LockSetup, Lowered, Waiting, run as simulate};
@@ -210,7 +210,7 @@ pub fn cell(machine: &Machine, policy: &Policy, place: Place, seed: u64) -> Lock
 }
 
 /// Runs the plan's sections and threads on a model; threads beyond its CPUs are left out, with a note.
-pub fn run(machine: &Machine, plan: &Plan, policies: &[Policy]) -> Bench {
+pub fn run(machine: &Machine, plan: &LockMatrix, policies: &[Policy]) -> Bench {
     let fits = |n: &&usize| **n <= machine.cpus.len();
     let mut jobs = Vec::new();
     for repeat in 0..plan.repeats {

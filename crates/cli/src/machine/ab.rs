@@ -16,7 +16,7 @@ use wattwise_figure::verdict::Aim;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::writers;
 use wattwise_live::ab::arm::{Arm, Live, Parts};
-use wattwise_live::ab::conduct::{Bench, Budget, Plan, Progress, conduct};
+use wattwise_live::ab::conduct::{Bench, Budget, Design, Progress, conduct};
 use wattwise_live::ab::log as file;
 use wattwise_live::ab::log::{ArmText, Header, Line, Of, Read, Writer};
 use wattwise_live::ab::result;
@@ -226,7 +226,7 @@ impl Args {
     /// The plan as these arguments say it.
     fn header(&self, root: &dyn Root) -> Result<Header, Failure> {
         let arms = self.arm_texts()?;
-        let plan = Plan {
+        let plan = Design {
             arms: arms.len(),
             aim: Aim {
                 confidence: self.confidence,

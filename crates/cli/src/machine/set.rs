@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wattwise_control::set::plan::{Inventory, Plan, PlanError, Setting, plan};
+use wattwise_control::set::plan::{ChangePlan, Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction;
 use wattwise_control::set::transaction::{Change, Transaction, TransactionError};
 use wattwise_figure::units::duration_ns;
@@ -122,7 +122,7 @@ impl Args {
 }
 
 /// Shows the writes. A refusal is an answer here, and its exit code says so.
-fn dry_run(args: &Args, plan: &Plan) -> Outcome {
+fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
     let refused = |step: &wattwise_control::set::plan::Step| {
         step.verdict.as_ref().err().map(|r| format!("{} ({})", r.rule, r.errno))
     };
@@ -165,12 +165,12 @@ fn dry_run(args: &Args, plan: &Plan) -> Outcome {
     Ok(code)
 }
 
-fn notes(plan: &Plan) -> String {
+fn notes(plan: &ChangePlan) -> String {
     plan.notes.iter().map(|n| format!("note: {n}\n")).collect()
 }
 
 /// Makes a plan's changes and says what came of each.
-pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &Plan, hold: &Hold, json: bool) -> Outcome {
+pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &Hold, json: bool) -> Outcome {
     if let Some((step, refusal)) = plan.steps.iter().find_map(|s| s.verdict.as_ref().err().map(|r| (s, r))) {
         return Err(Failure::input(format!(
             "{} cannot become '{}': {}; nothing was changed",

@@ -88,7 +88,7 @@ pub struct Step {
 
 /// Writes in order.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct ChangePlan {
     /// The writes.
     pub steps: Vec<Step>,
     /// Values that follow from them, to be put back with them.
@@ -146,7 +146,7 @@ struct Planner<'r> {
     overlay: Overlay<'r>,
     inventory: &'r Inventory,
     cpus: &'r CpuSet,
-    plan: Plan,
+    plan: ChangePlan,
 }
 
 fn input(message: impl Into<String>) -> PlanError {
@@ -163,9 +163,13 @@ pub fn plan(
     inventory: &Inventory,
     cpus: &CpuSet,
     settings: &[Setting],
-) -> Result<Plan, PlanError> {
-    let mut planner =
-        Planner { overlay: Overlay { root, made: BTreeMap::new() }, inventory, cpus, plan: Plan::default() };
+) -> Result<ChangePlan, PlanError> {
+    let mut planner = Planner {
+        overlay: Overlay { root, made: BTreeMap::new() },
+        inventory,
+        cpus,
+        plan: ChangePlan::default(),
+    };
     if settings.iter().any(|s| matches!(s, Setting::DriverMode(_))) && settings.len() > 1 {
         return Err(input("--driver-mode changes which settings there are: give it alone, then the others"));
     }

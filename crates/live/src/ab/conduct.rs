@@ -71,7 +71,7 @@ impl Default for Budget {
 
 /// A whole plan: it and the seed repeat the order of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct Design {
     /// How many arms; the first is what the others are compared with.
     pub arms: usize,
     /// What the experiment should be able to tell.
@@ -82,7 +82,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl Design {
     /// A plan from outside must be one that can be carried out.
     pub fn check(&self, arms: usize) -> Result<(), String> {
         let Aim { confidence, effect, power, pilot } = self.aim;
@@ -134,7 +134,7 @@ pub struct Conducted {
 
 impl Conducted {
     /// The judged comparison of each other arm with the first.
-    pub fn verdicts(&self, plan: &Plan) -> Vec<Verdict> {
+    pub fn verdicts(&self, plan: &Design) -> Vec<Verdict> {
         let aim = plan.aim.shared_by(plan.arms - 1);
         (1..plan.arms)
             .map(|arm| judge(&self.blocks.iter().map(|b| (b[0], b[arm])).collect::<Vec<_>>(), &aim))
@@ -144,7 +144,7 @@ impl Conducted {
 
 /// The order of arms within a block: a function of the seed and the block's number alone, so that an
 /// experiment taken up again goes on with the same plan.
-pub fn order(plan: &Plan, block: usize) -> Vec<usize> {
+pub fn order(plan: &Design, block: usize) -> Vec<usize> {
     let mut random = Random::new(plan.seed ^ (block as u64).wrapping_mul(0xd134_2543_de82_ef95));
     let mut arms: Vec<usize> = (0..plan.arms).collect();
     random.shuffle(&mut arms);
@@ -161,7 +161,7 @@ pub struct Done {
 }
 
 /// Carries out a plan.
-pub fn conduct(plan: &Plan, bench: &mut dyn Bench, done: Done) -> Result<Conducted, String> {
+pub fn conduct(plan: &Design, bench: &mut dyn Bench, done: Done) -> Result<Conducted, String> {
     let aim = plan.aim.shared_by(plan.arms - 1);
     let mut out = Conducted {
         blocks: Vec::new(),
@@ -238,7 +238,7 @@ fn last(dropped: &[(usize, String)]) -> &str {
 }
 
 /// Runs until the last six show no trend, or the budget is used. Gives the seconds spent.
-fn warm_up(plan: &Plan, bench: &mut dyn Bench, out: &mut Conducted) -> Result<f64, String> {
+fn warm_up(plan: &Design, bench: &mut dyn Bench, out: &mut Conducted) -> Result<f64, String> {
     const LOOK: usize = 6;
     let mut spent_s = 0.0;
     // Each arm has its own level: only what is left of it may show the trend.
@@ -275,7 +275,11 @@ fn warm_up(plan: &Plan, bench: &mut dyn Bench, out: &mut Conducted) -> Result<f6
 }
 
 /// One block; the inner error is a wish to stop.
-fn one_block(plan: &Plan, bench: &mut dyn Bench, block: usize) -> Result<Result<Vec<Trial>, String>, String> {
+fn one_block(
+    plan: &Design,
+    bench: &mut dyn Bench,
+    block: usize,
+) -> Result<Result<Vec<Trial>, String>, String> {
     let mut trials: Vec<Option<Trial>> = vec![None; plan.arms];
     for arm in order(plan, block) {
         if let Some(reason) = bench.stop() {

@@ -5,7 +5,7 @@
 //! ends the program leaves all that was measured, the same plan goes on from it (`--resume`), and `report`
 //! draws it again. Only the last line can be torn.
 
-use crate::ab::conduct::{Done, End, Place, Plan, Trial};
+use crate::ab::conduct::{Design, Done, End, Place, Trial};
 use crate::run::Measured;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -64,7 +64,7 @@ pub struct Header {
     /// Who wrote it.
     pub version: String,
     /// How it is ordered and judged.
-    pub plan: Plan,
+    pub plan: Design,
     /// The arms; the first is what the others are compared with.
     pub arms: Vec<ArmText>,
     /// What is compared.

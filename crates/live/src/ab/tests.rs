@@ -1,6 +1,6 @@
 //! Thousands of simulated experiments: does the verdict err as often as it says?
 
-use crate::ab::conduct::{Bench, Budget, Done, Place, Plan, Trial, conduct, order};
+use crate::ab::conduct::{Bench, Budget, Design, Done, Place, Trial, conduct, order};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use wattwise_figure::verdict::{Aim, Answer, quantile};
 use wattwise_figure::{Random, mean_sd};
@@ -52,9 +52,9 @@ impl Bench for Noisy {
     }
 }
 
-fn plan(seed: u64) -> Plan {
+fn plan(seed: u64) -> Design {
     let aim = Aim { effect: 0.03, power: 0.9, ..Aim::default() };
-    Plan { arms: 2, aim, budget: Budget { seconds: 1e9, ..Budget::default() }, seed }
+    Design { arms: 2, aim, budget: Budget { seconds: 1e9, ..Budget::default() }, seed }
 }
 
 /// Share of experiments that say "different".
@@ -163,7 +163,7 @@ fn several_arms_share_the_error() {
     // Three equal arms, two comparisons: either says "different" in at most about 5 %.
     let experiments = 3000;
     let wrong = (0..experiments).filter(|seed| {
-        let plan = Plan { arms: 3, ..plan(*seed) };
+        let plan = Design { arms: 3, ..plan(*seed) };
         let result = conduct(&plan, &mut Noisy::new(seed ^ 0xabc, 0.0), Done::default()).expect("runs");
         result.verdicts(&plan).iter().any(|v| matches!(v.answer, Answer::Less | Answer::More))
     });
