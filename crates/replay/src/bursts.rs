@@ -16,9 +16,9 @@ const FASTEST_KHZ: u32 = 3_000_000;
 const SPEEDS: [u32; 5] = [100, 85, 70, 55, 40];
 
 /// The job's governor.
-pub struct Governor;
+pub struct BurstsV1;
 
-impl SpeedPolicy for Governor {
+impl SpeedPolicy for BurstsV1 {
     fn cadence(&self) -> Cadence {
         Cadence::KernelTimer { first_ns: PERIOD_NS, period_ns: PERIOD_NS }
     }

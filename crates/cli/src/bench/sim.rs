@@ -119,7 +119,7 @@ fn bursts_v1(args: &Args) -> Result<Figures, Failure> {
             name: "bursts-v1",
             machine: &machine,
             workload: &workload,
-            speed: &|| Box::new(bursts::Governor),
+            speed: &|| Box::new(bursts::BurstsV1),
             idle: &|states, tick| idle.build(states, tick),
             placement: Placement::Fifo,
             until_ns: args.seconds * 1_000_000_000,

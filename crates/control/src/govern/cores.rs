@@ -46,7 +46,7 @@ const TEND: Duration = Duration::from_secs(1);
 const SUSPEND_S: f64 = 0.1;
 
 /// A policy and what it is shown.
-pub struct Governor<'r> {
+pub struct CoreLoop<'r> {
     root: &'r dyn Root,
     spec: CoresSpec,
     policy: Box<dyn CorePolicy>,
@@ -66,12 +66,12 @@ pub struct Governor<'r> {
     due: Instant,
 }
 
-impl<'r> Governor<'r> {
+impl<'r> CoreLoop<'r> {
     /// A governor of this machine.
     ///
     /// # Errors
     /// No `/proc/stat`, or no CPU.
-    pub fn new(root: &'r dyn Root, spec: &CoresSpec) -> Result<Governor<'r>, Problem> {
+    pub fn new(root: &'r dyn Root, spec: &CoresSpec) -> Result<CoreLoop<'r>, Problem> {
         let mut stat = StatFile::open(root).map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
         let then = stat.look().map_err(|e| Problem::Impossible(format!("/proc/stat: {e}")))?;
         let online =
@@ -84,7 +84,7 @@ impl<'r> Governor<'r> {
             return Err(Problem::Impossible("the kernel lists no CPU".to_owned()));
         }
         let (policy, order) = taught(&spec, &known);
-        Ok(Governor {
+        Ok(CoreLoop {
             root,
             spec,
             policy,
@@ -276,7 +276,7 @@ pub fn follow(
     told: &mut dyn FnMut(&Force<'_>, &CpuSet),
 ) -> Result<Summary, Problem> {
     let root = DirRoot::this_machine();
-    let mut governor = Governor::new(&root, spec)?;
+    let mut governor = CoreLoop::new(&root, spec)?;
     let holder = Holder::Process { pid: std::process::id(), policy: policy.to_owned() };
     let mut force = Force::begin(&root, folder, holder, options)?;
     let mut summary = Summary { kept_s: vec![0.0; governor.order.len()], ..Summary::default() };
