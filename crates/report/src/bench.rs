@@ -3,7 +3,7 @@
 use wattwise_figure::Spread;
 use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition::{Matrix, Pair};
-use wattwise_live::bench::wake::{State, WakeUps};
+use wattwise_live::bench::wake::{WakeLatency, WakeUps};
 use wattwise_live::run::Measured;
 use wattwise_page::{Axis, Plot, Point, Series, Shape};
 use wattwise_page::{Heatmap, Section, Table};
@@ -145,7 +145,7 @@ pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
 
 /// Wake-ups by C-state.
 pub fn wake_sections(w: &WakeUps) -> Vec<Section> {
-    let row = |kind: &str, s: &State, spread_us: Option<&Spread>| {
+    let row = |kind: &str, s: &WakeLatency, spread_us: Option<&Spread>| {
         let mut row = vec![format!("{}, {kind}", s.state.as_deref().unwrap_or("as it is"))];
         row.push(s.latency_us.map_or("–".to_owned(), |l| l.to_string()));
         row.extend(spread(spread_us));

@@ -16,7 +16,7 @@ use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpuidle;
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_live::bench::wake::{SCHEMA, State, WakeUps, allowed, cross, timer};
+use wattwise_live::bench::wake::{SCHEMA, WakeLatency, WakeUps, allowed, cross, timer};
 use wattwise_live::run::child::Signals;
 
 #[derive(clap::Args)]
@@ -60,7 +60,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // The machine as it is, then each state as the deepest.
     for deepest in std::iter::once(None).chain((0..states.len()).map(Some)) {
         let settings = deepest.map_or(Vec::new(), |deepest| {
-            let allow = |(at, s): (usize, &cpuidle::State)| Setting::CState(s.name.clone(), at <= deepest);
+            let allow =
+                |(at, s): (usize, &cpuidle::CpuidleState)| Setting::CState(s.name.clone(), at <= deepest);
             states.iter().enumerate().map(allow).collect()
         });
         let wishes = Wishes {
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .zip(&after)
             .map(|(b, a)| (a.name.clone(), a.usage.saturating_sub(b.usage)))
             .collect();
-        rows.push(State {
+        rows.push(WakeLatency {
             state: deepest.map(|d| states[d].name.clone()),
             latency_us: deepest.map(|d| states[d].latency_us),
             timer_us: Spread::of(&timer_us),
@@ -120,12 +121,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(0)
 }
 
-fn states_now(root: &dyn Root, cpu: u32) -> Vec<cpuidle::State> {
+fn states_now(root: &dyn Root, cpu: u32) -> Vec<cpuidle::CpuidleState> {
     let idle = Cpuidle::read(root, &Topology::read(root));
     idle.cpus().iter().find(|c| c.cpu == cpu).map(|c| c.states.clone()).unwrap_or_default()
 }
 
-fn states(root: &dyn Root, cpu: u32) -> Vec<cpuidle::State> {
+fn states(root: &dyn Root, cpu: u32) -> Vec<cpuidle::CpuidleState> {
     let states = states_now(root, cpu);
     // One state is no choice.
     if states.len() > 1 { states } else { Vec::new() }

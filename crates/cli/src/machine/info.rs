@@ -340,7 +340,7 @@ fn idle(info: &Info) -> String {
             "name", "exit us", "pays from us", "entered", "time s"
         );
         for (at, state) in example.states.iter().enumerate() {
-            let sum = |count: fn(&wattwise_hw::states::cpuidle::State) -> u64| -> u64 {
+            let sum = |count: fn(&wattwise_hw::states::cpuidle::CpuidleState) -> u64| -> u64 {
                 i.cpus()
                     .iter()
                     .filter(|c| cpus.contains(c.cpu))

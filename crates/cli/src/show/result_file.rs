@@ -16,7 +16,7 @@ use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition;
 use wattwise_live::bench::transition::Matrix;
 use wattwise_live::bench::wake;
-use wattwise_live::bench::wake::{State, WakeUps};
+use wattwise_live::bench::wake::{WakeLatency, WakeUps};
 use wattwise_page::Section;
 
 /// What a result file holds.
@@ -239,7 +239,7 @@ pub(crate) fn wake(w: &WakeUps) -> String {
         w.sleep_us,
         w.cpus.1.map_or("; no second CPU to wake it".to_owned(), |c| format!(", woken by CPU {c}"))
     );
-    let row = |kind: &str, s: &State, spread: Option<&Spread>| {
+    let row = |kind: &str, s: &WakeLatency, spread: Option<&Spread>| {
         let mut row = vec![format!("{} {kind}", s.state.as_deref().unwrap_or("as it is"))];
         row.push(s.latency_us.map_or(String::new(), |l| l.to_string()));
         match spread {

@@ -30,7 +30,7 @@ pub enum Holder {
 
 /// What is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct HeldMask {
     schema: String,
     /// The boot, after which all is gone by itself.
     pub boot_id: String,
@@ -48,10 +48,10 @@ pub struct State {
     pub notes: Notes,
 }
 
-impl State {
+impl HeldMask {
     /// A state of this boot.
-    pub fn new(boot_id: String, holder: Holder, mechanism: Kind, within: PathBuf) -> State {
-        State {
+    pub fn new(boot_id: String, holder: Holder, mechanism: Kind, within: PathBuf) -> HeldMask {
+        HeldMask {
             schema: SCHEMA.to_owned(),
             boot_id,
             holder,
@@ -88,14 +88,14 @@ fn file(folder: &Path) -> PathBuf {
 ///
 /// # Errors
 /// A file that is none of ours.
-pub fn read(folder: &Path) -> Result<Option<State>, Problem> {
+pub fn read(folder: &Path) -> Result<Option<HeldMask>, Problem> {
     let path = file(folder);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Problem::Failed(format!("{}: {e}", path.display()))),
     };
-    match serde_json::from_str::<State>(&text) {
+    match serde_json::from_str::<HeldMask>(&text) {
         Ok(state) if state.schema == SCHEMA => Ok(Some(state)),
         Ok(state) => Err(Problem::Failed(format!(
             "{}: is of version '{}', not {SCHEMA}: made by another wattwise, which can end it",
@@ -129,7 +129,7 @@ impl Charge {
     ///
     /// # Errors
     /// As [`read`].
-    pub fn found(&self) -> Result<Option<State>, Problem> {
+    pub fn found(&self) -> Result<Option<HeldMask>, Problem> {
         read(&self.folder)
     }
 
@@ -137,7 +137,7 @@ impl Charge {
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn note(&self, state: &State) -> Result<(), Problem> {
+    pub fn note(&self, state: &HeldMask) -> Result<(), Problem> {
         let path = file(&self.folder);
         let new = self.folder.join("coreidle.json.new");
         let text = serde_json::to_vec(state).map_err(|e| Problem::Failed(e.to_string()))?;
@@ -162,7 +162,7 @@ mod tests {
         let charge = Charge::take(folder.path())?.expect("free");
         assert!(Charge::take(folder.path())?.is_none());
         let holder = Holder::Process { pid: 7, policy: "lpmd".into() };
-        let state = State::new("boot".into(), holder, Kind::Group, PathBuf::new());
+        let state = HeldMask::new("boot".into(), holder, Kind::Group, PathBuf::new());
         charge.note(&state)?;
         drop(charge);
         let next = Charge::take(folder.path())?.expect("free again");

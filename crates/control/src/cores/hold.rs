@@ -1,7 +1,7 @@
 //! A mask in force: taken charge of, changed, released; and what a killed holder left, released for it.
 
 use crate::cores::held as state;
-use crate::cores::held::{Charge, Holder, State};
+use crate::cores::held::{Charge, HeldMask, Holder};
 use crate::cores::mechanism;
 use crate::cores::mechanism::{Cgroups, Kind, Mechanism, Moved, Notes, Terms};
 use crate::cores::steer;
@@ -30,7 +30,7 @@ pub struct Options {
 pub struct Force<'r> {
     root: &'r dyn Root,
     charge: Charge,
-    state: State,
+    state: HeldMask,
     mechanism: Box<dyn Mechanism>,
     steering: Option<Steering<'r>>,
     kept: CpuSet,
@@ -49,7 +49,7 @@ impl<'r> Force<'r> {
         holder: Holder,
         options: &Options,
     ) -> Result<Force<'r>, Problem> {
-        let in_charge = |state: Option<State>| match state.map(|s| s.holder) {
+        let in_charge = |state: Option<HeldMask>| match state.map(|s| s.holder) {
             Some(Holder::Process { pid, policy }) => format!("process {pid} keeps CPUs by '{policy}'"),
             _ => "another wattwise is changing the mask".to_owned(),
         };
@@ -88,7 +88,7 @@ impl<'r> Force<'r> {
                 "a {kind} lasts as long as its process: follow a policy with 'wattwise coreidle governor'"
             )));
         }
-        let mut state = State::new(boot_id(root), holder, kind, options.within.clone());
+        let mut state = HeldMask::new(boot_id(root), holder, kind, options.within.clone());
         state.online = online.to_string();
         let steering = options.steer.then(|| Steering::new(root, folder));
         Ok(Force { root, charge, state, mechanism, steering, kept: online, done: false })
@@ -171,7 +171,7 @@ impl Drop for Force<'_> {
 }
 
 /// Releases what a state says is in force, on behalf of its holder.
-fn release(root: &dyn Root, folder: &Path, charge: &Charge, state: &State) -> Vec<String> {
+fn release(root: &dyn Root, folder: &Path, charge: &Charge, state: &HeldMask) -> Vec<String> {
     let mut left = Vec::new();
     // Another boot has none of it.
     if state.boot_id == boot_id(root) {
@@ -195,7 +195,7 @@ pub enum Released {
     /// Nothing was in force.
     Nothing,
     /// This was, and is no more.
-    State(Box<State>),
+    State(Box<HeldMask>),
     /// A living process is in charge.
     Held(Option<u32>),
 }

@@ -11,7 +11,7 @@ const CPUS: &str = "sys/devices/system/cpu";
 
 /// One C-state of one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct State {
+pub struct CpuidleState {
     /// Its index; higher is deeper.
     pub index: u32,
     /// Name, such as `C6`.
@@ -42,7 +42,7 @@ pub struct CpuStates {
     /// The CPU.
     pub cpu: u32,
     /// Its states, shallowest first.
-    pub states: Vec<State>,
+    pub states: Vec<CpuidleState>,
     /// The longest wake-up that a user allows, us: none is no limit, 0 keeps the CPU polling.
     pub latency_limit_us: Option<u64>,
 }
@@ -118,7 +118,9 @@ impl CpuStates {
             .list(&at)
             .unwrap_or_default()
             .iter()
-            .filter_map(|name| State::read(root, &at, name.strip_prefix("state")?.parse().ok()?, files))
+            .filter_map(|name| {
+                CpuidleState::read(root, &at, name.strip_prefix("state")?.parse().ok()?, files)
+            })
             .collect();
         let latency_limit_us = text(root, &format!("{CPUS}/cpu{cpu}/power/pm_qos_resume_latency_us"))
             .and_then(|v| if v == "n/a" { Some(0) } else { v.parse().ok().filter(|us| *us != 0) });
@@ -126,19 +128,19 @@ impl CpuStates {
     }
 
     fn same_settings(&self, other: &CpuStates) -> bool {
-        let key = |s: &State| (s.index, s.name.clone(), s.latency_us, s.residency_us, s.disabled);
+        let key = |s: &CpuidleState| (s.index, s.name.clone(), s.latency_us, s.residency_us, s.disabled);
         self.latency_limit_us == other.latency_limit_us
             && self.states.len() == other.states.len()
             && self.states.iter().zip(&other.states).all(|(a, b)| key(a) == key(b))
     }
 }
 
-impl State {
-    fn read(root: &dyn Root, at: &str, index: u32, files: &BTreeSet<String>) -> Option<State> {
+impl CpuidleState {
+    fn read(root: &dyn Root, at: &str, index: u32, files: &BTreeSet<String>) -> Option<CpuidleState> {
         let at = format!("{at}/state{index}");
         let has = |name: &str| files.contains(name);
         let count = |name: &str| has(name).then(|| number(root, &format!("{at}/{name}"))).flatten();
-        Some(State {
+        Some(CpuidleState {
             index,
             name: text(root, &format!("{at}/name"))?,
             description: has("desc").then(|| text(root, &format!("{at}/desc"))).flatten().unwrap_or_default(),

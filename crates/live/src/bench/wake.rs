@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "wattwise.bench-wake/1";
 /// Wake-ups with one deepest C-state allowed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct State {
+pub struct WakeLatency {
     /// The deepest allowed; none is the machine as it is.
     pub state: Option<String>,
     /// Its exit latency as the kernel's table has it, us.
@@ -43,7 +43,7 @@ pub struct WakeUps {
     /// How long it sleeps each time, us.
     pub sleep_us: u64,
     /// By deepest C-state allowed.
-    pub states: Vec<State>,
+    pub states: Vec<WakeLatency>,
 }
 
 /// CPUs that this process may use.

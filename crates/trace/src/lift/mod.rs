@@ -84,7 +84,7 @@ const LONG_SILENCE_NS: u64 = 1_000_000_000;
 type Waker = Option<u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum LiftState {
     /// Never seen before.
     Unseen,
     Running {
@@ -139,7 +139,7 @@ struct Tracked {
     /// Greatest priority number seen: priority inheritance only ever lowers it for a while.
     prio: Option<i16>,
     script: ScriptBuilder,
-    state: State,
+    state: LiftState,
     /// Up to when its time on the CPU is in the script.
     accounted: u64,
     /// A waking before the switch-out: when and by whom.
@@ -235,7 +235,7 @@ impl<'o> Lifter<'o> {
             return;
         }
         let t = &mut self.tasks[task as usize];
-        if !t.excluded && t.state != State::Dead {
+        if !t.excluded && t.state != LiftState::Dead {
             self.pushed += 1;
             t.script.push(op);
         }
@@ -278,7 +278,7 @@ impl<'o> Lifter<'o> {
             comm: Comm::default(),
             prio: None,
             script: ScriptBuilder::new(),
-            state: State::Unseen,
+            state: LiftState::Unseen,
             accounted: 0,
             early: None,
             timer: None,
@@ -302,7 +302,7 @@ impl<'o> Lifter<'o> {
         if !was && excluded {
             self.account(id, self.clock.now());
         }
-        let begins = was && !excluded && self.tasks[id as usize].state != State::Unseen;
+        let begins = was && !excluded && self.tasks[id as usize].state != LiftState::Unseen;
         let t = &mut self.tasks[id as usize];
         t.comm = comm;
         t.excluded = excluded;
@@ -311,12 +311,12 @@ impl<'o> Lifter<'o> {
         }
         if begins {
             t.accounted = t.accounted.max(self.clock.now());
-            if let State::Asleep { since, .. } = &mut t.state {
+            if let LiftState::Asleep { since, .. } = &mut t.state {
                 *since = self.clock.now();
             }
             let at = self.since_start(self.clock.now());
             self.push(id, Op::SleepUntil(at));
-            if let State::Running { cpu } = self.tasks[id as usize].state {
+            if let LiftState::Running { cpu } = self.tasks[id as usize].state {
                 self.on_cpu(id, cpu, self.clock.now());
             }
         }
@@ -335,7 +335,7 @@ impl<'o> Lifter<'o> {
     /// Puts a running task's time up to `until` into its script.
     fn account(&mut self, id: u32, until: u64) {
         let t = &self.tasks[id as usize];
-        let State::Running { cpu } = t.state else { return };
+        let LiftState::Running { cpu } = t.state else { return };
         let Some(ns) = until.checked_sub(t.accounted).filter(|n| *n > 0) else { return };
         self.tasks[id as usize].accounted = until;
         let khz = self.cpu(cpu).khz;
@@ -349,7 +349,7 @@ impl<'o> Lifter<'o> {
         let slept = at.saturating_sub(since);
         let edge = waker.filter(|w| {
             let w = &self.tasks[*w as usize];
-            !w.excluded && w.state != State::Dead && !self.tasks[id as usize].excluded
+            !w.excluded && w.state != LiftState::Dead && !self.tasks[id as usize].excluded
         });
         if let Some(waker) = edge.filter(|w| *w != id) {
             self.edge(id, waker, at);
@@ -388,7 +388,7 @@ impl<'o> Lifter<'o> {
     fn begin(&mut self, id: u32, at: u64, waker: Waker) {
         let edge = waker.filter(|w| {
             let w = &self.tasks[*w as usize];
-            !w.excluded && w.state != State::Dead && !self.tasks[id as usize].excluded
+            !w.excluded && w.state != LiftState::Dead && !self.tasks[id as usize].excluded
         });
         match edge {
             Some(waker) => self.edge(id, waker, at),
@@ -399,7 +399,7 @@ impl<'o> Lifter<'o> {
 
     fn runs(&mut self, id: u32, cpu: u16, since: u64) {
         let t = &mut self.tasks[id as usize];
-        t.state = State::Running { cpu };
+        t.state = LiftState::Running { cpu };
         t.accounted = since;
         t.early = None;
         t.timer = None;
@@ -409,8 +409,8 @@ impl<'o> Lifter<'o> {
     /// Ends whatever kept a task from running, for it now runs.
     fn awake(&mut self, id: u32, cpu: u16, at: u64) {
         match self.tasks[id as usize].state {
-            State::Unseen => self.begin(id, at, None),
-            State::Asleep { since, left } => {
+            LiftState::Unseen => self.begin(id, at, None),
+            LiftState::Asleep { since, left } => {
                 if self.tasks[id as usize].early.is_some() {
                     self.end_early(id, since, left);
                 } else {
@@ -418,7 +418,7 @@ impl<'o> Lifter<'o> {
                     self.end_sleep(id, since, left, at, None);
                 }
             }
-            State::Running { cpu: other } if other != cpu => {
+            LiftState::Running { cpu: other } if other != cpu => {
                 self.trouble.gaps += 1;
                 self.cpu(other).current = Some(None);
                 self.cpu(other).since = at;
@@ -442,11 +442,11 @@ impl<'o> Lifter<'o> {
             let state = self.tasks[id as usize].state;
             since = match (cpu.current, state) {
                 // The first word of this CPU: its task has been here from the start.
-                (None, State::Unseen) => start,
-                (_, State::Runnable { since }) if !lost => since.max(cpu.since),
+                (None, LiftState::Unseen) => start,
+                (_, LiftState::Runnable { since }) if !lost => since.max(cpu.since),
                 _ => at,
             };
-            if since > start || state != State::Unseen {
+            if since > start || state != LiftState::Unseen {
                 self.awake(id, n, at);
             }
             self.runs(id, n, since.min(at));
@@ -460,8 +460,8 @@ impl<'o> Lifter<'o> {
                 } else {
                     self.trouble.gaps += 1;
                 }
-                if self.tasks[gone as usize].state == (State::Running { cpu: n }) {
-                    self.tasks[gone as usize].state = State::Runnable { since: at };
+                if self.tasks[gone as usize].state == (LiftState::Running { cpu: n }) {
+                    self.tasks[gone as usize].state = LiftState::Runnable { since: at };
                 }
             }
         }
@@ -476,34 +476,34 @@ impl<'o> Lifter<'o> {
         let waker = self.waker(event, target.tid);
         let at = event.time_ns;
         match self.tasks[id as usize].state {
-            State::Unseen => {
+            LiftState::Unseen => {
                 self.begin(id, at, waker);
-                self.tasks[id as usize].state = State::Runnable { since: at };
+                self.tasks[id as usize].state = LiftState::Runnable { since: at };
             }
-            State::Asleep { since, left } => {
+            LiftState::Asleep { since, left } => {
                 self.tasks[id as usize].early = None;
                 let waker = waker.filter(|_| left != Left::Disk || event.level == Level::Task);
                 self.end_sleep(id, since, left, at, waker);
-                self.tasks[id as usize].state = State::Runnable { since: at };
+                self.tasks[id as usize].state = LiftState::Runnable { since: at };
             }
-            State::Running { .. } => self.tasks[id as usize].early = Some((at, waker)),
+            LiftState::Running { .. } => self.tasks[id as usize].early = Some((at, waker)),
             // Already awake, or a last signal to the dead.
-            State::Runnable { .. } | State::Dead => {}
+            LiftState::Runnable { .. } | LiftState::Dead => {}
         }
     }
 
     fn wakeup(&mut self, event: &Event, target: Target, comms: &Comms) {
         let Some(id) = self.task(target.tid, Some((target.comm, comms))) else { return };
         match self.tasks[id as usize].state {
-            State::Running { .. } => self.tasks[id as usize].early = None,
-            State::Asleep { since, left } if self.tasks[id as usize].early.is_some() => {
+            LiftState::Running { .. } => self.tasks[id as usize].early = None,
+            LiftState::Asleep { since, left } if self.tasks[id as usize].early.is_some() => {
                 self.end_early(id, since, left);
             }
-            State::Asleep { .. } | State::Unseen => {
+            LiftState::Asleep { .. } | LiftState::Unseen => {
                 self.trouble.guessed += 1;
                 self.waking(event, target, comms);
             }
-            State::Runnable { .. } | State::Dead => {}
+            LiftState::Runnable { .. } | LiftState::Dead => {}
         }
     }
 
@@ -512,13 +512,13 @@ impl<'o> Lifter<'o> {
         if let Some((at, Some(waker))) = self.tasks[id as usize].early.take() {
             self.end_sleep(id, since, left, at, Some(waker));
         }
-        self.tasks[id as usize].state = State::Runnable { since: self.clock.now() };
+        self.tasks[id as usize].state = LiftState::Runnable { since: self.clock.now() };
     }
 
     fn wakeup_new(&mut self, event: &Event, target: Target, comms: &Comms) {
         let tid = target.tid;
         let unseen = self.by_tid.get(tid as usize).filter(|i| **i > 0);
-        let unseen = unseen.is_some_and(|i| self.tasks[(*i - 1) as usize].state == State::Unseen);
+        let unseen = unseen.is_some_and(|i| self.tasks[(*i - 1) as usize].state == LiftState::Unseen);
         let name = Some((target.comm, comms));
         let id =
             if unseen || tid == 0 || tid >= MAX_TID { self.task(tid, name) } else { self.born(tid, name) };
@@ -526,7 +526,7 @@ impl<'o> Lifter<'o> {
         self.prio(id, target.prio);
         let waker = self.waker(event, tid);
         self.begin(id, event.time_ns, waker);
-        self.tasks[id as usize].state = State::Runnable { since: event.time_ns };
+        self.tasks[id as usize].state = LiftState::Runnable { since: event.time_ns };
         self.tasks[id as usize].born = true;
     }
 
@@ -548,13 +548,13 @@ impl<'o> Lifter<'o> {
             self.prio(prev, s.prev_prio);
             self.account(prev, at);
             self.tasks[prev as usize].state = match s.left {
-                Left::Runnable => State::Runnable { since: at },
-                Left::Dead => State::Dead,
-                left => State::Asleep { since: at, left },
+                Left::Runnable => LiftState::Runnable { since: at },
+                Left::Dead => LiftState::Dead,
+                left => LiftState::Asleep { since: at, left },
             };
         }
         let mut next = self.task(s.next_tid, Some((s.next_comm, comms)));
-        if next.is_some_and(|id| self.tasks[id as usize].state == State::Dead) {
+        if next.is_some_and(|id| self.tasks[id as usize].state == LiftState::Dead) {
             next = self.born(s.next_tid, Some((s.next_comm, comms)));
         }
         if let Some(id) = next {
@@ -594,7 +594,7 @@ impl<'o> Lifter<'o> {
         busy_ns.resize(usize::from(cpus), 0);
         let span_ns = self.since_start(end);
         // Whoever was not seen to end waits on, and frees nothing.
-        for t in self.tasks.iter_mut().filter(|t| t.excluded || t.state != State::Dead) {
+        for t in self.tasks.iter_mut().filter(|t| t.excluded || t.state != LiftState::Dead) {
             t.script.push(Op::Block);
         }
         // Task numbers are in the scripts: tasks left out keep theirs, with nothing to do.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wattwise_control::cores::check_mask;
 use wattwise_control::cores::held as state;
-use wattwise_control::cores::held::{Holder, State};
+use wattwise_control::cores::held::{HeldMask, Holder};
 use wattwise_control::cores::hold::{Force, Options, Released, clean};
 use wattwise_control::cores::mechanism::{Cgroups, Kind, open};
 use wattwise_control::cores::steer::Steerable;
@@ -132,7 +132,7 @@ fn spec(policy: &str, period: Option<u64>) -> Result<(CoresSpec, String), Failur
 struct Status {
     schema: &'static str,
     /// As noted; none if nothing is in force.
-    state: Option<State>,
+    state: Option<HeldMask>,
     /// Whether the holder lives.
     alive: bool,
     /// CPUs that work is kept on, as the kernel says.
