@@ -118,16 +118,16 @@ pub fn costs(machine: &str) -> Costs {
 
 /// What a waiter does, in words: `spin`, `tstate-12.5+spin-then-park`, `pstate-3+spin`, `mwait-C1E`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
+pub struct WaitPolicy {
     /// As written.
     pub name: String,
     waiting: Waiting,
     lowered: Lowered,
 }
 
-impl Policy {
+impl WaitPolicy {
     /// Reads a name for a machine.
-    pub fn parse(name: &str, machine: &Machine) -> Result<Policy, String> {
+    pub fn parse(name: &str, machine: &Machine) -> Result<WaitPolicy, String> {
         let kind = &machine.kinds[0];
         let names = || kind.idle.iter().map(|s| format!("mwait-{}", s.name)).collect::<Vec<_>>().join(", ");
         let bad = || {
@@ -162,7 +162,7 @@ impl Policy {
                 }
             }
         };
-        Ok(Policy { name: name.to_owned(), waiting, lowered })
+        Ok(WaitPolicy { name: name.to_owned(), waiting, lowered })
     }
 }
 
@@ -195,7 +195,7 @@ fn ns(section: Section) -> Dist {
 }
 
 /// One cell.
-pub fn cell(machine: &Machine, policy: &Policy, place: Place, seed: u64) -> LockOutcome {
+pub fn cell(machine: &Machine, policy: &WaitPolicy, place: Place, seed: u64) -> LockOutcome {
     simulate(&LockSetup {
         machine,
         costs: costs(&machine.name),
@@ -210,7 +210,7 @@ pub fn cell(machine: &Machine, policy: &Policy, place: Place, seed: u64) -> Lock
 }
 
 /// Runs the plan's sections and threads on a model; threads beyond its CPUs are left out, with a note.
-pub fn run(machine: &Machine, plan: &LockMatrix, policies: &[Policy]) -> Bench {
+pub fn run(machine: &Machine, plan: &LockMatrix, policies: &[WaitPolicy]) -> Bench {
     let fits = |n: &&usize| **n <= machine.cpus.len();
     let mut jobs = Vec::new();
     for repeat in 0..plan.repeats {
@@ -222,7 +222,7 @@ pub fn run(machine: &Machine, plan: &LockMatrix, policies: &[Policy]) -> Bench {
             }
         }
     }
-    let one = |&(repeat, policy, place): &(usize, &Policy, Place)| {
+    let one = |&(repeat, policy, place): &(usize, &WaitPolicy, Place)| {
         record(repeat, &policy.name, place, &cell(machine, policy, place, plan.seed + repeat as u64))
     };
     let records: Vec<Record> = jobs.par_iter().map(one).collect();
@@ -292,11 +292,11 @@ mod tests {
     fn policies_are_read_and_mistakes_explained() {
         let machine = library::machine("xeon-4210").expect("bundled");
         for name in usual(&machine).iter().map(String::as_str).chain(["mcs:mwait-C6", "mcs:pstate-15+park"]) {
-            assert_eq!(Policy::parse(name, &machine).expect("valid").name, name);
+            assert_eq!(WaitPolicy::parse(name, &machine).expect("valid").name, name);
         }
         for wrong in ["spin", "mcs:", "mcs:tstate-0+spin", "mcs:pstate-16+spin", "mcs:mwait-C9", "mcs:x+spin"]
         {
-            let why = Policy::parse(wrong, &machine).expect_err(wrong);
+            let why = WaitPolicy::parse(wrong, &machine).expect_err(wrong);
             assert!(why.contains("expected mcs:") && why.contains("mwait-C1E"), "{why}");
         }
     }

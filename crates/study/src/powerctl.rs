@@ -11,7 +11,7 @@ use wattwise_model::machine::Machine;
 use wattwise_page::{Section, Table};
 use wattwise_replay::library;
 use wattwise_replay::locks as model;
-use wattwise_replay::locks::{COSTS, Policy};
+use wattwise_replay::locks::{COSTS, WaitPolicy};
 
 const PUBLISHED: &str = include_str!("../../../studies/powerctl_claims.csv");
 
@@ -49,7 +49,7 @@ impl Case<'_> {
     ) -> Result<Vec<Vec<f64>>, StudyError> {
         let place = Place { threads: self.threads, cs_us: self.cs, ncs_us: self.ncs };
         let metric = |name: &str| {
-            let policy = Policy::parse(name, self.machine).map_err(StudyError::Lock)?;
+            let policy = WaitPolicy::parse(name, self.machine).map_err(StudyError::Lock)?;
             let of = |&seed: &u64| {
                 let o = model::cell(self.machine, &policy, place, seed);
                 o.acquired.iter().sum::<u64>() as f64 / if efficiency { o.energy_j } else { o.elapsed_s }

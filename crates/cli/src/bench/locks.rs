@@ -12,7 +12,7 @@ use wattwise_lockbench::section::Section;
 use wattwise_lockbench::{Bench, LockMatrix, judge};
 use wattwise_replay::library;
 use wattwise_replay::locks as model;
-use wattwise_replay::locks::Policy;
+use wattwise_replay::locks::WaitPolicy;
 use wattwise_report::locks as page;
 
 /// Most threads of a measurement.
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             let names = if args.lock.is_empty() { model::usual(&machine) } else { args.lock.clone() };
             let policies = names
                 .iter()
-                .map(|n| Policy::parse(n, &machine).map_err(|why| refused("--lock", &why)))
+                .map(|n| WaitPolicy::parse(n, &machine).map_err(|why| refused("--lock", &why)))
                 .collect::<Result<Vec<_>, _>>()?;
             model::run(&machine, &plan, &policies)
         }

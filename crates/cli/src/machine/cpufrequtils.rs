@@ -9,7 +9,7 @@ use wattwise_control::set::plan::{Inventory, Setting, plan};
 use wattwise_figure::units::{show_khz, show_ns, speed};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::root::{Root, text};
-use wattwise_hw::states::cpufreq::{Cpufreq, Policy};
+use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 
 #[derive(clap::Args)]
 #[group(multiple = true)]
@@ -151,7 +151,7 @@ pub(crate) fn info(args: &InfoArgs) -> Outcome {
     Ok(0)
 }
 
-fn proc_line(cpu: u32, p: &Policy) -> String {
+fn proc_line(cpu: u32, p: &CpufreqPolicy) -> String {
     let (low, high) = p.limits_khz.unwrap_or_default();
     let share = |khz: u64| p.hardware_khz.filter(|(_, top)| *top > 0).map_or(0, |(_, top)| khz * 100 / top);
     let governor = p.governor.as_deref().unwrap_or("?");
@@ -163,7 +163,7 @@ fn proc_line(cpu: u32, p: &Policy) -> String {
 }
 
 /// What was asked for, bare, or the whole listing.
-fn facts(args: &InfoArgs, root: &dyn Root, cpu: u32, p: &Policy) -> String {
+fn facts(args: &InfoArgs, root: &dyn Root, cpu: u32, p: &CpufreqPolicy) -> String {
     let khz = |khz: u64| if args.human { show_khz(khz) } else { khz.to_string() };
     let spaced = |set: &CpuSet| set.iter().map(|c| c.to_string()).collect::<Vec<_>>().join(" ");
     let pair = |(low, high): (u64, u64)| format!("{} {}", khz(low), khz(high));
@@ -197,7 +197,7 @@ fn facts(args: &InfoArgs, root: &dyn Root, cpu: u32, p: &Policy) -> String {
     listing(root, cpu, p)
 }
 
-fn stats(p: &Policy, human: bool) -> String {
+fn stats(p: &CpufreqPolicy, human: bool) -> String {
     let Some(stats) = &p.stats else { return "no statistics".to_owned() };
     let whole: f64 = stats.time_in_state.iter().map(|(_, s)| s).sum();
     let one = |(khz, s): &(u64, f64)| match human {
@@ -213,7 +213,7 @@ fn stats(p: &Policy, human: bool) -> String {
 }
 
 /// The whole listing for one CPU.
-fn listing(root: &dyn Root, cpu: u32, p: &Policy) -> String {
+fn listing(root: &dyn Root, cpu: u32, p: &CpufreqPolicy) -> String {
     let mut out = format!("analyzing CPU {cpu}:\n");
     let range = |(low, high): (u64, u64), word: &str| format!("{} {word} {}", show_khz(low), show_khz(high));
     let list = |l: &[u64]| l.iter().map(|k| show_khz(*k)).collect::<Vec<_>>().join(", ");

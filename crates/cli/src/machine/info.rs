@@ -9,7 +9,7 @@ use wattwise_figure::units::{show_khz, show_ns, show_uw, trim};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::info::Info;
 use wattwise_hw::probe::Probed;
-use wattwise_hw::states::cpufreq::{Policy, Stats};
+use wattwise_hw::states::cpufreq::{CpufreqPolicy, Stats};
 use wattwise_hw::states::power::Zone;
 
 #[derive(clap::Args)]
@@ -165,7 +165,7 @@ fn speed(info: &Info) -> String {
     if info.cpufreq.policies.value.is_none() {
         return out + &missing(&info.cpufreq.policies);
     }
-    let mut groups: Vec<(Policy, Vec<&Policy>)> = Vec::new();
+    let mut groups: Vec<(CpufreqPolicy, Vec<&CpufreqPolicy>)> = Vec::new();
     for policy in info.cpufreq.policies() {
         let settings = settings(policy);
         match groups.iter_mut().find(|(key, _)| *key == settings) {
@@ -188,8 +188,8 @@ fn speed(info: &Info) -> String {
 }
 
 /// What is set, without what differs between equal policies.
-fn settings(policy: &Policy) -> Policy {
-    Policy {
+fn settings(policy: &CpufreqPolicy) -> CpufreqPolicy {
+    CpufreqPolicy {
         path: String::new(),
         affected: CpuSet::new(),
         related: CpuSet::new(),
@@ -201,11 +201,12 @@ fn settings(policy: &Policy) -> Policy {
 }
 
 /// Policies with equal settings, as one block.
-fn policies(members: &[&Policy]) -> String {
+fn policies(members: &[&CpufreqPolicy]) -> String {
     let mut out = String::new();
     let Some(first) = members.first() else { return out };
-    let all =
-        |set: fn(&Policy) -> &CpuSet| -> CpuSet { members.iter().flat_map(|p| set(p).iter()).collect() };
+    let all = |set: fn(&CpufreqPolicy) -> &CpuSet| -> CpuSet {
+        members.iter().flat_map(|p| set(p).iter()).collect()
+    };
     let (affected, related) = (all(|p| &p.affected), all(|p| &p.related));
     let heading = match members {
         [one] => format!("{}: CPU {}", one.name(), affected),
@@ -262,7 +263,7 @@ fn policies(members: &[&Policy]) -> String {
     if let Some(on) = first.boost {
         line(&mut out, "  boost", if on { "on" } else { "off" });
     }
-    let spread = |speed: fn(&Policy) -> Option<u64>| {
+    let spread = |speed: fn(&CpufreqPolicy) -> Option<u64>| {
         let speeds: Vec<u64> = members.iter().filter_map(|p| speed(p)).collect();
         let (low, high) = (speeds.iter().min()?, speeds.iter().max()?);
         Some(if low == high { show_khz(*low) } else { range((*low, *high)) })
@@ -292,7 +293,7 @@ fn policies(members: &[&Policy]) -> String {
 }
 
 /// The statistics of some policies together.
-fn total(members: &[&Policy]) -> Option<Stats> {
+fn total(members: &[&CpufreqPolicy]) -> Option<Stats> {
     let mut sum: Option<Stats> = None;
     for stats in members.iter().filter_map(|p| p.stats.as_ref()) {
         let Some(sum) = &mut sum else {

@@ -23,7 +23,7 @@ use wattwise_hw::probe::Probed;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::rules;
 use wattwise_hw::rules::{Refusal, View};
-use wattwise_hw::states::cpufreq::{Cpufreq, Policy};
+use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 use wattwise_hw::states::cpuidle::Cpuidle;
 use wattwise_hw::states::power;
 use wattwise_hw::states::power::Zone;
@@ -244,7 +244,7 @@ impl<'r> Planner<'r> {
     }
 
     /// The policies that drive the chosen CPUs, or why there are none.
-    fn policies(&mut self) -> Result<Vec<&'r Policy>, PlanError> {
+    fn policies(&mut self) -> Result<Vec<&'r CpufreqPolicy>, PlanError> {
         let inventory = self.inventory;
         let Probed { value: Some(policies), .. } = &inventory.cpufreq.policies else {
             return Err(impossible(format!(
@@ -252,7 +252,7 @@ impl<'r> Planner<'r> {
                 inventory.cpufreq.policies.why_not()
             )));
         };
-        let chosen: Vec<&Policy> =
+        let chosen: Vec<&CpufreqPolicy> =
             policies.iter().filter(|p| !p.affected.and(self.cpus).is_empty()).collect();
         for policy in &chosen {
             let more = policy.affected.without(self.cpus);
@@ -852,7 +852,7 @@ impl<'r> Planner<'r> {
 }
 
 /// A speed in kHz for one policy. Percentages go to the nearest level where there is a table.
-fn resolve(policy: &Policy, cpufreq: &Cpufreq, flag: &str, speed: Speed) -> Result<u64, PlanError> {
+fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) -> Result<u64, PlanError> {
     let missing = |what: &str| impossible(format!("{flag}: {} does not tell its {what}", policy.name()));
     let (slowest, fastest) = policy.hardware_khz.ok_or_else(|| missing("range"))?;
     let top_level = policy.levels_khz.last().copied();
@@ -880,7 +880,7 @@ fn resolve(policy: &Policy, cpufreq: &Cpufreq, flag: &str, speed: Speed) -> Resu
     }
 }
 
-fn no_authority(policy: &Policy, cpufreq: &Cpufreq) -> String {
+fn no_authority(policy: &CpufreqPolicy, cpufreq: &Cpufreq) -> String {
     match &cpufreq.driver {
         Some(driver) if driver.mode == "active" => format!(
             "--freq: {} in active mode lets the hardware choose the speed; bound it with --min and --max, or give              --driver-mode passive first",

@@ -118,7 +118,7 @@ pub(crate) struct Cpu {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Policy {
+pub(crate) struct HostPolicy {
     pub(crate) number: u32,
     pub(crate) folder: String,
     related: Vec<u32>,
@@ -190,7 +190,7 @@ pub(crate) struct Host {
     pub(crate) physics: Physics,
     pub(crate) release: (u32, u32),
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) policies: Vec<Policy>,
+    pub(crate) policies: Vec<HostPolicy>,
     policy_of_folder: BTreeMap<Id, usize>,
     pub(crate) zones: Vec<Zone>,
     batteries: Vec<Battery>,
@@ -396,7 +396,7 @@ impl Host {
                 cpu.policy = Some(index);
             }
             self.policy_of_folder.insert(folder_id, index);
-            self.policies.push(Policy {
+            self.policies.push(HostPolicy {
                 number,
                 folder,
                 related,
@@ -690,12 +690,12 @@ impl Host {
         self.update(&format!("{CPU}/smt/active"), u8::from(siblings));
     }
 
-    fn is_inactive(&self, policy: &Policy) -> bool {
+    fn is_inactive(&self, policy: &HostPolicy) -> bool {
         !policy.related.iter().any(|&c| self.is_online(c))
     }
 
     /// Levels that may be used now, the driver, the governor.
-    fn policy_setting(&self, policy: &Policy) -> (Vec<u32>, String, String) {
+    fn policy_setting(&self, policy: &HostPolicy) -> (Vec<u32>, String, String) {
         let text = |name: &str| {
             let id = self.tree.find(&format!("{}/{name}", policy.folder), true);
             match id.and_then(|id| self.tree.file(id)).map(|f| &f.kind) {
@@ -715,7 +715,7 @@ impl Host {
     }
 
     /// What the hardware may do now: turbo and boost switches count.
-    fn hardware_limits(&self, policy: &Policy, driver: &str) -> (u32, u32) {
+    fn hardware_limits(&self, policy: &HostPolicy, driver: &str) -> (u32, u32) {
         let off = |path: &str, off: &str| self.text(path).is_some_and(|v| v == off);
         let no_turbo = driver.starts_with("intel_") && off(&format!("{CPU}/intel_pstate/no_turbo"), "1");
         // acpi-cpufreq's boost is the processor's own: its table and limits stay.
@@ -725,7 +725,7 @@ impl Host {
         (policy.hw.0.min(max), max)
     }
 
-    fn own_boost_off(&self, policy: &Policy) -> bool {
+    fn own_boost_off(&self, policy: &HostPolicy) -> bool {
         let id = self.tree.find(&format!("{}/boost", policy.folder), true);
         matches!(id.and_then(|id| self.tree.file(id)).map(|f| &f.kind), Some(Kind::Text(t)) if t == b"0\n")
     }
@@ -758,7 +758,7 @@ impl Host {
     /// The speed that driver and governor come to for the load there is.
     fn speed_of(
         &self,
-        policy: &Policy,
+        policy: &HostPolicy,
         levels: &[u32],
         driver: &str,
         governor: &str,
@@ -1404,9 +1404,9 @@ impl Host {
         let battery = |i: u32| self.batteries.get(i as usize);
         match live {
             Live::Speed { policy: n } => line(policy(n).map(|p| u64::from(p.cur))),
-            Live::TimeInState { policy: n } => policy(n).map(Policy::time_in_state).unwrap_or_default(),
+            Live::TimeInState { policy: n } => policy(n).map(HostPolicy::time_in_state).unwrap_or_default(),
             Live::TotalTrans { policy: n } => line(policy(n).map(|p| p.transitions)),
-            Live::TransTable { policy: n } => policy(n).map(Policy::trans_table).unwrap_or_default(),
+            Live::TransTable { policy: n } => policy(n).map(HostPolicy::trans_table).unwrap_or_default(),
             Live::IdleUsage { cpu, state } => line(idle(cpu, state).map(|s| s.base[0].wrapping_add(s.usage))),
             Live::IdleTime { cpu, state } => {
                 line(idle(cpu, state).map(|s| s.base[1].wrapping_add(s.time_ns / 1000)))
@@ -1500,7 +1500,7 @@ impl Host {
     }
 }
 
-impl Policy {
+impl HostPolicy {
     /// Units of 10 ms since the start (USER_HZ), as drivers/cpufreq/cpufreq_stats.c.
     fn time_in_state(&self) -> String {
         let mut out = String::new();

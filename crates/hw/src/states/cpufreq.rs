@@ -13,7 +13,7 @@ const CPUS: &str = "sys/devices/system/cpu";
 
 /// One frequency domain and everything that its folder says. Speeds in kHz.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Policy {
+pub struct CpufreqPolicy {
     /// Its folder below the root.
     pub path: String,
     /// CPUs online that the software switches together.
@@ -96,7 +96,7 @@ pub struct Boost {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cpufreq {
     /// The domains, or why there are none.
-    pub policies: Probed<Vec<Policy>>,
+    pub policies: Probed<Vec<CpufreqPolicy>>,
     /// `intel_pstate` or `amd_pstate`, where loaded.
     pub driver: Option<Driver>,
     /// Boost of the whole machine.
@@ -132,7 +132,8 @@ pub fn folders(root: &dyn Root) -> Vec<String> {
 impl Cpufreq {
     /// Reads it.
     pub fn read(root: &dyn Root) -> Cpufreq {
-        let policies: Vec<Policy> = folders(root).iter().map(|path| Policy::read(root, path)).collect();
+        let policies: Vec<CpufreqPolicy> =
+            folders(root).iter().map(|path| CpufreqPolicy::read(root, path)).collect();
         let policies = match policies.is_empty() {
             false => Probed::yes(policies, Mechanism::Sysfs),
             true => Probed::no(Mechanism::Sysfs, no_policies(root)),
@@ -141,19 +142,19 @@ impl Cpufreq {
     }
 
     /// The policies, none where there are none.
-    pub fn policies(&self) -> &[Policy] {
+    pub fn policies(&self) -> &[CpufreqPolicy] {
         self.policies.value.as_deref().unwrap_or_default()
     }
 
     /// The policy that drives a CPU.
-    pub fn of(&self, cpu: u32) -> Option<&Policy> {
+    pub fn of(&self, cpu: u32) -> Option<&CpufreqPolicy> {
         self.policies().iter().find(|p| p.affected.contains(cpu))
     }
 }
 
-impl Policy {
+impl CpufreqPolicy {
     /// Reads one folder.
-    pub fn read(root: &dyn Root, path: &str) -> Policy {
+    pub fn read(root: &dyn Root, path: &str) -> CpufreqPolicy {
         // What is not listed is not opened: a missing file costs as much as one that is there.
         let names: BTreeSet<String> = root.list(path).unwrap_or_default().into_iter().collect();
         let has = |name: &str| names.contains(name);
@@ -177,7 +178,7 @@ impl Policy {
             .filter(|g| has(g))
             .map(|g| files(root, &format!("{path}/{g}")))
             .unwrap_or_default();
-        Policy {
+        CpufreqPolicy {
             affected: set("affected_cpus"),
             related: set("related_cpus"),
             driver: word("scaling_driver"),

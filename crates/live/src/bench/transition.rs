@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wattwise_figure::Random;
 use wattwise_figure::Spread;
 use wattwise_hw::root::{Access, Node, Root};
-use wattwise_hw::states::cpufreq::Policy;
+use wattwise_hw::states::cpufreq::CpufreqPolicy;
 
 /// Version of the result.
 pub const SCHEMA: &str = "wattwise.bench-transition/1";
@@ -145,7 +145,7 @@ pub struct Live {
 
 impl Live {
     /// Opens a domain. The calling thread must be pinned to one of its CPUs, for the loop.
-    pub fn open(root: &dyn Root, policy: &Policy, levels_khz: &[u64]) -> Result<Live, String> {
+    pub fn open(root: &dyn Root, policy: &CpufreqPolicy, levels_khz: &[u64]) -> Result<Live, String> {
         let path = format!("{}/scaling_setspeed", policy.path);
         let setspeed = root.open(&path, Access::Write).map_err(|e| format!("/{path}: {e}"))?;
         let shown = format!("{}/cpuinfo_cur_freq", policy.path);
