@@ -6,7 +6,7 @@
 //! real one (`mount --bind MOUNT/sys/devices/system/cpu /sys/devices/system/cpu` in a mount
 //! namespace of its own is how cpupower is run).
 
-use crate::tree::{Id, Kind, Live, TOP};
+use crate::tree::{Id, Live, NodeKind, TOP};
 use crate::{Emulator, Inner, Op};
 use fuser::{
     AccessFlags, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
@@ -98,11 +98,11 @@ impl Inner {
     fn attr(&self, id: Id) -> Result<FileAttr, Errno> {
         let file = self.machine.tree.file(id).filter(|f| f.attached).ok_or(Errno::ENOENT)?;
         let (kind, perm, size) = match &file.kind {
-            Kind::Folder(_) => (FileType::Directory, 0o755, 0),
-            Kind::Link(to) => (FileType::Symlink, 0o777, to.len() as u64),
-            Kind::Live(Live::Registers { .. }) => (FileType::RegularFile, 0o600, 0),
-            Kind::Text(_) | Kind::Live(_) if file.writable => (FileType::RegularFile, 0o644, 4096),
-            Kind::Text(_) | Kind::Live(_) => (FileType::RegularFile, 0o444, 4096),
+            NodeKind::Folder(_) => (FileType::Directory, 0o755, 0),
+            NodeKind::Link(to) => (FileType::Symlink, 0o777, to.len() as u64),
+            NodeKind::Live(Live::Registers { .. }) => (FileType::RegularFile, 0o600, 0),
+            NodeKind::Text(_) | NodeKind::Live(_) if file.writable => (FileType::RegularFile, 0o644, 4096),
+            NodeKind::Text(_) | NodeKind::Live(_) => (FileType::RegularFile, 0o444, 4096),
         };
         Ok(FileAttr {
             ino: number(id),
@@ -171,7 +171,7 @@ impl Filesystem for Files {
         let tree = &inner.machine.tree;
         match tree.file(id(ino)) {
             Some(file) => match &file.kind {
-                Kind::Link(to) => reply.data(relative(&tree.path(file.parent), to).as_bytes()),
+                NodeKind::Link(to) => reply.data(relative(&tree.path(file.parent), to).as_bytes()),
                 _ => reply.error(Errno::EINVAL),
             },
             None => reply.error(Errno::ENOENT),
@@ -255,8 +255,8 @@ impl Filesystem for Files {
         let all = own.into_iter().chain(names.iter().map(|(name, id)| (name.as_str(), *id)));
         for (i, (name, child)) in all.enumerate().skip(offset as usize) {
             let kind = match tree.file(child).map(|f| &f.kind) {
-                Some(Kind::Folder(_)) => FileType::Directory,
-                Some(Kind::Link(_)) => FileType::Symlink,
+                Some(NodeKind::Folder(_)) => FileType::Directory,
+                Some(NodeKind::Link(_)) => FileType::Symlink,
                 _ => FileType::RegularFile,
             };
             if reply.add(number(child), i as u64 + 1, kind, name) {

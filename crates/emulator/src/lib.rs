@@ -26,7 +26,7 @@ pub use crate::registers::{RegisterDevice, Registers};
 
 use crate::fault::{Armed, fits};
 use crate::host::{Host, Physics};
-use crate::tree::{Id, Kind, Live, Tree};
+use crate::tree::{Id, Live, NodeKind, Tree};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +77,7 @@ impl Emulator {
         let mut tree = Tree::new();
         for entry in files {
             match entry {
-                Entry::File(path, bytes) => _ = tree.put(path.trim_matches('/'), Kind::Text(bytes)),
+                Entry::File(path, bytes) => _ = tree.put(path.trim_matches('/'), NodeKind::Text(bytes)),
                 Entry::Link(path, to) => _ = tree.link(path.trim_matches('/'), &to),
             }
         }
@@ -196,8 +196,8 @@ impl Emulator {
         let below = machine.tree.below("").into_iter();
         below
             .filter_map(|(path, id)| match &machine.tree.file(id)?.kind {
-                Kind::Link(to) => Some(Entry::Link(path, to.clone())),
-                Kind::Live(Live::Registers { .. }) => None,
+                NodeKind::Link(to) => Some(Entry::Link(path, to.clone())),
+                NodeKind::Live(Live::Registers { .. }) => None,
                 _ => Some(Entry::File(path, machine.render(id).ok()?)),
             })
             .collect()
@@ -341,7 +341,7 @@ impl Inner {
         self.operation(clean(path), Op::Open)?;
         let id = self.machine.tree.find(path, true).ok_or(Errno::NOENT)?;
         let file = self.machine.tree.file_mut(id).ok_or(Errno::NOENT)?;
-        if matches!(file.kind, Kind::Folder(_)) {
+        if matches!(file.kind, NodeKind::Folder(_)) {
             return Err(Errno::ISDIR);
         }
         // fs/kernfs/file.c: an attribute that cannot be written is not opened for it, even by root.
@@ -366,7 +366,7 @@ impl Inner {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, Errno> {
-        if let Some(Kind::Live(Live::Registers { cpu })) = self.machine.tree.file(id).map(|f| &f.kind) {
+        if let Some(NodeKind::Live(Live::Registers { cpu })) = self.machine.tree.file(id).map(|f| &f.kind) {
             let cpu = *cpu;
             self.operation(path, Op::Read)?;
             return self.read_register(cpu, offset, into);
@@ -394,7 +394,7 @@ impl Inner {
     pub(crate) fn write_at(&mut self, id: Id, path: &str, offset: u64, value: &[u8]) -> Result<(), Errno> {
         self.operation(path, Op::Write)?;
         let file = self.machine.tree.file(id).ok_or(Errno::NOENT)?;
-        if let Kind::Live(Live::Registers { cpu }) = file.kind {
+        if let NodeKind::Live(Live::Registers { cpu }) = file.kind {
             return self.write_register(cpu, path, offset, value);
         }
         if !file.attached {
@@ -442,7 +442,7 @@ impl Inner {
 /// haltpoll registers its idle states anew with each CPU (drivers/cpuidle/cpuidle-haltpoll.c).
 fn leaves(tree: &Tree) -> bool {
     let driver = tree.find("sys/devices/system/cpu/cpuidle/current_driver", true);
-    matches!(driver.and_then(|id| tree.file(id)).map(|f| &f.kind), Some(Kind::Text(t)) if t.starts_with(b"haltpoll"))
+    matches!(driver.and_then(|id| tree.file(id)).map(|f| &f.kind), Some(NodeKind::Text(t)) if t.starts_with(b"haltpoll"))
 }
 
 /// A real folder's files. Links become paths from the top; what cannot be read is left out.

@@ -76,7 +76,7 @@ pub(crate) enum Live {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Folder(BTreeMap<String, Id>),
     Text(Vec<u8>),
     Live(Live),
@@ -86,7 +86,7 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone)]
 pub(crate) struct File {
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
     pub(crate) parent: Id,
     pub(crate) writable: bool,
     /// Times it was opened.
@@ -107,7 +107,7 @@ const MOST_LINKS: usize = 16;
 impl Tree {
     pub(crate) fn new() -> Tree {
         let top = File {
-            kind: Kind::Folder(BTreeMap::new()),
+            kind: NodeKind::Folder(BTreeMap::new()),
             parent: TOP,
             writable: false,
             opens: 0,
@@ -126,7 +126,7 @@ impl Tree {
 
     pub(crate) fn names(&self, id: Id) -> Option<&BTreeMap<String, Id>> {
         match self.file(id).map(|f| &f.kind) {
-            Some(Kind::Folder(names)) => Some(names),
+            Some(NodeKind::Folder(names)) => Some(names),
             _ => None,
         }
     }
@@ -151,7 +151,7 @@ impl Tree {
             }
             let next = self.child(at, part)?;
             at = match &self.file(next)?.kind {
-                Kind::Link(to) if follow || parts.peek().is_some() => {
+                NodeKind::Link(to) if follow || parts.peek().is_some() => {
                     if links >= MOST_LINKS {
                         return None;
                     }
@@ -180,10 +180,10 @@ impl Tree {
         parts.join("/")
     }
 
-    fn add(&mut self, parent: Id, name: &str, kind: Kind) -> Id {
+    fn add(&mut self, parent: Id, name: &str, kind: NodeKind) -> Id {
         let id = self.files.len() as Id;
         self.files.push(File { kind, parent, writable: false, opens: 0, attached: true });
-        if let Some(File { kind: Kind::Folder(names), .. }) = self.files.get_mut(parent as usize) {
+        if let Some(File { kind: NodeKind::Folder(names), .. }) = self.files.get_mut(parent as usize) {
             names.insert(name.to_owned(), id);
         }
         id
@@ -196,19 +196,19 @@ impl Tree {
             at = match self.child(at, part) {
                 Some(id) if self.names(id).is_some() => id,
                 Some(id) => match self.file(id).map(|f| f.kind.clone()) {
-                    Some(Kind::Link(to)) if self.find(&to, true).is_some() => {
+                    Some(NodeKind::Link(to)) if self.find(&to, true).is_some() => {
                         self.find(&to, true).unwrap_or(id)
                     }
-                    _ => self.add(at, part, Kind::Folder(BTreeMap::new())),
+                    _ => self.add(at, part, NodeKind::Folder(BTreeMap::new())),
                 },
-                None => self.add(at, part, Kind::Folder(BTreeMap::new())),
+                None => self.add(at, part, NodeKind::Folder(BTreeMap::new())),
             };
         }
         at
     }
 
     /// Adds or replaces a file of any kind.
-    pub(crate) fn put(&mut self, path: &str, kind: Kind) -> Id {
+    pub(crate) fn put(&mut self, path: &str, kind: NodeKind) -> Id {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.folder(folder);
         match self.child(parent, name) {
@@ -224,11 +224,11 @@ impl Tree {
 
     /// An attribute with a line of text.
     pub(crate) fn text(&mut self, path: &str, value: impl std::fmt::Display) -> Id {
-        self.put(path, Kind::Text(format!("{value}\n").into_bytes()))
+        self.put(path, NodeKind::Text(format!("{value}\n").into_bytes()))
     }
 
     pub(crate) fn link(&mut self, path: &str, to: &str) -> Id {
-        self.put(path, Kind::Link(to.to_owned()))
+        self.put(path, NodeKind::Link(to.to_owned()))
     }
 
     /// Takes a name out of its folder. What hangs below stays together and can be put back.
@@ -236,7 +236,7 @@ impl Tree {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.find(folder, true)?;
         let id = match self.file_mut(parent).map(|f| &mut f.kind) {
-            Some(Kind::Folder(names)) => names.remove(name)?,
+            Some(NodeKind::Folder(names)) => names.remove(name)?,
             _ => return None,
         };
         self.mark(id, false);
@@ -247,7 +247,7 @@ impl Tree {
     pub(crate) fn attach(&mut self, path: &str, id: Id) {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.folder(folder);
-        if let Some(File { kind: Kind::Folder(names), .. }) = self.file_mut(parent) {
+        if let Some(File { kind: NodeKind::Folder(names), .. }) = self.file_mut(parent) {
             names.insert(name.to_owned(), id);
         }
         if let Some(file) = self.file_mut(id) {

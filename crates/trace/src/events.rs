@@ -97,7 +97,7 @@ pub struct Target {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// `sched_switch`.
     Switch(Switch),
     /// `sched_waking`: the waker's own moment and context.
@@ -150,21 +150,21 @@ pub enum Kind {
     Lost(u64),
 }
 
-impl Kind {
+impl EventKind {
     /// The kernel's name for it.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Switch(_) => "sched_switch",
-            Kind::Waking(_) => "sched_waking",
-            Kind::Wakeup(_) => "sched_wakeup",
-            Kind::WakeupNew(_) => "sched_wakeup_new",
-            Kind::Fork { .. } => "sched_process_fork",
-            Kind::Exit { .. } => "sched_process_exit",
-            Kind::CpuIdle { .. } => "cpu_idle",
-            Kind::CpuFrequency { .. } => "cpu_frequency",
-            Kind::HrtimerStart { .. } => "hrtimer_start",
-            Kind::Migrate { .. } => "sched_migrate_task",
-            Kind::Lost(_) => "lost",
+            EventKind::Switch(_) => "sched_switch",
+            EventKind::Waking(_) => "sched_waking",
+            EventKind::Wakeup(_) => "sched_wakeup",
+            EventKind::WakeupNew(_) => "sched_wakeup_new",
+            EventKind::Fork { .. } => "sched_process_fork",
+            EventKind::Exit { .. } => "sched_process_exit",
+            EventKind::CpuIdle { .. } => "cpu_idle",
+            EventKind::CpuFrequency { .. } => "cpu_frequency",
+            EventKind::HrtimerStart { .. } => "hrtimer_start",
+            EventKind::Migrate { .. } => "sched_migrate_task",
+            EventKind::Lost(_) => "lost",
         }
     }
 }
@@ -181,7 +181,7 @@ pub struct Event {
     /// The task that was current there.
     pub current: u32,
     /// What happened.
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// Takes events as they are read.

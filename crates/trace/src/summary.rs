@@ -1,7 +1,7 @@
 //! What a recording holds, in a page.
 
 use crate::clock::Clock;
-use crate::events::{Comm, Comms, Event, Kind, Left, Sink};
+use crate::events::{Comm, Comms, Event, EventKind, Left, Sink};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -245,7 +245,7 @@ impl Sink for Counter {
         let start = self.clock.start();
         *self.kinds.entry(event.kind.name()).or_default() += 1;
         let cpu = match event.kind {
-            Kind::CpuIdle { cpu, .. } => cpu,
+            EventKind::CpuIdle { cpu, .. } => cpu,
             _ => event.cpu,
         };
         let cpu = usize::from(cpu);
@@ -253,7 +253,7 @@ impl Sink for Counter {
             self.cpus.resize_with(cpu + 1, CpuSeen::default);
         }
         match event.kind {
-            Kind::Switch(s) => {
+            EventKind::Switch(s) => {
                 self.present(cpu, s.prev_tid, at, start);
                 self.ran(cpu, at);
                 self.cpus[cpu].current = Some((s.next_tid, at));
@@ -270,18 +270,18 @@ impl Sink for Counter {
                 next.asleep = None;
                 next.woken = None;
             }
-            Kind::Waking(t) => {
+            EventKind::Waking(t) => {
                 self.present(cpu, event.current, at, start);
                 self.woken(t.tid, at);
             }
-            Kind::WakeupNew(t) => {
+            EventKind::WakeupNew(t) => {
                 self.present(cpu, event.current, at, start);
                 self.tasks.entry(t.tid).or_default().woken = Some(at);
             }
-            Kind::Wakeup(t) => self.woken(t.tid, at),
-            Kind::Lost(_) => self.lost_at = Some(at),
-            Kind::HrtimerStart { .. } => self.present(cpu, event.current, at, start),
-            Kind::CpuIdle { state: Some(state), .. } if state < MOST_STATES => {
+            EventKind::Wakeup(t) => self.woken(t.tid, at),
+            EventKind::Lost(_) => self.lost_at = Some(at),
+            EventKind::HrtimerStart { .. } => self.present(cpu, event.current, at, start),
+            EventKind::CpuIdle { state: Some(state), .. } if state < MOST_STATES => {
                 *self.cpus[cpu].idle.entry(state).or_default() += 1;
             }
             _ => {}

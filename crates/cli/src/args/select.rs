@@ -1,7 +1,7 @@
 //! `--cpus`, `--cores`, `--packages`, `--type`, and by which mechanism CPUs are kept.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use wattwise_control::cores::mechanism::Kind;
+use wattwise_control::cores::mechanism::MechanismKind;
 use wattwise_hw::cpus::select::Selector;
 
 /// Which CPUs are meant: one must satisfy each that was given.
@@ -33,8 +33,9 @@ impl SelectorArgs {
     }
 }
 
-/// Takes the words of [`Kind::ALL`].
-pub(crate) fn mechanism() -> impl TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(Kind::ALL.map(|k| PossibleValue::new(k.word()).help(k.help())))
-        .map(|word| Kind::ALL.into_iter().find(|k| k.word() == word).unwrap_or(Kind::Slices))
+/// Takes the words of [`MechanismKind::ALL`].
+pub(crate) fn mechanism() -> impl TypedValueParser<Value = MechanismKind> {
+    PossibleValuesParser::new(MechanismKind::ALL.map(|k| PossibleValue::new(k.word()).help(k.help()))).map(
+        |word| MechanismKind::ALL.into_iter().find(|k| k.word() == word).unwrap_or(MechanismKind::Slices),
+    )
 }

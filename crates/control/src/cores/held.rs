@@ -5,7 +5,7 @@
 //! with its holder, so a state of a governor whose lock is free was left by a killed one.
 
 use crate::cores::Problem;
-use crate::cores::mechanism::{Kind, Notes, Terms};
+use crate::cores::mechanism::{MechanismKind, Notes, Terms};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct HeldMask {
     /// For whom.
     pub holder: Holder,
     /// By what.
-    pub mechanism: Kind,
+    pub mechanism: MechanismKind,
     /// The cgroup below which work is confined; empty is the whole machine.
     pub within: PathBuf,
     /// CPUs kept, as a list; what a governor changes later is seen in the kernel alone.
@@ -50,7 +50,7 @@ pub struct HeldMask {
 
 impl HeldMask {
     /// A state of this boot.
-    pub fn new(boot_id: String, holder: Holder, mechanism: Kind, within: PathBuf) -> HeldMask {
+    pub fn new(boot_id: String, holder: Holder, mechanism: MechanismKind, within: PathBuf) -> HeldMask {
         HeldMask {
             schema: SCHEMA.to_owned(),
             boot_id,
@@ -162,7 +162,7 @@ mod tests {
         let charge = Charge::take(folder.path())?.expect("free");
         assert!(Charge::take(folder.path())?.is_none());
         let holder = Holder::Process { pid: 7, policy: "lpmd".into() };
-        let state = HeldMask::new("boot".into(), holder, Kind::Group, PathBuf::new());
+        let state = HeldMask::new("boot".into(), holder, MechanismKind::Group, PathBuf::new());
         charge.note(&state)?;
         drop(charge);
         let next = Charge::take(folder.path())?.expect("free again");

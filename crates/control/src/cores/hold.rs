@@ -3,7 +3,7 @@
 use crate::cores::held as state;
 use crate::cores::held::{Charge, HeldMask, Holder};
 use crate::cores::mechanism;
-use crate::cores::mechanism::{Cgroups, Kind, Mechanism, Moved, Notes, Terms};
+use crate::cores::mechanism::{Cgroups, Mechanism, MechanismKind, Moved, Notes, Terms};
 use crate::cores::steer;
 use crate::cores::steer::Steering;
 use crate::cores::{Problem, check_mask};
@@ -17,7 +17,7 @@ use wattwise_hw::root::Root;
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// By what; none is the best that there is.
-    pub mechanism: Option<Kind>,
+    pub mechanism: Option<MechanismKind>,
     /// The cgroup below which work is confined; empty is the whole machine.
     pub within: PathBuf,
     /// Interrupts and unbound kernel work too.
@@ -122,13 +122,15 @@ impl<'r> Force<'r> {
     /// CPUs that are offline because we took them there.
     pub fn parked(&self) -> CpuSet {
         match self.state.mechanism {
-            Kind::Hotplug => CpuSet::parse(&self.state.online).unwrap_or_default().without(&self.kept),
+            MechanismKind::Hotplug => {
+                CpuSet::parse(&self.state.online).unwrap_or_default().without(&self.kept)
+            }
             _ => CpuSet::new(),
         }
     }
 
     /// By what.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MechanismKind {
         self.state.mechanism
     }
 

@@ -6,7 +6,7 @@
 //! the kernel's release. Impossible figures are refused with one line: the file, the key, why.
 
 use crate::host::Physics;
-use crate::tree::{Kind, Live, Tree};
+use crate::tree::{Live, NodeKind, Tree};
 use crate::{Emulator, cpulist};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -742,7 +742,7 @@ impl Builder<'_> {
         self.put("proc/sys/kernel/osrelease", &d.kernel);
         self.put("proc/version", format!("Linux version {} (wattwise emulator)", d.kernel));
         self.put("proc/loadavg", "0.00 0.00 0.00 1/1 1");
-        self.tree.put("proc/uptime", Kind::Live(Live::Uptime));
+        self.tree.put("proc/uptime", NodeKind::Live(Live::Uptime));
         self.physics.uptime_ns = d.uptime_s * 1_000_000_000;
         let mut stat = String::new();
         let ticks = d.uptime_s * 100;
@@ -753,9 +753,9 @@ impl Builder<'_> {
         // A made-up boot time: 2026-01-01.
         stat += "intr 0\nctxt 0\nbtime 1767225600\nprocesses 1\nprocs_running 1\nprocs_blocked 0\n";
         stat += "softirq 0 0 0 0 0 0 0 0 0 0 0\n";
-        self.tree.put("proc/stat", Kind::Text(stat.into_bytes()));
+        self.tree.put("proc/stat", NodeKind::Text(stat.into_bytes()));
         let info = self.cpuinfo();
-        self.tree.put("proc/cpuinfo", Kind::Text(info.into_bytes()));
+        self.tree.put("proc/cpuinfo", NodeKind::Text(info.into_bytes()));
     }
 
     fn cpuinfo(&mut self) -> String {
@@ -990,7 +990,7 @@ impl Builder<'_> {
                 let ticks = if level == cur { self.d.uptime_s * 100 } else { 0 };
                 _ = writeln!(lines, "{level} {ticks}");
             }
-            self.tree.put(&file("stats/time_in_state"), Kind::Text(lines.into_bytes()));
+            self.tree.put(&file("stats/time_in_state"), NodeKind::Text(lines.into_bytes()));
             self.put(file("stats/total_trans"), 0);
             self.put(file("stats/trans_table"), "");
         }
@@ -1184,7 +1184,7 @@ impl Builder<'_> {
         for package in 0..self.d.topology.packages {
             let base = format!("sys/devices/virtual/thermal/thermal_zone{package}");
             self.put(format!("{base}/type"), &t.zone);
-            self.tree.put(&format!("{base}/temp"), Kind::Live(Live::Temperature { package }));
+            self.tree.put(&format!("{base}/temp"), NodeKind::Live(Live::Temperature { package }));
             self.put(format!("{base}/mode"), "enabled");
             self.put(format!("{base}/policy"), "step_wise");
             self.put(format!("{base}/available_policies"), "user_space bang_bang fair_share step_wise ");
@@ -1195,7 +1195,7 @@ impl Builder<'_> {
                 let base = format!("sys/devices/platform/{name}.{package}/hwmon/hwmon{package}");
                 self.put(format!("{base}/name"), name);
                 self.put(format!("{base}/temp1_label"), format!("Package id {package}"));
-                self.tree.put(&format!("{base}/temp1_input"), Kind::Live(Live::Temperature { package }));
+                self.tree.put(&format!("{base}/temp1_input"), NodeKind::Live(Live::Temperature { package }));
                 self.put(format!("{base}/temp1_crit"), t.critical_mc);
                 self.tree.link(&format!("sys/class/hwmon/hwmon{package}"), &base);
             }
@@ -1210,7 +1210,8 @@ impl Builder<'_> {
             }
         }
         for cpu in self.cpus.clone() {
-            self.tree.put(&format!("dev/cpu/{}/msr", cpu.id), Kind::Live(Live::Registers { cpu: cpu.id }));
+            self.tree
+                .put(&format!("dev/cpu/{}/msr", cpu.id), NodeKind::Live(Live::Registers { cpu: cpu.id }));
         }
     }
 

@@ -7,7 +7,7 @@
 
 use crate::cpulist;
 use crate::registers::{RegisterDevice, Registers};
-use crate::tree::{Id, Kind, Live, Tree};
+use crate::tree::{Id, Live, NodeKind, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use wattwise_hw::rules;
@@ -267,9 +267,9 @@ impl Host {
     fn enliven(&mut self, path: &str, live: Live) {
         if let Some(id) = self.tree.find(path, true)
             && let Some(file) = self.tree.file_mut(id)
-            && matches!(file.kind, Kind::Text(_))
+            && matches!(file.kind, NodeKind::Text(_))
         {
-            file.kind = Kind::Live(live);
+            file.kind = NodeKind::Live(live);
         }
     }
 
@@ -329,7 +329,7 @@ impl Host {
                 mperf: 0,
             });
             if self.tree.find(&format!("dev/cpu/{id}/msr"), true).is_some() {
-                self.tree.put(&format!("dev/cpu/{id}/msr"), Kind::Live(Live::Registers { cpu: id }));
+                self.tree.put(&format!("dev/cpu/{id}/msr"), NodeKind::Live(Live::Registers { cpu: id }));
             }
         }
     }
@@ -619,7 +619,7 @@ impl Host {
 
     /// Sets an attribute's text; makes it when it is missing.
     fn set(&mut self, path: &str, value: impl std::fmt::Display) {
-        let text = Kind::Text(format!("{value}\n").into_bytes());
+        let text = NodeKind::Text(format!("{value}\n").into_bytes());
         match self.tree.find(path, true) {
             Some(id) => {
                 if let Some(file) = self.tree.file_mut(id) {
@@ -682,7 +682,7 @@ impl Host {
             };
             let id = *id;
             if let Some(file) = self.tree.file_mut(id) {
-                file.kind = Kind::Text(format!("{text}\n").into_bytes());
+                file.kind = NodeKind::Text(format!("{text}\n").into_bytes());
             }
         }
         let mut cores = BTreeSet::new();
@@ -699,7 +699,7 @@ impl Host {
         let text = |name: &str| {
             let id = self.tree.find(&format!("{}/{name}", policy.folder), true);
             match id.and_then(|id| self.tree.file(id)).map(|f| &f.kind) {
-                Some(Kind::Text(bytes)) => String::from_utf8_lossy(bytes).trim().to_owned(),
+                Some(NodeKind::Text(bytes)) => String::from_utf8_lossy(bytes).trim().to_owned(),
                 _ => String::new(),
             }
         };
@@ -727,7 +727,7 @@ impl Host {
 
     fn own_boost_off(&self, policy: &HostPolicy) -> bool {
         let id = self.tree.find(&format!("{}/boost", policy.folder), true);
-        matches!(id.and_then(|id| self.tree.file(id)).map(|f| &f.kind), Some(Kind::Text(t)) if t == b"0\n")
+        matches!(id.and_then(|id| self.tree.file(id)).map(|f| &f.kind), Some(NodeKind::Text(t)) if t == b"0\n")
     }
 
     /// Limits and speed of a policy from what was asked and is set.
@@ -1388,10 +1388,10 @@ impl Host {
             return Err(Errno::BUSY);
         }
         match &file.kind {
-            Kind::Text(bytes) => Ok(bytes.clone()),
-            Kind::Folder(_) => Err(Errno::ISDIR),
-            Kind::Link(_) => Err(Errno::LOOP),
-            Kind::Live(live) => Ok(self.live(*live).into_bytes()),
+            NodeKind::Text(bytes) => Ok(bytes.clone()),
+            NodeKind::Folder(_) => Err(Errno::ISDIR),
+            NodeKind::Link(_) => Err(Errno::LOOP),
+            NodeKind::Live(live) => Ok(self.live(*live).into_bytes()),
         }
     }
 

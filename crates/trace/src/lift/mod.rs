@@ -63,7 +63,7 @@
 
 use crate::ImportOptions;
 use crate::clock::Clock;
-use crate::events::{Comm, Comms, Event, Kind, Left, Level, MAX_TID, Sink, Switch, Target};
+use crate::events::{Comm, Comms, Event, EventKind, Left, Level, MAX_TID, Sink, Switch, Target};
 use wattwise_model::workload::{Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
 
 /// Timer sleeps that an inferred rhythm rests on.
@@ -685,33 +685,36 @@ impl Sink for Lifter<'_> {
     fn event(&mut self, event: &Event, comms: &Comms) {
         let Some(time_ns) = self.clock.admit(event.time_ns) else { return };
         let event = &Event { time_ns, ..*event };
-        if let Kind::Waking(_) | Kind::WakeupNew(_) | Kind::HrtimerStart { .. } = event.kind {
+        if let EventKind::Waking(_) | EventKind::WakeupNew(_) | EventKind::HrtimerStart { .. } = event.kind {
             let current = self.task(event.current, None);
             self.present(event.cpu, current, time_ns);
         }
         match event.kind {
-            Kind::Switch(s) => self.switch(event, s, comms),
-            Kind::Waking(t) => {
+            EventKind::Switch(s) => self.switch(event, s, comms),
+            EventKind::Waking(t) => {
                 self.wakings += 1;
                 self.waking(event, t, comms);
             }
-            Kind::Wakeup(t) => self.wakeup(event, t, comms),
-            Kind::WakeupNew(t) => self.wakeup_new(event, t, comms),
+            EventKind::Wakeup(t) => self.wakeup(event, t, comms),
+            EventKind::WakeupNew(t) => self.wakeup_new(event, t, comms),
             // The child's first wake-up follows; its thread id may have been another's before.
-            Kind::Fork { child, comm, .. } => {
+            EventKind::Fork { child, comm, .. } => {
                 if self.by_tid.get(child as usize).is_some_and(|i| *i > 0) {
                     self.born(child, Some((comm, comms)));
                 }
             }
-            Kind::CpuFrequency { cpu, khz } => self.frequency(cpu, khz),
-            Kind::HrtimerStart { absolute } if event.level == Level::Task => {
+            EventKind::CpuFrequency { cpu, khz } => self.frequency(cpu, khz),
+            EventKind::HrtimerStart { absolute } if event.level == Level::Task => {
                 if let Some(id) = self.task(event.current, None) {
                     self.tasks[id as usize].timer = Some(absolute);
                 }
             }
             // An exit is followed by a switch with state X; migrations show in the next switch.
-            Kind::HrtimerStart { .. } | Kind::Exit { .. } | Kind::CpuIdle { .. } | Kind::Migrate { .. } => {}
-            Kind::Lost(_) => self.lost_at = Some(time_ns),
+            EventKind::HrtimerStart { .. }
+            | EventKind::Exit { .. }
+            | EventKind::CpuIdle { .. }
+            | EventKind::Migrate { .. } => {}
+            EventKind::Lost(_) => self.lost_at = Some(time_ns),
         }
     }
 }

@@ -20,7 +20,7 @@
 //! | event formats | 4 systems, each name\0, 4, each 8 + n | the format files |
 //! | kallsyms, printk, comms | 4 + n, 4 + n, 8 + n | not of use here |
 
-use crate::events::{Comm, Comms, Kind, Left, Level, MAX_CPUS, MAX_TID, Switch, Target};
+use crate::events::{Comm, Comms, EventKind, Left, Level, MAX_CPUS, MAX_TID, Switch, Target};
 
 /// Bytes in the order of the recording machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +225,7 @@ struct Common {
 #[derive(Debug)]
 enum Layout {
     Switch { prev: [Field; 3], state: Field, next: [Field; 3], states: Vec<(u64, Left)> },
-    Wake { which: fn(Target) -> Kind, who: [Field; 3], cpu: Field },
+    Wake { which: fn(Target) -> EventKind, who: [Field; 3], cpu: Field },
     Fork { parent: Field, child: Field, comm: Field },
     Exit { tid: Field },
     Idle { state: Field, cpu: Field },
@@ -239,7 +239,7 @@ enum Layout {
 pub(crate) struct Decoded {
     pub(crate) level: Level,
     pub(crate) current: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
 }
 
 /// What a record turned out to be.
@@ -312,9 +312,9 @@ impl Decoder {
                     next: [f.get("next_comm"), f.get("next_pid"), f.get("next_prio")],
                     states: f.states(),
                 }),
-            "sched_waking" => wake(Kind::Waking),
-            "sched_wakeup" => wake(Kind::Wakeup),
-            "sched_wakeup_new" => wake(Kind::WakeupNew),
+            "sched_waking" => wake(EventKind::Waking),
+            "sched_wakeup" => wake(EventKind::Wakeup),
+            "sched_wakeup_new" => wake(EventKind::WakeupNew),
             "sched_process_fork" => f.has(&["parent_pid", "child_pid"]).then(|| Layout::Fork {
                 parent: f.get("parent_pid"),
                 child: f.get("child_pid"),
@@ -383,7 +383,7 @@ impl Decoder {
             Level::Task
         };
         let kind = match layout {
-            Layout::Switch { prev, state, next, states } => Kind::Switch(Switch {
+            Layout::Switch { prev, state, next, states } => EventKind::Switch(Switch {
                 prev_tid: tid(prev[1])?,
                 prev_prio: prio(prev[2])?,
                 left: left(number(*state)? as u64, states),
@@ -398,22 +398,22 @@ impl Decoder {
                 comm: comms.number(who[0].text(raw, order)?),
                 cpu: if target.size == 0 { 0 } else { cpu(*target)? },
             }),
-            Layout::Fork { parent, child, comm } => Kind::Fork {
+            Layout::Fork { parent, child, comm } => EventKind::Fork {
                 parent: tid(*parent)?,
                 child: tid(*child)?,
                 comm: comm.text(raw, order).map_or(Comm(0), |c| comms.number(c)),
             },
-            Layout::Exit { tid: who } => Kind::Exit { tid: tid(*who)? },
+            Layout::Exit { tid: who } => EventKind::Exit { tid: tid(*who)? },
             Layout::Idle { state, cpu: which } => {
                 let state = number(*state)? as u32;
-                Kind::CpuIdle { cpu: cpu(*which)?, state: (state != u32::MAX).then_some(state) }
+                EventKind::CpuIdle { cpu: cpu(*which)?, state: (state != u32::MAX).then_some(state) }
             }
             Layout::Frequency { khz, cpu: which } => {
-                Kind::CpuFrequency { cpu: cpu(*which)?, khz: u32::try_from(number(*khz)?).ok()? }
+                EventKind::CpuFrequency { cpu: cpu(*which)?, khz: u32::try_from(number(*khz)?).ok()? }
             }
             // HRTIMER_MODE_ABS is 0 and HRTIMER_MODE_REL 1, the other bits say where and how it runs.
-            Layout::Hrtimer { mode } => Kind::HrtimerStart { absolute: number(*mode)? & 1 == 0 },
-            Layout::Migrate { tid: who, to } => Kind::Migrate { tid: tid(*who)?, to: cpu(*to)? },
+            Layout::Hrtimer { mode } => EventKind::HrtimerStart { absolute: number(*mode)? & 1 == 0 },
+            Layout::Migrate { tid: who, to } => EventKind::Migrate { tid: tid(*who)?, to: cpu(*to)? },
         };
         Some(Decoded { level, current: tid(common.pid).unwrap_or(0), kind })
     }
@@ -528,7 +528,7 @@ mod tests {
         raw[64..69].copy_from_slice(b"disk\0");
         let mut comms = Comms::default();
         let Record::Event(d) = decoder.decode(&raw, &mut comms) else { panic!("{raw:?}") };
-        let Kind::Switch(s) = d.kind else { panic!("{d:?}") };
+        let EventKind::Switch(s) = d.kind else { panic!("{d:?}") };
         assert_eq!((d.level, d.current, s.left), (Level::Softirq, 7, Left::Disk));
         assert_eq!((s.prev_tid, s.prev_prio, s.next_tid, s.next_prio), (7, 120, 9, 99));
         assert_eq!((comms.name(s.prev_comm), comms.name(s.next_comm)), ("disk", "ab"));

@@ -12,7 +12,9 @@
 //! time it was: `s` softirq, `h`, `H`, `Z`, `z` interrupts. `perf script` and some versions of trace-cmd
 //! print none: then interrupts cannot be told from tasks, and a warning says so.
 
-use crate::events::{Comm, Comms, Event, Kind, Left, Level, MAX_CPUS, MAX_TID, Read, Sink, Switch, Target};
+use crate::events::{
+    Comm, Comms, Event, EventKind, Left, Level, MAX_CPUS, MAX_TID, Read, Sink, Switch, Target,
+};
 use crate::read::input::Input;
 
 /// Longest line; the kernel's own have at most a few hundred bytes.
@@ -184,35 +186,35 @@ fn target(arguments: &str, comms: &mut Comms) -> Option<Target> {
 }
 
 /// The event of a line: `Ok(None)` for tracepoints of no use, `Err` for one of use that makes no sense.
-fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<Kind>, ()> {
+fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
     let a = line.arguments;
     let cpu = |key| number(a, key).filter(|c| *c < MAX_CPUS);
     let kind = match line.name {
-        "sched_switch" => switch(a, comms).map(Kind::Switch),
-        "sched_waking" => target(a, comms).map(Kind::Waking),
-        "sched_wakeup" => target(a, comms).map(Kind::Wakeup),
-        "sched_wakeup_new" => target(a, comms).map(Kind::WakeupNew),
+        "sched_switch" => switch(a, comms).map(EventKind::Switch),
+        "sched_waking" => target(a, comms).map(EventKind::Waking),
+        "sched_wakeup" => target(a, comms).map(EventKind::Wakeup),
+        "sched_wakeup_new" => target(a, comms).map(EventKind::WakeupNew),
         "sched_process_fork" => (|| {
-            Some(Kind::Fork {
+            Some(EventKind::Fork {
                 parent: tid(a, "pid=")?,
                 child: tid(a, "child_pid=")?,
                 comm: name(a, "child_comm=", " child_pid=").map_or(Comm(0), |n| comms.number(n.as_bytes())),
             })
         })(),
-        "sched_process_exit" => tid(a, "pid=").map(|tid| Kind::Exit { tid }),
+        "sched_process_exit" => tid(a, "pid=").map(|tid| EventKind::Exit { tid }),
         "sched_migrate_task" => {
-            tid(a, "pid=").and_then(|tid| Some(Kind::Migrate { tid, to: cpu("dest_cpu=")? }))
+            tid(a, "pid=").and_then(|tid| Some(EventKind::Migrate { tid, to: cpu("dest_cpu=")? }))
         }
         "cpu_idle" => (|| {
             let state: u32 = number(a, "state=")?;
-            Some(Kind::CpuIdle { cpu: cpu("cpu_id=")?, state: (state != u32::MAX).then_some(state) })
+            Some(EventKind::CpuIdle { cpu: cpu("cpu_id=")?, state: (state != u32::MAX).then_some(state) })
         })(),
         "cpu_frequency" => {
-            (|| Some(Kind::CpuFrequency { cpu: cpu("cpu_id=")?, khz: number(a, "state=")? }))()
+            (|| Some(EventKind::CpuFrequency { cpu: cpu("cpu_id=")?, khz: number(a, "state=")? }))()
         }
         // The mode's names come from the format file: ABS and REL with how and where it runs; before 4.16 none.
         "hrtimer_start" => match value(a, "mode=") {
-            Some(mode) => Some(Kind::HrtimerStart { absolute: mode.contains("ABS") }),
+            Some(mode) => Some(EventKind::HrtimerStart { absolute: mode.contains("ABS") }),
             None => return Ok(None),
         },
         _ => return Ok(None),
@@ -265,7 +267,7 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
                 }
             } else if let Some(n) = lost(&line) {
                 read.lost = read.lost.saturating_add(n);
-                let kind = Kind::Lost(n);
+                let kind = EventKind::Lost(n);
                 sink.event(&Event { time_ns: last, cpu: 0, level: Level::Task, current: 0, kind }, comms);
             } else if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
                 read.cpus = cpus.trim().parse().ok().filter(|n| *n <= MAX_CPUS);
@@ -300,13 +302,13 @@ fn lost(line: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn event(line: &str) -> (Level, u32, u16, u64, Kind, Vec<String>) {
+    fn event(line: &str) -> (Level, u32, u16, u64, EventKind, Vec<String>) {
         let mut comms = Comms::default();
         let l = parse(line).unwrap();
         let kind = kind(&l, &mut comms).unwrap().unwrap();
         let names = match kind {
-            Kind::Switch(s) => vec![comms.name(s.prev_comm).into(), comms.name(s.next_comm).into()],
-            Kind::Waking(t) => vec![comms.name(t.comm).into()],
+            EventKind::Switch(s) => vec![comms.name(s.prev_comm).into(), comms.name(s.next_comm).into()],
+            EventKind::Waking(t) => vec![comms.name(t.comm).into()],
             _ => vec![],
         };
         (l.level(), l.current, l.cpu, l.time_ns, kind, names)
@@ -320,12 +322,12 @@ mod tests {
         );
         assert_eq!((level, current, cpu, time), (Level::Softirq, 10876, 1, 2_782_591_741_000));
         assert_eq!(names, ["a [7] b-x", "my prog"]);
-        let Kind::Switch(s) = kind else { panic!() };
+        let EventKind::Switch(s) = kind else { panic!() };
         assert_eq!((s.left, s.next_tid, s.next_prio), (Left::Runnable, 10999, 98));
         let (level, .., kind, _) =
             event("<idle>-0 (-----) [000] dNh4. 1.5: sched_waking: comm=x pid=9 prio=100 target_cpu=003");
         assert_eq!(level, Level::Hardirq);
-        assert!(matches!(kind, Kind::Waking(Target { tid: 9, prio: 100, cpu: 3, .. })));
+        assert!(matches!(kind, EventKind::Waking(Target { tid: 9, prio: 100, cpu: 3, .. })));
     }
 
     #[test]
@@ -336,16 +338,16 @@ mod tests {
         assert_eq!(names, ["a:b", "trace-cmd"]);
         assert!(matches!(
             kind,
-            Kind::Switch(Switch { prev_tid: 10619, left: Left::Disk, next_tid: 10616, .. })
+            EventKind::Switch(Switch { prev_tid: 10619, left: Left::Disk, next_tid: 10616, .. })
         ));
         let (_, current, _, time, kind, _) =
             event("swapper     0 [001]  2746.663305123: power:cpu_idle: state=4294967295 cpu_id=1");
         assert_eq!((current, time), (0, 2_746_663_305_123));
-        assert_eq!(kind, Kind::CpuIdle { cpu: 1, state: None });
+        assert_eq!(kind, EventKind::CpuIdle { cpu: 1, state: None });
         let (.., kind, _) = event(
             "perf 7 [000] 5.000001: timer:hrtimer_start: hrtimer=0x1 function=f expires=1 softexpires=1 mode=ABS|HARD",
         );
-        assert_eq!(kind, Kind::HrtimerStart { absolute: true });
+        assert_eq!(kind, EventKind::HrtimerStart { absolute: true });
     }
 
     #[test]

@@ -39,7 +39,7 @@
 //! `HEADER_TRACING_DATA` for records; and an allocation a sample costs more than all that is done here.
 
 use crate::TraceError;
-use crate::events::{Comms, Event, Kind, Level, MAX_CPUS, Read, Sink};
+use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, Read, Sink};
 use crate::read::decode::{Decoder, Order, Record, Take, TracingData};
 use crate::read::input::{Input, Window};
 use std::collections::HashMap;
@@ -542,7 +542,7 @@ impl Pump {
     fn lost(&mut self, n: u64) {
         self.read.lost = self.read.lost.saturating_add(n);
         let time_ns = self.batch.newest;
-        let kind = Kind::Lost(n);
+        let kind = EventKind::Lost(n);
         self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
     }
 

@@ -31,7 +31,7 @@
 //! heap of the CPUs' next events merges them; no more than a page and a chunk a CPU is in memory.
 
 use crate::TraceError;
-use crate::events::{Comms, Event, Kind, Level, MAX_CPUS, Read, Sink};
+use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, Read, Sink};
 use crate::read::decode::{Decoder, Format, MAGIC, Order, Record, Take, TracingData, header_info};
 use crate::read::ftrace_text;
 use crate::read::input::{Input, Window};
@@ -588,7 +588,7 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
             if s.lost > 0 {
                 let n = std::mem::take(&mut s.lost);
                 read.lost = read.lost.saturating_add(n);
-                let kind = Kind::Lost(n);
+                let kind = EventKind::Lost(n);
                 return Some(Event {
                     time_ns: nanos(s.time),
                     cpu: s.cpu,
@@ -826,7 +826,7 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Seen(Vec<(u64, u16, Kind)>);
+    struct Seen(Vec<(u64, u16, EventKind)>);
 
     impl Sink for Seen {
         fn event(&mut self, event: &Event, _: &Comms) {
@@ -834,15 +834,15 @@ mod tests {
         }
     }
 
-    fn events(file: Vec<u8>) -> (Vec<(u64, u16, Kind)>, Read) {
+    fn events(file: Vec<u8>) -> (Vec<(u64, u16, EventKind)>, Read) {
         let mut seen = Seen::default();
         let source = Source::Bytes { name: "made".into(), data: file.into() };
         let read = visit(source, &ImportOptions::default(), &mut seen).unwrap();
         (seen.0, read)
     }
 
-    fn idle(time: u64, cpu: u16, state: u32) -> (u64, u16, Kind) {
-        (time, cpu, Kind::CpuIdle { cpu: 1, state: Some(state) })
+    fn idle(time: u64, cpu: u16, state: u32) -> (u64, u16, EventKind) {
+        (time, cpu, EventKind::CpuIdle { cpu: 1, state: Some(state) })
     }
 
     #[test]
@@ -887,7 +887,7 @@ mod tests {
                     idle(base + 15, 0, 2),
                     idle(base + 22 + (3 << 27) + 4, 0, 3),
                     idle(base + (16 << 27) + 10, 0, 4),
-                    (base + (1 << 32), 0, Kind::Lost(n)),
+                    (base + (1 << 32), 0, EventKind::Lost(n)),
                     idle(base + (1 << 32), 0, 6),
                 ],
                 "big {big}, long {long}"

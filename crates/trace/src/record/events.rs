@@ -20,7 +20,7 @@ const EVENTS: [(&str, &str, bool); 7] = [
 ];
 
 /// A tracepoint.
-pub(super) struct Kind {
+pub(super) struct Tracepoint {
     pub(super) system: &'static str,
     pub(super) name: &'static str,
     /// The kernel's number of it.
@@ -69,14 +69,14 @@ impl Tracefs {
     }
 
     /// The tracepoints to record, of those that this kernel has.
-    pub(super) fn kinds(&self, timers: bool) -> Result<Vec<Kind>, RecordError> {
+    pub(super) fn kinds(&self, timers: bool) -> Result<Vec<Tracepoint>, RecordError> {
         let mut kinds = Vec::new();
         let timer = timers.then_some(("timer", "hrtimer_start", true));
         for (system, name, needed) in EVENTS.into_iter().chain(timer) {
             let folder = self.root.join("events").join(system).join(name);
             let id = std::fs::read_to_string(folder.join("id")).ok().and_then(|t| t.trim().parse().ok());
             match (id, std::fs::read(folder.join("format"))) {
-                (Some(id), Ok(format)) => kinds.push(Kind { system, name, id, format }),
+                (Some(id), Ok(format)) => kinds.push(Tracepoint { system, name, id, format }),
                 _ if needed => {
                     return Err(RecordError::NotPossible {
                         what: format!("the tracepoint {system}:{name} cannot be read"),
@@ -112,7 +112,7 @@ pub(super) fn online_cpus() -> io::Result<Vec<u32>> {
 }
 
 /// Attributes of a tracepoint's events. The first one also reports tasks' names.
-pub(super) fn attributes(kind: &Kind, first: bool, ring_bytes: u32) -> abi::perf_event_attr {
+pub(super) fn attributes(kind: &Tracepoint, first: bool, ring_bytes: u32) -> abi::perf_event_attr {
     let mut attr = abi::perf_event_attr::default();
     attr.type_ = abi::PERF_TYPE_TRACEPOINT;
     attr.size = size_of::<abi::perf_event_attr>() as u32;
@@ -136,7 +136,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn new(kinds: &[Kind], cpus: &[u32], ring_bytes: usize) -> Result<Opened, RecordError> {
+    pub(super) fn new(kinds: &[Tracepoint], cpus: &[u32], ring_bytes: usize) -> Result<Opened, RecordError> {
         let (mut fds, mut ids) = (Vec::new(), Vec::new());
         for (k, kind) in kinds.iter().enumerate() {
             let (mut row, mut id_row) = (Vec::new(), Vec::new());

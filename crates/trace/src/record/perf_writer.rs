@@ -11,7 +11,7 @@
 //! The host's name and the command line are left out: recordings are made to be shown to others.
 
 use crate::record::RecordOptions;
-use crate::record::events::{Kind, Opened, Tracefs, attributes};
+use crate::record::events::{Opened, Tracefs, Tracepoint, attributes};
 use crate::record::ring::Ring;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -57,7 +57,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Writes everything before the data.
-    pub(super) fn create(path: &Path, kinds: &[Kind], opened: &Opened) -> io::Result<Writer> {
+    pub(super) fn create(path: &Path, kinds: &[Tracepoint], opened: &Opened) -> io::Result<Writer> {
         let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         let mut head = vec![0u8; HEADER_BYTES as usize];
         let mut places = Vec::new();
@@ -162,7 +162,7 @@ impl Writer {
     /// Writes what follows the data, counts the records, and packs the file if it is to be.
     pub(super) fn finish(
         mut self,
-        kinds: &[Kind],
+        kinds: &[Tracepoint],
         opened: &Opened,
         tracefs: &Tracefs,
         cpus: &[u32],
@@ -258,7 +258,7 @@ fn cpu_name() -> String {
 }
 
 /// An attribute as the file holds it.
-fn attr_bytes(kind: &Kind, first: bool) -> Vec<u8> {
+fn attr_bytes(kind: &Tracepoint, first: bool) -> Vec<u8> {
     let mut attr = attributes(kind, first, 0);
     attr.size = ATTR_BYTES as u32;
     let whole: *const u8 = (&raw const attr).cast();
@@ -279,7 +279,7 @@ fn text_feature(text: &str) -> Vec<u8> {
     perf_string(text)
 }
 
-fn event_desc(kinds: &[Kind], opened: &Opened) -> Vec<u8> {
+fn event_desc(kinds: &[Tracepoint], opened: &Opened) -> Vec<u8> {
     let mut out = (kinds.len() as u32).to_le_bytes().to_vec();
     out.extend((ATTR_BYTES as u32).to_le_bytes());
     for (k, (kind, ids)) in kinds.iter().zip(&opened.ids).enumerate() {
@@ -292,7 +292,7 @@ fn event_desc(kinds: &[Kind], opened: &Opened) -> Vec<u8> {
 }
 
 /// The tracepoints' format files, in the form that trace-cmd began and perf kept (version 0.6).
-fn tracing_data(kinds: &[Kind], tracefs: &Tracefs) -> Vec<u8> {
+fn tracing_data(kinds: &[Tracepoint], tracefs: &Tracefs) -> Vec<u8> {
     let mut out = vec![0x17, 0x08, 0x44];
     out.extend(b"tracing0.6\0");
     out.push(u8::from(cfg!(target_endian = "big")));
@@ -312,7 +312,7 @@ fn tracing_data(kinds: &[Kind], tracefs: &Tracefs) -> Vec<u8> {
     systems.dedup();
     out.extend((systems.len() as u32).to_le_bytes());
     for system in systems {
-        let members: Vec<&Kind> = kinds.iter().filter(|k| k.system == system).collect();
+        let members: Vec<&Tracepoint> = kinds.iter().filter(|k| k.system == system).collect();
         out.extend(system.as_bytes());
         out.push(0);
         out.extend((members.len() as u32).to_le_bytes());

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 use wattwise_control::cores::held::Holder;
 use wattwise_control::cores::hold::{Force, Options};
-use wattwise_control::cores::mechanism::{Cgroups, Kind, own_cpu};
+use wattwise_control::cores::mechanism::{Cgroups, MechanismKind, own_cpu};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::root::DirRoot;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 /// What one mechanism takes.
 #[derive(Serialize)]
 struct Cost {
-    mechanism: Kind,
+    mechanism: MechanismKind,
     /// The first time: groups are made, tasks are moved. [CPU time of ours, elapsed time], s.
     first_s: [f64; 2],
     /// Medians of later changes, to half of the CPUs and back to all.
@@ -40,7 +40,7 @@ struct Cost {
 struct CostOutput {
     schema: &'static str,
     costs: Vec<Cost>,
-    unavailable: Vec<(Kind, String)>,
+    unavailable: Vec<(MechanismKind, String)>,
 }
 
 pub(crate) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Outcome {
@@ -52,7 +52,7 @@ pub(crate) fn run(root: &DirRoot, folder: &Path, json: bool, args: &Args) -> Out
     let cgroups = Cgroups::find();
     let mut report =
         CostOutput { schema: "wattwise.coreidle-cost/1", costs: Vec::new(), unavailable: Vec::new() };
-    for kind in Kind::ALL {
+    for kind in MechanismKind::ALL {
         if args.how.mechanism.is_some_and(|only| only != kind) {
             continue;
         }

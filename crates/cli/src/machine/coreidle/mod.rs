@@ -13,7 +13,7 @@ use wattwise_control::cores::check_mask;
 use wattwise_control::cores::held as state;
 use wattwise_control::cores::held::{HeldMask, Holder};
 use wattwise_control::cores::hold::{Force, Options, Released, clean};
-use wattwise_control::cores::mechanism::{Cgroups, Kind, open};
+use wattwise_control::cores::mechanism::{Cgroups, MechanismKind, open};
 use wattwise_control::cores::steer::Steerable;
 use wattwise_control::cores::tasks::{Pinned, pinned_outside};
 use wattwise_control::govern::cores::{Summary, follow};
@@ -76,7 +76,7 @@ enum Command {
 struct How {
     /// By what [default: the best that there is]
     #[arg(long, value_parser = mechanism())]
-    mechanism: Option<Kind>,
+    mechanism: Option<MechanismKind>,
     /// Confine the tasks of this cgroup alone (a folder of the v1 cpuset hierarchy)
     #[arg(long, value_name = "CGROUP")]
     within: Option<PathBuf>,
@@ -142,7 +142,7 @@ struct Status {
     /// User tasks that are pinned to CPUs outside the mask.
     pinned_outside: Vec<Pinned>,
     /// The ways of this machine: (which, why not).
-    mechanisms: Vec<(Kind, Option<String>)>,
+    mechanisms: Vec<(MechanismKind, Option<String>)>,
     /// What can be steered.
     steerable: usize,
     /// Interrupts that stay where they are.
@@ -159,7 +159,7 @@ fn status(root: &DirRoot, args: &Args) -> Outcome {
         kept: None,
         problem: None,
         pinned_outside: Vec::new(),
-        mechanisms: Kind::ALL.map(|k| (k, cgroups.why_not(k))).to_vec(),
+        mechanisms: MechanismKind::ALL.map(|k| (k, cgroups.why_not(k))).to_vec(),
         steerable: steer.count(),
         fixed_interrupts: steer.fixed,
     };
@@ -245,7 +245,7 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
         struct Set<'a> {
             schema: &'static str,
             kept: String,
-            mechanism: Kind,
+            mechanism: MechanismKind,
             moved: usize,
             stayed: usize,
             pinned_outside: &'a [Pinned],
@@ -262,7 +262,7 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
         return Ok(0);
     }
     let mut text = format!("work is kept on CPU {kept}, by {kind}");
-    if kind == Kind::Group {
+    if kind == MechanismKind::Group {
         text += &format!(": {} tasks moved, {} pinned or the kernel's own stayed", moved.moved, moved.stayed);
     }
     print(&format!("{text}\n{}", pinned_text(&outside)))?;

@@ -1,7 +1,9 @@
 //! cgroup v1: a cpuset of the CPUs that are kept.
 
 use crate::cores::Problem;
-use crate::cores::mechanism::{Kind, Mechanism, Moved, cpus_in, failed, make, own_cpu, read, set, write};
+use crate::cores::mechanism::{
+    Mechanism, MechanismKind, Moved, cpus_in, failed, make, own_cpu, read, set, write,
+};
 use crate::cores::tasks::may_run_on_all;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -92,8 +94,8 @@ impl Group {
 }
 
 impl Mechanism for Group {
-    fn kind(&self) -> Kind {
-        Kind::Group
+    fn kind(&self) -> MechanismKind {
+        MechanismKind::Group
     }
 
     fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {

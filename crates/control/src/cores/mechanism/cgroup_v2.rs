@@ -1,7 +1,9 @@
 //! cgroup v2: an isolated cpuset partition of the CPUs that shall idle.
 
 use crate::cores::Problem;
-use crate::cores::mechanism::{Kind, Mechanism, Moved, Notes, cpus_in, failed, make, read, set, write};
+use crate::cores::mechanism::{
+    Mechanism, MechanismKind, Moved, Notes, cpus_in, failed, make, read, set, write,
+};
 use std::path::PathBuf;
 use wattwise_hw::cpus::set::CpuSet;
 
@@ -28,8 +30,8 @@ impl Partition {
 }
 
 impl Mechanism for Partition {
-    fn kind(&self) -> Kind {
-        Kind::Partition
+    fn kind(&self) -> MechanismKind {
+        MechanismKind::Partition
     }
 
     fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {

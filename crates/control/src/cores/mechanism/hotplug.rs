@@ -1,7 +1,7 @@
 //! CPUs taken offline.
 
 use crate::cores::Problem;
-use crate::cores::mechanism::{Kind, Mechanism, Moved, cpus_in, read, set};
+use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, cpus_in, read, set};
 use std::path::PathBuf;
 use wattwise_hw::cpus::set::CpuSet;
 
@@ -27,8 +27,8 @@ impl Hotplug {
 }
 
 impl Mechanism for Hotplug {
-    fn kind(&self) -> Kind {
-        Kind::Hotplug
+    fn kind(&self) -> MechanismKind {
+        MechanismKind::Hotplug
     }
 
     fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {

@@ -1,4 +1,4 @@
-//! Ways to keep work off a CPU. Each can be taken up again from its [`Kind`] alone, by a later process that cleans up.
+//! Ways to keep work off a CPU. Each can be taken up again from its [`MechanismKind`] alone, by a later process that cleans up.
 //!
 //! | | asks the kernel to | tasks pinned outside the mask | cost of a change |
 //! |---|---|---|---|
@@ -34,7 +34,7 @@ const NAME: &str = "wattwise-coreidle";
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum MechanismKind {
     /// systemd confines its slices
     Slices,
     /// cgroup v2: an isolated cpuset partition of the CPUs that shall idle
@@ -47,43 +47,51 @@ pub enum Kind {
     Hotplug,
 }
 
-impl Kind {
+impl MechanismKind {
     /// Every way.
-    pub const ALL: [Kind; 5] = [Kind::Slices, Kind::Partition, Kind::Group, Kind::Scheduler, Kind::Hotplug];
+    pub const ALL: [MechanismKind; 5] = [
+        MechanismKind::Slices,
+        MechanismKind::Partition,
+        MechanismKind::Group,
+        MechanismKind::Scheduler,
+        MechanismKind::Hotplug,
+    ];
 
     /// Its name on a command line.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Slices => "slices",
-            Kind::Partition => "partition",
-            Kind::Group => "group",
-            Kind::Scheduler => "scheduler",
-            Kind::Hotplug => "hotplug",
+            MechanismKind::Slices => "slices",
+            MechanismKind::Partition => "partition",
+            MechanismKind::Group => "group",
+            MechanismKind::Scheduler => "scheduler",
+            MechanismKind::Hotplug => "hotplug",
         }
     }
 
     /// What it does, in a line of help.
     pub fn help(self) -> &'static str {
         match self {
-            Kind::Slices => "systemd confines its slices",
-            Kind::Partition => "cgroup v2: an isolated cpuset partition of the CPUs that shall idle",
-            Kind::Group => "cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it",
-            Kind::Scheduler => {
+            MechanismKind::Slices => "systemd confines its slices",
+            MechanismKind::Partition => "cgroup v2: an isolated cpuset partition of the CPUs that shall idle",
+            MechanismKind::Group => {
+                "cgroup v1: a cpuset of the CPUs that are kept, with every movable task in it"
+            }
+            MechanismKind::Scheduler => {
                 "A sched_ext scheduler that picks no CPU that shall idle (as long as a governor runs)"
             }
-            Kind::Hotplug => "CPUs are taken offline",
+            MechanismKind::Hotplug => "CPUs are taken offline",
         }
     }
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for MechanismKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Kind::Slices => "systemd's slices",
-            Kind::Partition => "cpuset partition (cgroup v2)",
-            Kind::Group => "cpuset group (cgroup v1)",
-            Kind::Scheduler => "sched_ext scheduler",
-            Kind::Hotplug => "hotplug",
+            MechanismKind::Slices => "systemd's slices",
+            MechanismKind::Partition => "cpuset partition (cgroup v2)",
+            MechanismKind::Group => "cpuset group (cgroup v1)",
+            MechanismKind::Scheduler => "sched_ext scheduler",
+            MechanismKind::Hotplug => "hotplug",
         })
     }
 }
@@ -131,12 +139,12 @@ impl Cgroups {
     ///
     /// # Errors
     /// [`Problem::Impossible`] with what is missing.
-    pub fn best(&self) -> Result<Kind, Problem> {
+    pub fn best(&self) -> Result<MechanismKind, Problem> {
         match (&self.v2, &self.v1) {
             // Where systemd runs, the tree is its own.
-            (Some(_), _) if crate::cores::mechanism::systemd::why_not().is_none() => Ok(Kind::Slices),
-            (Some(_), _) => Ok(Kind::Partition),
-            (None, Some(_)) => Ok(Kind::Group),
+            (Some(_), _) if crate::cores::mechanism::systemd::why_not().is_none() => Ok(MechanismKind::Slices),
+            (Some(_), _) => Ok(MechanismKind::Partition),
+            (None, Some(_)) => Ok(MechanismKind::Group),
             (None, None) => Err(Problem::Impossible(
                 "no cgroup hierarchy has the cpuset controller: mount one (mount -t cgroup2 none /sys/fs/cgroup), or \
                  use --mechanism hotplug"
@@ -146,20 +154,20 @@ impl Cgroups {
     }
 
     /// Why a way is not there.
-    pub fn why_not(&self, kind: Kind) -> Option<String> {
+    pub fn why_not(&self, kind: MechanismKind) -> Option<String> {
         match kind {
-            Kind::Slices => crate::cores::mechanism::systemd::why_not(),
-            Kind::Partition if self.v2.is_none() => {
+            MechanismKind::Slices => crate::cores::mechanism::systemd::why_not(),
+            MechanismKind::Partition if self.v2.is_none() => {
                 Some("no cgroup v2 hierarchy has the cpuset controller".to_owned())
             }
-            Kind::Group if self.v1.is_none() => {
+            MechanismKind::Group if self.v1.is_none() => {
                 Some("no cgroup v1 hierarchy has the cpuset controller".to_owned())
             }
-            Kind::Scheduler if !Path::new("/sys/kernel/sched_ext").exists() => Some(
+            MechanismKind::Scheduler if !Path::new("/sys/kernel/sched_ext").exists() => Some(
                 "the kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT; ours wants Linux 7.1 or later)"
                     .to_owned(),
             ),
-            Kind::Scheduler if loader().is_none() => {
+            MechanismKind::Scheduler if loader().is_none() => {
                 Some(format!("{LOADER} is neither beside wattwise nor in PATH: 'make -C bpf' builds it"))
             }
             _ => None,
@@ -187,7 +195,7 @@ pub fn own_cpu() -> Duration {
 /// Keeps work on some CPUs.
 pub trait Mechanism: Send {
     /// Which way.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> MechanismKind;
     /// Keeps work on these CPUs, from now on; called again to take up tasks that have come since.
     ///
     /// # Errors
@@ -236,7 +244,7 @@ pub struct Terms {
 ///
 /// # Errors
 /// [`Problem::Impossible`] where the machine does not have it.
-pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mechanism>, Problem> {
+pub fn open(kind: MechanismKind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mechanism>, Problem> {
     let Terms { within, online, notes, pinned_too } = terms;
     if pinned_too && !affinity_returns() {
         return Err(Problem::Impossible(
@@ -246,16 +254,16 @@ pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mecha
     }
     let missing = || Problem::Impossible(cgroups.why_not(kind).unwrap_or_default());
     let whole_machine = within.as_os_str().is_empty();
-    if !whole_machine && kind != Kind::Group {
+    if !whole_machine && kind != MechanismKind::Group {
         return Err(Problem::Impossible(format!("--within: a {kind} is for the whole machine alone")));
     }
     Ok(match kind {
-        Kind::Partition => {
+        MechanismKind::Partition => {
             let parent = cgroups.v2.clone().ok_or_else(missing)?;
             let group = parent.join(NAME);
             Box::new(Partition { parent, group, online, enabled_controller: notes.enabled_controller })
         }
-        Kind::Group => {
+        MechanismKind::Group => {
             let parent = cgroups.v1.as_ref().ok_or_else(missing)?.join(&within);
             if !parent.join("tasks").exists() {
                 let what = parent.display();
@@ -266,9 +274,9 @@ pub fn open(kind: Kind, cgroups: &Cgroups, terms: Terms) -> Result<Box<dyn Mecha
             let group = parent.join(NAME);
             Box::new(Group { parent, group, online, immovable: Default::default(), looks: 0, pinned_too })
         }
-        Kind::Slices => Box::new(Slices::open(online, &notes)?),
-        Kind::Scheduler => Box::new(Scheduler::new(online)),
-        Kind::Hotplug => Box::new(Hotplug { root: PathBuf::from("/"), online }),
+        MechanismKind::Slices => Box::new(Slices::open(online, &notes)?),
+        MechanismKind::Scheduler => Box::new(Scheduler::new(online)),
+        MechanismKind::Hotplug => Box::new(Hotplug { root: PathBuf::from("/"), online }),
     })
 }
 

@@ -1,7 +1,7 @@
 //! A sched_ext scheduler, by its loader.
 
 use crate::cores::Problem;
-use crate::cores::mechanism::{Kind, Mechanism, Moved, failed};
+use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, failed};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -64,8 +64,8 @@ impl Scheduler {
 }
 
 impl Mechanism for Scheduler {
-    fn kind(&self) -> Kind {
-        Kind::Scheduler
+    fn kind(&self) -> MechanismKind {
+        MechanismKind::Scheduler
     }
 
     fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {

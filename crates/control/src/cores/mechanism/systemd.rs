@@ -6,7 +6,7 @@
 //! for a cpuset (since Linux 6.2 it returns afterwards).
 
 use crate::cores::Problem;
-use crate::cores::mechanism::{Kind, Mechanism, Moved, Notes};
+use crate::cores::mechanism::{Mechanism, MechanismKind, Moved, Notes};
 use std::collections::BTreeMap;
 use wattwise_hw::cpus::set::CpuSet;
 use zbus::blocking::Connection;
@@ -101,8 +101,8 @@ fn cpus(bytes: &[u8]) -> CpuSet {
 }
 
 impl Mechanism for Slices {
-    fn kind(&self) -> Kind {
-        Kind::Slices
+    fn kind(&self) -> MechanismKind {
+        MechanismKind::Slices
     }
 
     fn keep(&mut self, kept: &CpuSet) -> Result<Moved, Problem> {
