@@ -13,6 +13,7 @@
 mod cpulist;
 mod description;
 mod fault;
+#[cfg(feature = "mount")]
 pub mod fuse;
 mod host;
 mod registers;

@@ -353,9 +353,7 @@ pub fn capture(root: &dyn Root, options: &Options, file: &Path, stop: &dyn Fn() 
 }
 
 fn write(file: impl Write, head: &Head, tree: &Tree, series: &[u8]) -> io::Result<()> {
-    let mut stream = zstd::Encoder::new(file, 12)?;
-    stream.include_checksum(true)?;
-    let mut tar = tar::Builder::new(stream);
+    let mut tar = tar::Builder::new(Vec::new());
     let mut add = |name: &str, bytes: &[u8]| {
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes.len() as u64);
@@ -392,7 +390,7 @@ fn write(file: impl Write, head: &Head, tree: &Tree, series: &[u8]) -> io::Resul
         header.set_mode(0o777);
         tar.append_link(&mut header, format!("tree/{link}"), to)?;
     }
-    tar.into_inner()?.finish()?.flush()
+    wattwise_packed::pack(tar.into_inner()?.as_slice(), file, 12)
 }
 
 /// The most that a capture may unpack to: a 1024-CPU machine's is 60 MB.
@@ -409,7 +407,7 @@ pub fn open(path: &Path) -> Result<TreeRoot, CaptureError> {
 
 /// Reads a capture's head and tree from bytes; the error says what is wrong with them.
 pub fn read(file: impl Read) -> Result<(Head, Tree), String> {
-    let stream = zstd::Decoder::new(file).map_err(|e| format!("cannot be unpacked ({e})"))?;
+    let stream = wattwise_packed::unpack(file).map_err(|e| format!("cannot be unpacked ({e})"))?;
     let mut tar = tar::Archive::new(stream.take(MOST));
     let mut tree = Tree::default();
     let mut head: Option<Head> = None;

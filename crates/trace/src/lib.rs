@@ -15,6 +15,7 @@ mod error;
 pub mod events;
 mod lift;
 pub mod read;
+#[cfg(feature = "record")]
 pub mod record;
 mod summary;
 

@@ -1,16 +1,13 @@
 //! `emulate`: an emulated machine as a mounted folder, for other programs.
 
 use crate::exit::{Failure, Outcome};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use wattwise_emulator::{Emulator, fuse};
+use wattwise_emulator::Emulator;
 
-/// How finely the machine's time follows the clock.
-const BEAT: Duration = Duration::from_millis(50);
+#[cfg(feature = "mount")]
+mod mount;
+#[cfg(feature = "mount")]
+use mount::serve;
 
 #[derive(clap::Args)]
 #[command(after_help = "The command sees the folder's name in WATTWISE_ROOT. Example:\n  \
@@ -50,43 +47,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let problem = "not a folder; make an empty one to mount on";
         return Err(Failure::input(format!("{}: {problem}", args.mountpoint.display())));
     }
-    for cpu in machine.online() {
-        machine.set_load(cpu, args.load * 10);
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::work)?;
-    }
-    let mounted = fuse::mount(&machine, &args.mountpoint).map_err(|e| {
-        Failure::impossible(format!(
-            "{}: cannot mount: {e}; this needs /dev/fuse, and root or fusermount3",
-            args.mountpoint.display()
-        ))
-    })?;
-    let mut child = match args.command.split_first() {
-        None => None,
-        Some((program, rest)) => {
-            let child = Command::new(program).args(rest).env("WATTWISE_ROOT", mounted.path()).spawn();
-            Some(child.map_err(|e| Failure::input(format!("--for {program}: {e}")))?)
-        }
-    };
-    let mut last = Instant::now();
-    while !stop.load(Ordering::Relaxed) {
-        if let Some(child) = &mut child
-            && let Some(status) = child.try_wait().map_err(Failure::work)?
-        {
-            return Ok(status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(1));
-        }
-        std::thread::sleep(if child.is_some() { BEAT / 5 } else { BEAT });
-        if !args.still {
-            let passed = last.elapsed();
-            last = Instant::now();
-            machine.advance(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX));
-        }
-    }
-    if let Some(child) = &mut child {
-        _ = child.kill();
-        _ = child.wait();
-    }
-    Ok(0)
+    serve(args, &machine)
+}
+
+/// Without FUSE there is nothing to mount by.
+#[cfg(not(feature = "mount"))]
+fn serve(_: &Args, _: &Emulator) -> Outcome {
+    Err(Failure::impossible("emulate: this wattwise is built without FUSE; install it with --features mount"))
 }

@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Unpacked recordings up to this size stay in memory; one of ten million events has about 900 MB.
 const IN_MEMORY: u64 = 32 << 20;
 
-/// A zstd frame's first bytes, little-endian 0xFD2FB528 (RFC 8878, 3.1.1).
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
 /// A recording's bytes, read by position.
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -73,12 +70,12 @@ impl Input {
     /// The inside of a zstd stream; anything else stays as it is.
     fn unpacked(self, path: &Path, max: u64) -> Result<Input, TraceError> {
         let mut magic = [0; 4];
-        if self.read_at(0, &mut magic) < 4 || magic != ZSTD {
+        if self.read_at(0, &mut magic) < 4 || magic != wattwise_packed::MAGIC {
             return Ok(self);
         }
         let name = self.name.clone();
         let shell = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: self.warnings.clone() };
-        let decoder = zstd::stream::read::Decoder::new(Positioned { input: &self, at: 0 })
+        let decoder = wattwise_packed::unpack(Positioned { input: &self, at: 0 })
             .map_err(|error| TraceError::Io { path: path.into(), error })?;
         shell.spool(path, decoder, max)
     }

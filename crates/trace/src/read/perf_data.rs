@@ -43,7 +43,7 @@ use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, Read, Sink};
 use crate::read::decode::{Decoder, Order, Record, Take, TracingData};
 use crate::read::input::{Input, Window};
 use std::collections::HashMap;
-use zstd::stream::raw::{Decoder as Zstd, InBuffer, Operation, OutBuffer};
+use wattwise_packed::Pieces;
 
 /// The header's first bytes, as a little-endian and as a big-endian machine write them.
 pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
@@ -204,6 +204,8 @@ struct Pump {
     read: Read,
     batch: Batch,
     bad: u64,
+    /// Blocks packed by zstd that this build cannot read.
+    unread_blocks: u64,
 }
 
 /// Puts events in order, for the sink.
@@ -237,6 +239,13 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         read: Read { format: "perf.data", ..Read::default() },
         batch: Batch::default(),
         bad: 0,
+        unread_blocks: 0,
+    };
+    let packed_inside = || {
+        unusable(
+            "perf.data whose records are packed by zstd, which this build does not read".into(),
+            "unpack them with `perf inject -i FILE -o PLAIN`, or install wattwise with --features zstd",
+        )
     };
     let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
     let Some(size) = word(8) else {
@@ -246,6 +255,9 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
     if size == 16 {
         pump.read.format = "perf.data (pipe mode)";
         let pump = sorter.take_all(pump, input.window(16, input.len()));
+        if pump.unread_blocks > 0 {
+            return Err(packed_inside());
+        }
         if pump.decoder.is_none() {
             return Err(unusable("perf.data in pipe mode without tracepoint formats".into(), AGAIN));
         }
@@ -301,6 +313,9 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         sorter.sink.machine(name);
     }
     let pump = sorter.take_all(pump, input.window(data.0, end));
+    if pump.unread_blocks > 0 {
+        return Err(packed_inside());
+    }
     Ok(sorter.finish(pump))
 }
 
@@ -395,7 +410,7 @@ impl Pump {
 
     fn records(&mut self, window: &mut Window<'_>, hand_on: HandOn<'_>) {
         let order = self.order;
-        let mut zstd: Option<Zstd<'static>> = None;
+        let mut pieces: Option<Pieces> = None;
         let mut inflated = Vec::new();
         let mut zstd_failed = 0u64;
         while window.left() > 0 {
@@ -446,15 +461,17 @@ impl Pump {
                         let n = order.u64(body).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                         body.get(8..8usize.saturating_add(n)).unwrap_or(&[])
                     };
-                    if zstd.is_none() {
-                        zstd = Zstd::new().ok();
-                    }
-                    let done = zstd.as_mut().is_some_and(|z| self.inflate(z, packed, &mut inflated, hand_on));
-                    if !done {
-                        // The stream cannot be taken up again within a frame: try the next one afresh.
-                        zstd_failed += 1;
-                        inflated.clear();
-                        zstd = None;
+                    pieces = pieces.or_else(Pieces::new);
+                    match &mut pieces {
+                        None => self.unread_blocks += 1,
+                        Some(p) => {
+                            if !self.inflate(p, packed, &mut inflated, hand_on) {
+                                // The stream cannot be taken up again within a frame: try the next one afresh.
+                                zstd_failed += 1;
+                                inflated.clear();
+                                pieces = None;
+                            }
+                        }
                     }
                     window.skip(size as u64);
                 }
@@ -479,22 +496,12 @@ impl Pump {
     /// `inflated` for the next block.
     fn inflate(
         &mut self,
-        zstd: &mut Zstd<'_>,
+        pieces: &mut Pieces,
         packed: &[u8],
         inflated: &mut Vec<u8>,
         hand_on: HandOn<'_>,
     ) -> bool {
-        let mut from = InBuffer::around(packed);
-        loop {
-            let have = inflated.len();
-            inflated.resize(have + INFLATE_STEP, 0);
-            let mut to = OutBuffer::around_pos(&mut inflated[..], have);
-            let outcome = zstd.run(&mut from, &mut to);
-            let filled = to.pos();
-            inflated.truncate(filled);
-            if outcome.is_err() {
-                return false;
-            }
+        pieces.feed(packed, INFLATE_STEP, inflated, |inflated| {
             let mut at = 0;
             while let Some(head) = inflated.get(at..at + 8) {
                 let (Some(kind), Some(size)) = (self.order.u32(head), self.order.u16(&head[6..])) else {
@@ -510,10 +517,8 @@ impl Pump {
             }
             inflated.drain(..at);
             debug_assert!(inflated.len() <= MOST_RECORD);
-            if filled < have + INFLATE_STEP && from.pos() == packed.len() {
-                return true;
-            }
-        }
+            true
+        })
     }
 
     /// One record that stands for itself.

@@ -78,9 +78,7 @@ impl Packing {
         let limit = size as u64 + 1;
         match self {
             Packing::None => return None,
-            Packing::Zstd => {
-                zstd::stream::read::Decoder::new(packed).ok()?.take(limit).read_to_end(&mut out).ok()?
-            }
+            Packing::Zstd => wattwise_packed::unpack(packed).ok()?.take(limit).read_to_end(&mut out).ok()?,
             Packing::Zlib => flate2::read::ZlibDecoder::new(packed).take(limit).read_to_end(&mut out).ok()?,
         };
         (out.len() == size).then_some(out)

@@ -225,7 +225,7 @@ impl Writer {
         let packed = self.path.with_extension("zst.part");
         self.file.seek(SeekFrom::Start(0))?;
         let mut out = BufWriter::new(File::create(&packed)?);
-        zstd::stream::copy_encode(BufReader::new(&self.file), &mut out, 19)?;
+        wattwise_packed::pack(BufReader::new(&self.file), &mut out, 19)?;
         out.flush()?;
         std::fs::rename(packed, &self.path)
     }

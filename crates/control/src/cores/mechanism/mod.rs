@@ -12,14 +12,18 @@ mod cgroup_v1;
 mod cgroup_v2;
 mod hotplug;
 mod sched_ext;
+#[cfg(feature = "dbus")]
+mod systemd;
+#[cfg(not(feature = "dbus"))]
+#[path = "systemd_absent.rs"]
 mod systemd;
 
+use self::systemd::Slices;
 use crate::cores::Problem;
 use crate::cores::mechanism::cgroup_v1::Group;
 use crate::cores::mechanism::cgroup_v2::Partition;
 use crate::cores::mechanism::hotplug::Hotplug;
 use crate::cores::mechanism::sched_ext::{LOADER, Scheduler, loader};
-use crate::cores::mechanism::systemd::Slices;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -142,7 +146,8 @@ impl Cgroups {
     pub fn best(&self) -> Result<MechanismKind, Problem> {
         match (&self.v2, &self.v1) {
             // Where systemd runs, the tree is its own.
-            (Some(_), _) if crate::cores::mechanism::systemd::why_not().is_none() => Ok(MechanismKind::Slices),
+            (Some(_), _) if let Some(why) = systemd::unasked() => Err(Problem::Impossible(why)),
+            (Some(_), _) if systemd::why_not().is_none() => Ok(MechanismKind::Slices),
             (Some(_), _) => Ok(MechanismKind::Partition),
             (None, Some(_)) => Ok(MechanismKind::Group),
             (None, None) => Err(Problem::Impossible(
@@ -156,7 +161,7 @@ impl Cgroups {
     /// Why a way is not there.
     pub fn why_not(&self, kind: MechanismKind) -> Option<String> {
         match kind {
-            MechanismKind::Slices => crate::cores::mechanism::systemd::why_not(),
+            MechanismKind::Slices => systemd::why_not(),
             MechanismKind::Partition if self.v2.is_none() => {
                 Some("no cgroup v2 hierarchy has the cpuset controller".to_owned())
             }

@@ -48,6 +48,11 @@ pub(super) fn why_not() -> Option<String> {
     bus().err()
 }
 
+/// Whether systemd runs here and cannot be asked: never, in a build with D-Bus.
+pub(super) fn unasked() -> Option<String> {
+    None
+}
+
 impl Slices {
     /// Takes it up; `notes` are those of an earlier process, if one began it.
     pub(super) fn open(online: CpuSet, notes: &Notes) -> Result<Slices, Problem> {
