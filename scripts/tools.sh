@@ -1,7 +1,9 @@
 #!/bin/sh
-# Installs what `make test` needs beside Rust, through the system's package manager. Without root it
-# names the command to run instead. Nothing is installed that is already there.
+# Installs what `make test` needs beside Rust, through the system's package manager, and with `verify` what the rest
+# needs: scripts/tools.sh [verify]. Without root it names the command to run instead. Nothing is installed that is
+# already there.
 set -eu
+tier=${1:-test}
 
 missing=""
 need() { # need COMMAND PACKAGE
@@ -15,12 +17,6 @@ need fusermount3 fuse3
 need zstd zstd
 need cc gcc
 need make make
-# The lab: QEMU, a static shell for its guests, and what unpacks and reads kernel packages and their modules.
-need qemu-system-x86_64 qemu-system-x86
-need xz xz-utils
-need dpkg-deb dpkg
-[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
-[ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 need strace strace
 # systemd's interface is tried on a bus of the test's own.
 need dbus-daemon dbus-daemon
@@ -29,6 +25,14 @@ need nuttcp nuttcp
 need tbench dbench
 need cyclictest rt-tests
 need stress-ng stress-ng
+if [ "$tier" = verify ]; then
+    # The lab: QEMU, a static shell for its guests, and what unpacks and reads kernel packages and their modules.
+    need qemu-system-x86_64 qemu-system-x86
+    need xz xz-utils
+    need dpkg-deb dpkg
+    [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
+    [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+fi
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"
@@ -43,6 +47,8 @@ if [ -n "$missing" ]; then
     apt-get update --quiet=2
     DEBIAN_FRONTEND=noninteractive $install --quiet=2
 fi
+
+[ "$tier" = verify ] || exit 0
 
 # The fuzzers: a nightly toolchain and cargo-fuzz. cargo-deny: licences and advisories.
 if ! rustup toolchain list 2>/dev/null | grep -q nightly; then

@@ -523,7 +523,7 @@ mod tests {
     /// The C compiler's own view of the header.
     #[test]
     fn the_layout_is_the_header_s() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a repository");
         let folder = tempfile::tempdir().expect("a folder");
         let (source, program) = (folder.path().join("layout.c"), folder.path().join("layout"));
         let mut wanted = String::new();

@@ -4,15 +4,18 @@
 
 use std::process::ExitCode;
 
+mod arrows;
 mod charts;
 
 const USAGE: &str = "usage: cargo xtask CHORE
+  arrows             no crate uses one that stands above it
   charts [--check]   bundle the reports' chart library from crates/xtask/charts/package-lock.json (needs npm)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
+        ["arrows"] => arrows::run(),
         ["charts"] => charts::run(false),
         ["charts", "--check"] => charts::run(true),
         _ => {
