@@ -14,7 +14,7 @@ TOOL = $(CARGO) build --quiet --workspace --bins $(FEATURES) && $(TARGET)/debug
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 
-.PHONY: check test verify beside soak unit lint tools fuzz miri loom tsan interposer bench lab clean
+.PHONY: check test verify beside soak unit lint tools fuzz miri loom tsan interposer bench peers lab clean
 
 check: lint unit
 
@@ -84,6 +84,10 @@ interposer:
 
 bench:
 	$(CARGO) run --profile dist --features full --quiet -- bench sim
+
+# The same jobs in SimGrid and SimPy: speeds in turns, and whether all agree (bench/peers). Installs what it needs.
+peers:
+	sh scripts/peers.sh
 
 clean:
 	$(CARGO) clean
