@@ -1,7 +1,7 @@
 #!/bin/sh
 # bursts-v1 in wattwise, SimGrid and SimPy, in turns: speeds, and whether they agree (bench/peers/README.md).
 #
-#     [ROUNDS=3] [PROFILE=release] scripts/peers.sh
+#     [ROUNDS=3] [PROFILE=dist] scripts/peers.sh
 #
 # Installs what is missing through the system's package manager, saying so; without root it names the command.
 # Half a minute a round. Wants a quiet machine.
@@ -39,7 +39,7 @@ if ! cmp -s $peers/requirements.txt "$build/venv/installed"; then
     cp $peers/requirements.txt "$build/venv/installed"
 fi
 
-cargo build --quiet --profile "$profile" -p wattwise
+cargo build --quiet --profile "$profile" --features full -p wattwise
 g++ -O2 -std=c++17 -Wall -Wextra -o "$build/simgrid" $peers/simgrid.cpp -lsimgrid
 
 results=$build/results.jsonl
