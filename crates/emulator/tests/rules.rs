@@ -1,4 +1,5 @@
 //! The rules and the emulated machines: what one refuses, the other refuses with the same error.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use wattwise_emulator::Emulator;
 use wattwise_hw::root;

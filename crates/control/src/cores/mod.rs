@@ -6,7 +6,7 @@
 //!   waits        /proc/pressure/cpu, /proc/schedstat
 //!   mechanism    mask -> kernel        partition (cgroup v2), group (cgroup v1), hotplug
 //!   steer        mask -> interrupts, unbound kernel work
-//!   state        what is in force, who holds it, what a killed one left
+//!   held         what is in force, who holds it, what a killed one left
 //! ```
 //!
 //! **Pinned tasks stay what they are.** A task whose affinity leaves a CPU out was placed by somebody who meant it:
@@ -14,7 +14,7 @@
 //! treats them is in its own head.
 //!
 //! **Nothing outlives its reason.** A governor releases everything when it ends, by whatever signal but one; after
-//! SIGKILL the next `coreidle`, `run` or `restore` finds its [`state`] without an owner and releases for it.
+//! SIGKILL the next `coreidle`, `run` or `restore` finds its [mask](held) without an owner and releases for it.
 
 pub mod held;
 pub mod hold;

@@ -10,7 +10,7 @@
 //!
 //! A wrong bit here stops a machine, so nothing pokes:
 //!
-//! 1. Registers are *declared*, in `machines/registers/*.toml` ([`mod@file`] has the format): address,
+//! 1. Registers are *declared*, in `machines/registers/*.toml` ([`register_toml`] has the format): address,
 //!    bits, meaning, the models and CPUID features that they need. What is not declared for this CPU
 //!    does not exist for us, and a bit of no field is reserved.
 //! 2. [`Registers::for_cpu`] is the allowlist of one CPU model, [`Registers::check_write`] its rule: a

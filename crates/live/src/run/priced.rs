@@ -1,7 +1,7 @@
 //! Energy where nothing can be metered: time in each state times the state's watts.
 //!
 //! The model of the coreidle study (002): a CPU's residencies over a window, each state with a power.
-//! Its own table, c0 90, c1 63, c3 55, c7 20 W, holds for a whole package; [`package_watts`] is that
+//! Its own table, c0 90, c1 63, c3 55, c7 20 W, holds for a whole package; [`package_watts`](wattwise_model::residency::package_watts) is that
 //! formula. On a machine of ours the watts come from a machine model and the residencies from cpuidle's
 //! counters. Whatever comes out is *modelled*, and says so.
 
