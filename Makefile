@@ -57,7 +57,7 @@ beside:
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
 
-# Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/lab.md).
+# Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/notes/lab.md).
 lab:
 	$(TOOL)/wattwise-lab $(CLOCK)
 	sh scripts/dkms.sh --check "$$(ls -d $(TARGET)/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
@@ -78,7 +78,7 @@ soak: tsan
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter
 	$(CARGO) test -p wattwise --test hardware killed
 
-# Eleven real programs under the pthread interposer with every lock; some minutes, rewrites the table in docs/locks.md.
+# Eleven real programs under the pthread interposer with every lock; some minutes, rewrites the table in docs/notes/locks.md.
 interposer:
 	bash scripts/interposer-matrix.sh
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Real programs under libwattwise_pthread.so, with every lock and waiting policy that makes sense: the result must
-# be glibc's, within a time limit. Writes the table between the marks in docs/locks.md.
+# be glibc's, within a time limit. Writes the table between the marks in docs/notes/locks.md.
 #
 #     [ONLY=PROGRAM] scripts/interposer-matrix.sh [LOCK:POLICY...]
 #
@@ -208,7 +208,7 @@ if [ ${#kinds[@]} -ge 18 ] && [ -z "${ONLY:-}" ]; then
     awk -v table="$work/table" '
         /<!-- interposer-matrix -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
         /<!-- end interposer-matrix -->/ { skip = 0 }
-        !skip' "$root/docs/locks.md" >"$work/locks.md" && cp "$work/locks.md" "$root/docs/locks.md"
+        !skip' "$root/docs/notes/locks.md" >"$work/locks.md" && cp "$work/locks.md" "$root/docs/notes/locks.md"
 fi
 echo "interposer-matrix: ${#programs[@]} programs, ${#kinds[@]} kinds, $runs runs, $failed failed"
 if [ -n "$missing" ]; then

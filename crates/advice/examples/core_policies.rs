@@ -5,7 +5,7 @@
 //! cargo run --release --example core_policies -- [--csv] [MACHINE...]
 //! ```
 //!
-//! Prints the tables of `docs/coreidle.md`, or every single figure with `--csv`. A workload is cut off after
+//! Prints the tables of `docs/notes/coreidle.md`, or every single figure with `--csv`. A workload is cut off after
 //! [`window_s`]: a run that is not done by then counts as slowed down by the work that it lacks.
 //!
 //! Where tasks end up is chaotic, and a percentile may stand at an edge that a handful of wake-ups decide: each figure is

@@ -217,7 +217,7 @@ impl Lab<'_> {
         if self.options.bless {
             let table = guest::folder(self.lab, scenario.name, &self.kernel.release).join("table.md");
             if table.exists() {
-                let page = self.root.join(format!("docs/fidelity-{}.md", scenario.name));
+                let page = self.root.join(format!("docs/notes/fidelity-{}.md", scenario.name));
                 write(&page, &judge::fidelity::page(scenario.name, &self.kernel.release, &read(&table)?))?;
             }
             return write(&path, &found);

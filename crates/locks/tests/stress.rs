@@ -105,7 +105,7 @@ fn storm(kind: &'static Kind, threads: u64, generations: u64, rounds: u64) {
 }
 
 /// Locks that never sleep get 3 threads: with 64 on two cores a spinner burns the holder's time slice, and a run
-/// takes half a minute each (docs/locks.md). WATTWISE_STRESS multiplies the rounds.
+/// takes half a minute each (docs/notes/locks.md). WATTWISE_STRESS multiplies the rounds.
 #[test]
 fn sixty_four_threads_come_and_go() {
     let factor: u64 = std::env::var("WATTWISE_STRESS").ok().and_then(|v| v.parse().ok()).unwrap_or(1);

@@ -611,7 +611,7 @@ fn judged(root: &Path, returned: &Returned, cpus: usize, least: usize) -> Result
 /// The aim, at every level of every run.
 const AIM_POINTS: f64 = 3.0;
 /// Where a load sits at a threshold, microseconds of the kernel's own that no recording tells decide: a
-/// window that is a tick shorter, a signal that is just under a level's. docs/lab.md names those runs.
+/// window that is a tick shorter, a signal that is just under a level's. docs/notes/lab.md names those runs.
 const LEAST_TENTHS: usize = 9;
 /// The same on four CPUs: a floor under the results (41 to 46 runs of 48), no aim. The kernel against itself
 /// holds in 38 and 40 at every level.

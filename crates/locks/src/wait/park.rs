@@ -7,7 +7,7 @@
 //!
 //! A wake-up costs the releaser a system call (1 to 3 us) and the sleeper 5 us on a busy core to 50 us on one
 //! that slept deeply. A FIFO lock pays that on every hand-over, since the lock is given to a thread that is
-//! asleep: correct, and as slow as that (docs/locks.md has the measurement).
+//! asleep: correct, and as slow as that (docs/notes/locks.md has the measurement).
 
 use super::{Step, Wait};
 use crate::primitive::AtomicU32;

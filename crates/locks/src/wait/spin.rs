@@ -8,7 +8,7 @@
 //!
 //! Right where every waiter has a core of its own and sections are short. **Wrong with more threads than
 //! CPUs:** a spinner burns the time slice that the holder needs, and behind a queue lock the throughput falls
-//! a hundred to a thousand times (docs/locks.md).
+//! a hundred to a thousand times (docs/notes/locks.md).
 
 use super::{Step, Wait};
 use crate::primitive::{AtomicU32, relax};
