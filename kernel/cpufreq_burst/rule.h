@@ -4,7 +4,7 @@
  * and appendix C: more than `busy` busy ticks in a row, straight to the highest level; more than
  * `idle` idle ticks in a row, down; either kind resets the other's count.
  *
- * Pure: counts and levels in, counts out. It is policy/src/speed/burst.rs in C, and the lab replays
+ * Pure: counts and levels in, counts out. It is crates/policy/src/speed/burst.rs in C, and the lab replays
  * what this one decided through that one.
  */
 #ifndef CPUFREQ_BURST_RULE_H

@@ -3,7 +3,7 @@
  * vpower: a machine's power hardware, virtually: speeds, idle states, energy, temperature, battery,
  * mains and registers. For tests only: nothing here saves or measures a joule.
  *
- * The machine comes in as parameters; `cargo xtask lab` writes them from a machine model, so that
+ * The machine comes in as parameters; `cargo lab` writes them from a machine model, so that
  * the kernel and the simulator decide about the same hardware.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

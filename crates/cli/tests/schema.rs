@@ -124,7 +124,7 @@ fn every_part_of_the_schema_is_described() {
     check(&schema()["$defs"]["result"], "/$defs/result");
 }
 
-/// Shapes made from the types (`wattwise/src/schema.rs`): what the program prints is of them.
+/// Shapes made from the types (`crates/cli/src/schema.rs`): what the program prints is of them.
 #[test]
 fn measured_and_modelled_results_are_valid() {
     let locks = ["bench", "locks", "--model", "i7-4510u", "--cs", "short", "--ncs", "long", "--json"];

@@ -1,4 +1,4 @@
-/* Generated from locks/src/capi.rs: WATTWISE_BLESS=1 cargo test -p wattwise-locks --test header */
+/* Generated from crates/locks/src/capi.rs: WATTWISE_BLESS=1 cargo test -p wattwise-locks --test header */
 
 #ifndef WATTWISE_LOCKS_H
 #define WATTWISE_LOCKS_H

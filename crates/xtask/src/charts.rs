@@ -48,7 +48,7 @@ fn bundle(package: &Path, assets: &Path) -> Result<[(PathBuf, String); 2], Strin
     let version = version(&read(&package.join("package.json"))?)?;
     let licence = read(&package.join("LICENSE"))?;
     let header = format!(
-        "/*! Generated from the npm package uplot {version} by `cargo run -p xtask -- charts`: do not edit.\n\n{}\n*/\n",
+        "/*! Generated from the npm package uplot {version} by `cargo xtask charts`: do not edit.\n\n{}\n*/\n",
         licence.trim_end()
     );
     let file = |from: &str, to: &str| -> Result<(PathBuf, String), String> {
