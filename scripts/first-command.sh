@@ -14,5 +14,5 @@ policies=$(grep -c '"policy":' "$work/one.json")
 # One of them is the winner's name.
 [ "$policies" -ge 13 ] || { echo "first-command: only $((policies - 1)) policies" >&2; exit 1; }
 grep -q '"source": "recorded: ' "$work/one.json"
-WATTWISE_COMPARISON="$work/one.json" cargo test --quiet --workspace --test schema
+WATTWISE_COMPARISON="$work/one.json" cargo test --quiet --workspace --features wattwise/full,wattwise-live/schema --test schema
 echo "first-command: $((policies - 1)) policies, the same bytes twice"

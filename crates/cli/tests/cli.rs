@@ -132,35 +132,50 @@ fn every_machine_runs_every_workload() {
 
 #[test]
 fn studies_and_lists_print() {
-    for args in [
-        &["policies"][..],
-        &["policies", "show", "powerd++"],
-        &["machines", "show", "omap3530"],
-        &["workloads", "show", "build"],
-        &["reproduce", "openbsd"],
-        &["reproduce", "thomson", "--json"],
-        &["reproduce", "powerctl"],
-        &["reproduce", "coreidle"],
-        &["bench", "sim", "--seconds", "5", "--runs", "1"],
-        &[
-            "bench",
-            "locks",
-            "--threads",
-            "1,2",
-            "--cs",
-            "0,short",
-            "--ncs",
-            "exp:3",
-            "--ms",
-            "5",
-            "--repeats",
-            "2",
-        ],
-        &["bench", "locks", "--model", "i7-4510u", "--cs", "short", "--ncs", "long", "--json"],
+    // What each must say: a policy with its essay and parameter, a figure with its source, a study's figure and basis.
+    for (args, says) in [
+        (&["policies"][..], &["schedutil", "menu", "consolidate", "sched_mc"][..]),
+        (&["policies", "show", "powerd++"], &["powerdxx", "samples", "target"]),
+        (&["machines", "show", "omap3530"], &["omap3530", "kHz", "guess"]),
+        (&["workloads", "show", "build"], &["make -j2", "recorded"]),
+        (
+            &["reproduce", "openbsd"],
+            &["powersaving: build", "1123.00 s", "fitted", "does not finish within the window"],
+        ),
+        (
+            &["reproduce", "thomson", "--json"],
+            &["\"basis\": \"predicted\"", "386.2", "run time, new algorithm (burst)"],
+        ),
+        (&["reproduce", "powerctl"], &["mwait C2, 366/3.7 us", "predicted", "is overrated"]),
+        (&["reproduce", "coreidle"], &["saving against the default", "predicted"]),
+        (
+            &[
+                "bench",
+                "locks",
+                "--threads",
+                "1,2",
+                "--cs",
+                "0,short",
+                "--ncs",
+                "exp:3",
+                "--ms",
+                "5",
+                "--repeats",
+                "2",
+            ],
+            &["parking_lot", "adaptive", "exp:3"],
+        ),
+        (
+            &["bench", "locks", "--model", "i7-4510u", "--cs", "short", "--ncs", "long", "--json"],
+            &["wattwise-bench-locks-1", "\"modelled\"", "mcs:spin"],
+        ),
     ] {
         let out = wattwise(args);
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
-        assert!(out.stdout.len() > 100, "{args:?}");
+        let told = text(&out.stdout);
+        for part in says {
+            assert!(told.contains(part), "{args:?} does not say '{part}':\n{told}");
+        }
     }
 }
 

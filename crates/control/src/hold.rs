@@ -54,7 +54,7 @@ pub fn hold<'r>(
     let settings = hold_settings(root, journal, why, wishes, stop)?;
     let cores = match &wishes.cores {
         None => None,
-        Some(_) if root.describe() != "this machine" => {
+        Some(_) if !root.is_this_machine() => {
             return Err(Problem::Impossible("a core policy can be followed on this machine alone".into()));
         }
         Some(spec) => {

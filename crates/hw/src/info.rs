@@ -100,7 +100,7 @@ const SHOWN: [&str; 9] = [
 /// than this one nobody can be woken, and it is the first.
 fn registers(root: &dyn Root, topology: &Topology) -> Probed<RegisterView> {
     let none = |why: String| Probed::no(Mechanism::Msr, why);
-    let cpu = match root.describe() == "this machine" {
+    let cpu = match root.is_this_machine() {
         true => crate::msr::Awake::new(root)
             .ok()
             .and_then(|awake| topology.online.iter().find(|cpu| awake.is_awake(*cpu))),

@@ -100,7 +100,7 @@ pub fn why(error: &io::Error, path: &str, root: &dyn Root) -> String {
         Some(libc::EINVAL) => "does not take that value (EINVAL)".to_owned(),
         _ => error.to_string(),
     };
-    let place = if root.describe() == "this machine" { "/" } else { "" };
+    let place = if root.is_this_machine() { "/" } else { "" };
     format!("{place}{path} {reason}")
 }
 

@@ -28,3 +28,4 @@ mod futex;
 pub mod mutex;
 mod process;
 mod real;
+mod say;

@@ -14,6 +14,7 @@
 //! are forgotten ([`repair`]) before anything else happens to it.
 
 use crate::real;
+use crate::say::{fail, say};
 use libc::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -156,20 +157,6 @@ fn choose() -> &'static Kind {
             b": expected LOCK or LOCK:POLICY with LOCK one of tas, ttas, ticket, mcs, clh, adaptive and POLICY one of spin, yield, park, spin-then-park, user-wait, kernel-wait, tstate+spin, pstate+spin, tstate+spin-then-park, pstate+spin-then-park",
         ]),
     }
-}
-
-fn say(parts: &[&[u8]]) {
-    for part in [&[&b"libwattwise_pthread: "[..]], parts, &[&b"\n"[..]]].concat() {
-        // SAFETY: the slice is valid.
-        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
-    }
-}
-
-/// Ends the program: bad input.
-pub(crate) fn fail(parts: &[&[u8]]) -> ! {
-    say(parts);
-    // SAFETY: ends the process without running handlers, which could lock.
-    unsafe { libc::_exit(2) }
 }
 
 /// What WATTWISE_LOCK_STATS=1 prints.

@@ -19,7 +19,7 @@ fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
         }
         let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
         if found.is_null() {
-            crate::process::fail(&[b"glibc has no ", name.to_bytes()]);
+            crate::say::fail(&[b"glibc has no ", name.to_bytes()]);
         }
         found
     }

@@ -200,55 +200,60 @@ impl Plot {
             escape(&y.name(&self.y)),
         );
         for (i, series) in self.series.iter().enumerate() {
-            let style = format!("style=\"stroke:var(--s{})\"{}", i % 8, DASHES[i / 8 % 3]);
-            let shown: Vec<&Point> = series.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y)).collect();
-            let mut path = String::new();
-            for (k, p) in shown.iter().enumerate() {
-                let (px, py) = (x.at(p.x), y.at(p.y));
-                let _ = match (k, series.shape) {
-                    (0, _) => write!(path, "M{px:.1} {py:.1}"),
-                    (_, Shape::Step) => write!(path, "H{px:.1}V{py:.1}"),
-                    _ => write!(path, "L{px:.1} {py:.1}"),
-                };
-            }
-            if series.shape != Shape::Points && !path.is_empty() {
-                let _ = writeln!(
-                    out,
-                    "<path d=\"{path}\" fill=\"none\" {style} stroke-width=\"2\" stroke-linejoin=\"round\"/>"
-                );
-            }
-            for p in &shown {
-                let (px, py) = (x.at(p.x), y.at(p.y));
-                if let Some((low, high)) = p.error.filter(|(l, h)| y.shows(*l) && y.shows(*h)) {
-                    let (l, h) = (y.at(low), y.at(high));
-                    let _ = writeln!(
-                        out,
-                        "<path d=\"M{px:.1} {l:.1}V{h:.1}M{:.1} {l:.1}h8M{:.1} {h:.1}h8\" fill=\"none\" style=\"stroke:var(--s{})\" stroke-width=\"1.5\"/>",
-                        px - 4.0,
-                        px - 4.0,
-                        i % 8
-                    );
-                }
-                // Marks on few points only: on many they hide the curve.
-                if series.shape == Shape::Points || p.error.is_some() || shown.len() <= 24 {
-                    let tip = format!(
-                        "{}\n{} {}\n{} {}",
-                        series.name,
-                        self.x.name,
-                        x.say(p.x, &self.x.unit),
-                        self.y.name,
-                        y.say(p.y, &self.y.unit)
-                    );
-                    let _ = writeln!(
-                        out,
-                        "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"3.5\" style=\"fill:var(--s{})\" data-tip=\"{}\"/>",
-                        i % 8,
-                        escape(&tip)
-                    );
-                }
-            }
+            self.curve(&mut out, i, series, &x, &y);
         }
         out
+    }
+
+    /// One series: its line, its error bars, its marks.
+    fn curve(&self, out: &mut String, i: usize, series: &Series, x: &Map, y: &Map) {
+        let style = format!("style=\"stroke:var(--s{})\"{}", i % 8, DASHES[i / 8 % 3]);
+        let shown: Vec<&Point> = series.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y)).collect();
+        let mut path = String::new();
+        for (k, p) in shown.iter().enumerate() {
+            let (px, py) = (x.at(p.x), y.at(p.y));
+            let _ = match (k, series.shape) {
+                (0, _) => write!(path, "M{px:.1} {py:.1}"),
+                (_, Shape::Step) => write!(path, "H{px:.1}V{py:.1}"),
+                _ => write!(path, "L{px:.1} {py:.1}"),
+            };
+        }
+        if series.shape != Shape::Points && !path.is_empty() {
+            let _ = writeln!(
+                out,
+                "<path d=\"{path}\" fill=\"none\" {style} stroke-width=\"2\" stroke-linejoin=\"round\"/>"
+            );
+        }
+        for p in &shown {
+            let (px, py) = (x.at(p.x), y.at(p.y));
+            if let Some((low, high)) = p.error.filter(|(l, h)| y.shows(*l) && y.shows(*h)) {
+                let (l, h) = (y.at(low), y.at(high));
+                let _ = writeln!(
+                    out,
+                    "<path d=\"M{px:.1} {l:.1}V{h:.1}M{:.1} {l:.1}h8M{:.1} {h:.1}h8\" fill=\"none\" style=\"stroke:var(--s{})\" stroke-width=\"1.5\"/>",
+                    px - 4.0,
+                    px - 4.0,
+                    i % 8
+                );
+            }
+            // Marks on few points only: on many they hide the curve.
+            if series.shape == Shape::Points || p.error.is_some() || shown.len() <= 24 {
+                let tip = format!(
+                    "{}\n{} {}\n{} {}",
+                    series.name,
+                    self.x.name,
+                    x.say(p.x, &self.x.unit),
+                    self.y.name,
+                    y.say(p.y, &self.y.unit)
+                );
+                let _ = writeln!(
+                    out,
+                    "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"3.5\" style=\"fill:var(--s{})\" data-tip=\"{}\"/>",
+                    i % 8,
+                    escape(&tip)
+                );
+            }
+        }
     }
 }
 

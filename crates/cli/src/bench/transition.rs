@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let command = crate::machine::set::command_line();
     let held = hold(&*root, &journal, &command, &wishes, &|| signals.reason())?;
     // The loop must feel the speed that it times; another root's CPUs are not ours.
-    if root.describe() == "this machine" {
+    if root.is_this_machine() {
         pin(args.cpu as usize).map_err(Failure::impossible)?;
     }
     let mut live = Live::open(&*root, policy, &levels).map_err(Failure::impossible)?;

@@ -263,6 +263,13 @@ fn policies(members: &[&CpufreqPolicy]) -> String {
     if let Some(on) = first.boost {
         line(&mut out, "  boost", if on { "on" } else { "off" });
     }
+    now_and_so_far(&mut out, members);
+    out
+}
+
+/// The speeds at this moment, and the time at each since the counters began.
+fn now_and_so_far(out: &mut String, members: &[&CpufreqPolicy]) {
+    let range = |(low, high): (u64, u64)| format!("{} to {}", show_khz(low), show_khz(high));
     let spread = |speed: fn(&CpufreqPolicy) -> Option<u64>| {
         let speeds: Vec<u64> = members.iter().filter_map(|p| speed(p)).collect();
         let (low, high) = (speeds.iter().min()?, speeds.iter().max()?);
@@ -276,7 +283,7 @@ fn policies(members: &[&CpufreqPolicy]) -> String {
     .flatten()
     .collect();
     if !now.is_empty() {
-        line(&mut out, "  now", now.join("; "));
+        line(out, "  now", now.join("; "));
     }
     if let Some(stats) = total(members) {
         let whole: f64 = stats.time_in_state.iter().map(|(_, s)| s).sum();
@@ -287,9 +294,8 @@ fn policies(members: &[&CpufreqPolicy]) -> String {
             .map(|(khz, s)| format!("{} {:.2} %", show_khz(*khz), share(*s)))
             .collect();
         let changes = stats.total_transitions.map(|n| format!("; {n} changes")).unwrap_or_default();
-        line(&mut out, "  time at", format!("{}{changes}", shares.join(", ")));
+        line(out, "  time at", format!("{}{changes}", shares.join(", ")));
     }
-    out
 }
 
 /// The statistics of some policies together.

@@ -45,7 +45,7 @@ struct Entry {
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
     let folder = args.root.journal()?;
-    if !args.dry_run && root.describe() == "this machine" {
+    if !args.dry_run && root.is_this_machine() {
         let released = wattwise_control::cores::hold::clean(&*root, &folder, true)?;
         if let (Released::State(state), false) = (released, args.json) {
             print(&format!("work may run on every CPU again; it was kept on CPU {}\n", state.kept))?;

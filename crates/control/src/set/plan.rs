@@ -883,7 +883,7 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
 fn no_authority(policy: &CpufreqPolicy, cpufreq: &Cpufreq) -> String {
     match &cpufreq.driver {
         Some(driver) if driver.mode == "active" => format!(
-            "--freq: {} in active mode lets the hardware choose the speed; bound it with --min and --max, or give              --driver-mode passive first",
+            "--freq: {} in active mode lets the hardware choose the speed; bound it with --min and --max, or give --driver-mode passive first",
             driver.name
         ),
         _ => format!(

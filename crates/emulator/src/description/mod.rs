@@ -434,6 +434,15 @@ const MOST_KHZ: u32 = 20_000_000;
 
 impl Description {
     fn check(&self) -> Result<(), Wrong> {
+        self.check_topology()?;
+        self.check_drivers()?;
+        self.check_energy()?;
+        self.check_battery_and_heat()?;
+        self.check_registers()
+    }
+
+    /// The name, the kernel, and how many CPUs there are.
+    fn check_topology(&self) -> Result<(), Wrong> {
         let t = &self.topology;
         if self.release().is_none() {
             return wrong("kernel", format!("'{}' is not a release such as 6.1.0", self.kernel));
@@ -465,6 +474,11 @@ impl Description {
         if self.uptime_s > 3_000_000_000 {
             return wrong("uptime_s", "more than 95 years");
         }
+        Ok(())
+    }
+
+    /// cpufreq, cpuidle, the two pstate drivers and the uncore's clock.
+    fn check_drivers(&self) -> Result<(), Wrong> {
         if let Some(f) = &self.cpufreq {
             self.check_cpufreq(f)?;
         }
@@ -497,6 +511,11 @@ impl Description {
         {
             return wrong("uncore.min_khz", "at least 1, at most max_khz and 12700000 is expected");
         }
+        Ok(())
+    }
+
+    /// Energy counters, and what the parts draw.
+    fn check_energy(&self) -> Result<(), Wrong> {
         for (i, r) in self.rapl.iter().enumerate() {
             if r.max_energy_range_uj < 2 {
                 return wrong(format!("rapl[{i}].max_energy_range_uj"), "at least 2 is expected");
@@ -511,6 +530,20 @@ impl Description {
                 return wrong(format!("rapl[{i}].limits"), "more than 100 kW");
             }
         }
+        for (key, uw) in [
+            ("package_idle_uw", self.power.package_idle_uw),
+            ("cpu_uw", self.power.cpu_uw),
+            ("dram_uw", self.power.dram_uw),
+            ("platform_uw", self.power.platform_uw),
+        ] {
+            if uw.is_some_and(|uw| uw > 100_000_000_000) {
+                return wrong(format!("power.{key}"), "more than 100 kW");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_battery_and_heat(&self) -> Result<(), Wrong> {
         if let Some(b) = &self.battery {
             const MOST: u64 = 1_000_000_000_000;
             if b.full == 0 || b.full > MOST || b.design > MOST {
@@ -533,16 +566,11 @@ impl Description {
         {
             return wrong("platform_profile.now", format!("'{}' is not among the choices", p.now));
         }
-        for (key, uw) in [
-            ("package_idle_uw", self.power.package_idle_uw),
-            ("cpu_uw", self.power.cpu_uw),
-            ("dram_uw", self.power.dram_uw),
-            ("platform_uw", self.power.platform_uw),
-        ] {
-            if uw.is_some_and(|uw| uw > 100_000_000_000) {
-                return wrong(format!("power.{key}"), "more than 100 kW");
-            }
-        }
+        Ok(())
+    }
+
+    /// Registers, and what `/proc/cpuinfo` is told.
+    fn check_registers(&self) -> Result<(), Wrong> {
         if let Some(m) = &self.msr {
             for (address, value) in &m.registers {
                 if hex(address).is_none_or(|a| a > u64::from(u32::MAX)) || hex(value).is_none() {
@@ -829,18 +857,6 @@ impl Builder<'_> {
             self.put(format!("{CPU}/smt/control"), control);
             self.put(format!("{CPU}/smt/active"), u8::from(threads));
         }
-        let nodes = d.topology.nodes;
-        let per_node = n.div_ceil(nodes);
-        let node_of = |c: &Thread| match nodes >= d.topology.packages {
-            true => {
-                let each = nodes / d.topology.packages;
-                let in_package: u32 = d.core.iter().map(|k| k.count).sum();
-                let place = c.index + d.core.iter().take(c.kind).map(|k| k.count).sum::<u32>();
-                c.package * each + (place * each / in_package.max(1)).min(each - 1)
-            }
-            false => c.id / per_node.max(1),
-        };
-        let old = self.release < (5, 3);
         for cpu in self.cpus.clone() {
             let base = format!("{CPU}/cpu{}", cpu.id);
             if cpu.id > 0 || d.topology.first_cpu_leaves {
@@ -855,50 +871,85 @@ impl Builder<'_> {
             if let Some(capacity) = self.core(&cpu).and_then(|c| c.capacity) {
                 self.put(format!("{base}/cpu_capacity"), capacity);
             }
-            let put_set = |b: &mut Self, names: [&str; 2], set: &[u32]| {
-                b.put(format!("{base}/topology/{}", names[0]), cpulist::mask(set, n));
-                b.put(format!("{base}/topology/{}", names[1]), cpulist::list(set));
-            };
-            let package = self.same(&cpu, |c| c.package);
-            let core = self.same(&cpu, |c| (c.package, c.kind, c.core_id));
-            self.put(format!("{base}/topology/physical_package_id"), cpu.package);
-            self.put(format!("{base}/topology/core_id"), cpu.core_id);
-            put_set(self, ["core_siblings", "core_siblings_list"], &package);
-            put_set(self, ["thread_siblings", "thread_siblings_list"], &core);
-            if !old {
-                self.put(format!("{base}/topology/die_id"), 0);
-                put_set(self, ["package_cpus", "package_cpus_list"], &package);
-                put_set(self, ["die_cpus", "die_cpus_list"], &package);
-                put_set(self, ["core_cpus", "core_cpus_list"], &core);
-            }
-            if self.release >= (5, 16) {
-                let cluster = self.same(&cpu, |c| (c.package, c.kind, c.cluster));
-                self.put(format!("{base}/topology/cluster_id"), cpu.cluster);
-                put_set(self, ["cluster_cpus", "cluster_cpus_list"], &cluster);
-            }
+            self.siblings(&cpu, &base);
             if !d.cpuinfo.vendor.is_empty() && d.cpuinfo.vendor == "GenuineIntel" && d.thermal.is_some() {
                 for name in ["core_throttle_count", "package_throttle_count"] {
                     self.put(format!("{base}/thermal_throttle/{name}"), 0);
                 }
             }
             if d.arch != Arch::Armv7 {
-                let node = node_of(&cpu);
+                let node = self.node_of(&cpu);
                 self.tree.link(&format!("{base}/node{node}"), &format!("sys/devices/system/node/node{node}"));
             }
         }
+        self.nodes();
+        self.core_types();
+    }
+
+    /// The NUMA node of a CPU.
+    fn node_of(&self, c: &Thread) -> u32 {
+        let d = self.d;
+        let nodes = d.topology.nodes;
+        let per_node = (self.cpus.len() as u32).div_ceil(nodes);
+        match nodes >= d.topology.packages {
+            true => {
+                let each = nodes / d.topology.packages;
+                let in_package: u32 = d.core.iter().map(|k| k.count).sum();
+                let place = c.index + d.core.iter().take(c.kind).map(|k| k.count).sum::<u32>();
+                c.package * each + (place * each / in_package.max(1)).min(each - 1)
+            }
+            false => c.id / per_node.max(1),
+        }
+    }
+
+    /// Which CPUs share a CPU's core, cluster, die and package.
+    fn siblings(&mut self, cpu: &Thread, base: &str) {
+        let n = self.cpus.len() as u32;
+        let put_set = |b: &mut Self, names: [&str; 2], set: &[u32]| {
+            b.put(format!("{base}/topology/{}", names[0]), cpulist::mask(set, n));
+            b.put(format!("{base}/topology/{}", names[1]), cpulist::list(set));
+        };
+        let package = self.same(cpu, |c| c.package);
+        let core = self.same(cpu, |c| (c.package, c.kind, c.core_id));
+        self.put(format!("{base}/topology/physical_package_id"), cpu.package);
+        self.put(format!("{base}/topology/core_id"), cpu.core_id);
+        put_set(self, ["core_siblings", "core_siblings_list"], &package);
+        put_set(self, ["thread_siblings", "thread_siblings_list"], &core);
+        if self.release >= (5, 3) {
+            self.put(format!("{base}/topology/die_id"), 0);
+            put_set(self, ["package_cpus", "package_cpus_list"], &package);
+            put_set(self, ["die_cpus", "die_cpus_list"], &package);
+            put_set(self, ["core_cpus", "core_cpus_list"], &core);
+        }
+        if self.release >= (5, 16) {
+            let cluster = self.same(cpu, |c| (c.package, c.kind, c.cluster));
+            self.put(format!("{base}/topology/cluster_id"), cpu.cluster);
+            put_set(self, ["cluster_cpus", "cluster_cpus_list"], &cluster);
+        }
+    }
+
+    fn nodes(&mut self) {
+        let d = self.d;
+        let nodes = d.topology.nodes;
+        let n = self.cpus.len() as u32;
         if d.arch != Arch::Armv7 {
             let every = cpulist::list(&(0..nodes).collect::<Vec<_>>());
             for name in ["online", "possible", "has_cpu"] {
                 self.put(format!("sys/devices/system/node/{name}"), &every);
             }
             for node in 0..nodes {
-                let set: Vec<u32> = self.cpus.iter().filter(|c| node_of(c) == node).map(|c| c.id).collect();
+                let set: Vec<u32> =
+                    self.cpus.iter().filter(|c| self.node_of(c) == node).map(|c| c.id).collect();
                 let base = format!("sys/devices/system/node/node{node}");
                 self.put(format!("{base}/cpulist"), cpulist::list(&set));
                 self.put(format!("{base}/cpumap"), cpulist::mask(&set, n));
             }
         }
-        // The performance counters' devices tell the core types apart.
+    }
+
+    /// The performance counters' devices tell the core types apart.
+    fn core_types(&mut self) {
+        let d = self.d;
         for (i, core) in d.core.iter().enumerate() {
             let name = match core.kind.as_deref() {
                 Some("P") => "cpu_core",

@@ -464,6 +464,13 @@ impl Host {
     }
 
     fn scan_power(&mut self) {
+        self.scan_zones();
+        self.scan_supplies();
+        self.scan_heat();
+    }
+
+    /// powercap's zones; one inside another is of the same package.
+    fn scan_zones(&mut self) {
         let mut zones: Vec<String> = Vec::new();
         for top in ["sys/devices/virtual/powercap", "sys/class/powercap"] {
             for (path, _) in self.tree.below(top) {
@@ -501,6 +508,10 @@ impl Host {
                 total_uj: 0,
             });
         }
+    }
+
+    /// Mains and batteries.
+    fn scan_supplies(&mut self) {
         for name in self.list("sys/class/power_supply") {
             let folder = format!("sys/class/power_supply/{name}");
             let n = |name: &str| self.number(&format!("{folder}/{name}"));
@@ -545,6 +556,10 @@ impl Host {
                 _ => {}
             }
         }
+    }
+
+    /// Temperatures: of each package, and the zones that show them.
+    fn scan_heat(&mut self) {
         for package in self.cpus.iter().map(|c| c.package).collect::<BTreeSet<_>>() {
             self.heat_mc.insert(package, self.physics.ambient_mc);
         }

@@ -40,6 +40,10 @@ pub trait Root: Send + Sync {
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
     /// For a sentence: `/`, a capture's file name, an emulated machine's name.
     fn describe(&self) -> String;
+    /// Whether it is the machine that we run on, and not a copy of one.
+    fn is_this_machine(&self) -> bool {
+        false
+    }
 
     /// A whole attribute, at most 1 MiB of it (`/proc/interrupts` of a large machine is the longest).
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
@@ -183,8 +187,12 @@ impl Root for DirRoot {
         Ok(names)
     }
 
+    fn is_this_machine(&self) -> bool {
+        self.base == Path::new("/")
+    }
+
     fn describe(&self) -> String {
-        if self.base == Path::new("/") { "this machine".into() } else { self.base.display().to_string() }
+        if self.is_this_machine() { "this machine".into() } else { self.base.display().to_string() }
     }
 }
 

@@ -183,7 +183,7 @@ impl<'r> Observer<'r> {
             stat,
             sensors,
             cpus: online.iter().max().map_or(0, |last| last as usize + 1),
-            live: root.describe() == "this machine",
+            live: root.is_this_machine(),
             start: Look::default(),
         }
     }

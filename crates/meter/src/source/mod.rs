@@ -123,7 +123,7 @@ fn hwmon(root: &dyn Root, _: &[Domain]) -> Channels {
 fn perf(root: &dyn Root, _: &[Domain]) -> Channels {
     const PMU: &str = "sys/bus/event_source/devices/power";
     let none = |why: String| (Vec::new(), vec![Unavailable { what: "perf energy events".into(), why }]);
-    if root.describe() != "this machine" {
+    if !root.is_this_machine() {
         return none("are a system call: only this machine has them".into());
     }
     let Some(kind) = number::<u32>(root, &format!("{PMU}/type")) else {

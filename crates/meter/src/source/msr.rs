@@ -85,7 +85,7 @@ pub(super) fn channels(root: &dyn Root, wanted: impl Fn(Domain) -> bool) -> Chan
         packages.entry(cpu.package.unwrap_or(0)).or_insert(cpu.cpu);
     }
     let here = rustix::thread::sched_getcpu() as u32;
-    if root.describe() == "this machine"
+    if root.is_this_machine()
         && let Some(package) = topology.cpu(here).and_then(|c| c.package)
     {
         packages.insert(package, here);

@@ -503,34 +503,8 @@ fn build(file: &File) -> Result<Machine, String> {
         note_default(from, "platform.interrupt_us".into(), reason);
         INTERRUPT_US
     });
-    let thermal = match &file.thermal {
-        // Without figures nothing ever gets hot.
-        None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0 },
-        Some(t) => {
-            t.note("thermal", &[], from)?;
-            Thermal {
-                ambient_c: within("thermal.ambient_c", t.ambient_c, -60.0, 100.0, "C")?,
-                c_per_w: within("thermal.c_per_w", t.c_per_w, 0.0, 1000.0, "C/W")?,
-                tau_s: within("thermal.tau_s", t.tau_s, 0.001, 1e6, "s")?,
-                critical_c: within("thermal.critical_c", t.critical_c, t.ambient_c + 1.0, 1000.0, "C")?,
-            }
-        }
-    };
-    let tick = match &file.tick {
-        None => {
-            let linux = "a current Linux distribution: 250 Hz, stopped while idle, 1 us of work";
-            note_default(from, "tick".into(), linux);
-            Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 }
-        }
-        Some(t) => {
-            t.note("tick", &[], from)?;
-            Tick {
-                period_ns: (1e9 / within("tick.hz", t.hz, 1.0, 10_000.0, "Hz")?).round() as u64,
-                tickless: t.tickless,
-                cost_ns: us("tick.cost_us", t.cost_us)?,
-            }
-        }
-    };
+    let thermal = thermal(file, from)?;
+    let tick = tick(file, from)?;
     let mut machine = Machine {
         name: file.name.clone(),
         summary: file.summary.clone(),
@@ -554,6 +528,42 @@ fn build(file: &File) -> Result<Machine, String> {
     lay_out(file, &mut machine, &transitions, &boosts, thermal)?;
     machine.provenance = provenance;
     Ok(machine)
+}
+
+/// The thermal model, and where its figures come from.
+fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, String> {
+    Ok(match &file.thermal {
+        // Without figures nothing ever gets hot.
+        None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0 },
+        Some(t) => {
+            t.note("thermal", &[], from)?;
+            Thermal {
+                ambient_c: within("thermal.ambient_c", t.ambient_c, -60.0, 100.0, "C")?,
+                c_per_w: within("thermal.c_per_w", t.c_per_w, 0.0, 1000.0, "C/W")?,
+                tau_s: within("thermal.tau_s", t.tau_s, 0.001, 1e6, "s")?,
+                critical_c: within("thermal.critical_c", t.critical_c, t.ambient_c + 1.0, 1000.0, "C")?,
+            }
+        }
+    })
+}
+
+/// The periodic tick, and where its figures come from.
+fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> {
+    Ok(match &file.tick {
+        None => {
+            let linux = "a current Linux distribution: 250 Hz, stopped while idle, 1 us of work";
+            note_default(from, "tick".into(), linux);
+            Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 }
+        }
+        Some(t) => {
+            t.note("tick", &[], from)?;
+            Tick {
+                period_ns: (1e9 / within("tick.hz", t.hz, 1.0, 10_000.0, "Hz")?).round() as u64,
+                tickless: t.tickless,
+                cost_ns: us("tick.cost_us", t.cost_us)?,
+            }
+        }
+    })
 }
 
 /// Where a kind's figures come from.

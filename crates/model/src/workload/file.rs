@@ -112,6 +112,51 @@ impl Length {
     }
 }
 
+/// Figures within their ranges.
+fn check(file: &File) -> Result<(), String> {
+    if !(1_000..=100_000_000).contains(&file.reference_khz) {
+        return Err(format!("reference_khz = {}: expected 1000 to 100000000", file.reference_khz));
+    }
+    if !(0.0..=1.0).contains(&file.memory_share) {
+        return Err(format!("memory_share = {}: expected 0 to 1", file.memory_share));
+    }
+    if !(0.0..=1e7).contains(&file.span_s) {
+        return Err(format!("span_s = {}: expected 0 to 1e7", file.span_s));
+    }
+    let total: u64 = file.task.iter().fold(0, |n, t| n.saturating_add(t.count));
+    if !(1..=MAX_TASKS).contains(&total) {
+        return Err(format!("{total} tasks: expected 1 to {MAX_TASKS}"));
+    }
+    Ok(())
+}
+
+/// One round of one copy of a task.
+fn steps(
+    table: &TaskTable,
+    file: &File,
+    first: &[u32],
+    job_names: &[&String],
+    copy: u64,
+) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    let mut takes_time = false;
+    for s in &table.steps {
+        let step = step(s, file, first, job_names, copy)?;
+        takes_time |= match step {
+            Step::Run(d) | Step::Sleep(d) | Step::Io(d) => d.max() > 0,
+            Step::Period(ns) => ns > 0,
+            // Two tasks that only wake each other would do so for ever within one instant.
+            Step::Block | Step::Wake(_) | Step::Lock(_) | Step::Unlock(_) => false,
+            Step::Take(_) => true,
+        };
+        steps.push(step);
+    }
+    if !takes_time {
+        return Err("a round takes no time: give it a run, a sleep or a period".into());
+    }
+    Ok(steps)
+}
+
 /// Reads a workload file; `origin` names it in errors.
 ///
 /// # Errors
@@ -122,19 +167,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
         let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
         fail(format!("line {line}: {}", e.message()))
     })?;
-    if !(1_000..=100_000_000).contains(&file.reference_khz) {
-        return Err(fail(format!("reference_khz = {}: expected 1000 to 100000000", file.reference_khz)));
-    }
-    if !(0.0..=1.0).contains(&file.memory_share) {
-        return Err(fail(format!("memory_share = {}: expected 0 to 1", file.memory_share)));
-    }
-    if !(0.0..=1e7).contains(&file.span_s) {
-        return Err(fail(format!("span_s = {}: expected 0 to 1e7", file.span_s)));
-    }
-    let total: u64 = file.task.iter().fold(0, |n, t| n.saturating_add(t.count));
-    if !(1..=MAX_TASKS).contains(&total) {
-        return Err(fail(format!("{total} tasks: expected 1 to {MAX_TASKS}")));
-    }
+    check(&file).map_err(fail)?;
     let mut first = Vec::new();
     let mut at = 0u32;
     for t in &file.task {
@@ -161,24 +194,11 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
             span_ns = span_ns.max(until_ns);
         }
         for copy in 0..table.count {
-            let mut steps = Vec::new();
-            let mut takes_time = false;
-            for s in &table.steps {
-                let step = step(s, &file, &first, &job_names, copy).map_err(&here)?;
-                takes_time |= match step {
-                    Step::Run(d) | Step::Sleep(d) | Step::Io(d) => d.max() > 0,
-                    Step::Period(ns) => ns > 0,
-                    // Two tasks that only wake each other would do so for ever within one instant.
-                    Step::Block | Step::Wake(_) | Step::Lock(_) | Step::Unlock(_) => false,
-                    Step::Take(_) => true,
-                };
+            let steps = steps(table, &file, &first, &job_names, copy).map_err(&here)?;
+            for step in &steps {
                 if let Step::Lock(l) | Step::Unlock(l) = step {
                     locks = locks.max(l + 1);
                 }
-                steps.push(step);
-            }
-            if !takes_time {
-                return Err(here("a round takes no time: give it a run, a sleep or a period".into()));
             }
             let start = match &table.start_us {
                 None => Dist::Fixed(0),

@@ -147,9 +147,9 @@ struct Tracked {
     /// The last own hrtimer_start since the switch-in: whether absolute.
     timer: Option<bool>,
     rhythm: Option<Box<Rhythm>>,
-    /// Not part of the workload (for now: a task's name may change).
     /// Its first wake-up is in the recording.
     born: bool,
+    /// Not part of the workload (for now: a task's name may change).
     excluded: bool,
 }
 

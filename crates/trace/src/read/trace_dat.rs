@@ -532,33 +532,64 @@ impl Stream<'_> {
 
 /// Reads all CPUs side by side.
 fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Comms, sink: &mut S) -> Read {
-    let Head { decoder, page_size, packing, cpus, packed_cpus, tsc, mut read, .. } = head;
-    let order = decoder.order;
+    let (mut streams, beyond) = streams(&head, input);
+    let Head { decoder, page_size, tsc, mut read, .. } = head;
+    if beyond > 0 {
+        read.warnings.push(format!("The file is cut short; {beyond} bytes of CPU data are missing."));
+    }
+    let reader = Reader { decoder, page_size, layout, tsc };
+    let mut heap = BinaryHeap::new();
+    let mut pending: Vec<Option<Event>> = vec![None; streams.len()];
+    for (i, stream) in streams.iter_mut().enumerate() {
+        pending[i] = reader.next(stream, &mut read, comms);
+        if let Some(event) = &pending[i] {
+            heap.push(Reverse((event.time_ns, i)));
+        }
+    }
+    while let Some(Reverse((_, i))) = heap.pop() {
+        // As long as this CPU is the earliest, the heap need not move.
+        let until = heap.peek().map_or(u64::MAX, |Reverse((t, _))| *t);
+        while let Some(event) = pending[i] {
+            if event.time_ns > until {
+                heap.push(Reverse((event.time_ns, i)));
+                break;
+            }
+            sink.event(&event, comms);
+            pending[i] = reader.next(&mut streams[i], &mut read, comms);
+        }
+    }
+    tell_damage(&streams, &mut read);
+    read
+}
+
+/// A stream for each CPU, and how many bytes of theirs lie beyond the file's end.
+fn streams<'i>(head: &Head, input: &'i Input) -> (Vec<Stream<'i>>, u64) {
+    let order = head.decoder.order;
     let mut beyond = 0u64;
     let mut streams: Vec<Stream<'_>> = Vec::new();
-    let most_chunk = MOST_CHUNKS / cpus.len().max(1);
+    let most_chunk = MOST_CHUNKS / head.cpus.len().max(1);
     // CPUs share no data: all together have at most the file. (Each holds a page of its own.)
     let mut left = input.len();
-    for (cpu, at, len) in cpus {
+    for &(cpu, at, len) in &head.cpus {
         if len > left {
             beyond = beyond.saturating_add(len - left);
         }
         let len = len.min(left);
         left -= len;
         // trace-cmd (3.1.6) does not count the word with the number of chunks.
-        let end = at.saturating_add(len).saturating_add(if packed_cpus { 4 } else { 0 });
+        let end = at.saturating_add(len).saturating_add(if head.packed_cpus { 4 } else { 0 });
         beyond = beyond.saturating_add(end.saturating_sub(input.len().max(at)));
         // A window a CPU: small ones, there may be hundreds.
         let mut window = input.window(at, end).step(32 << 10);
         let mut chunks = 0;
-        if packed_cpus {
+        if head.packed_cpus {
             chunks = order.u32(window.peek(4)).unwrap_or(0);
             window.skip(4);
         }
         streams.push(Stream {
             cpu,
             window,
-            packing: if packed_cpus { packing } else { Packing::None },
+            packing: if head.packed_cpus { head.packing } else { Packing::None },
             chunks,
             most_chunk,
             chunk: Vec::new(),
@@ -573,30 +604,38 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
             lost_unknown: false,
         });
     }
-    if beyond > 0 {
-        read.warnings.push(format!("The file is cut short; {beyond} bytes of CPU data are missing."));
-    }
-    let nanos = |time: u64| match tsc {
-        Some(t) => (((u128::from(time) * u128::from(t.mult)) >> t.shift) as u64).wrapping_add(t.offset),
-        None => time,
-    };
+    (streams, beyond)
+}
 
-    let next = |s: &mut Stream<'_>, read: &mut Read, comms: &mut Comms| -> Option<Event> {
+/// What the entries of every stream are read by.
+struct Reader {
+    decoder: Decoder,
+    page_size: usize,
+    layout: PageLayout,
+    tsc: Option<Tsc>,
+}
+
+impl Reader {
+    fn nanos(&self, time: u64) -> u64 {
+        match self.tsc {
+            Some(t) => (((u128::from(time) * u128::from(t.mult)) >> t.shift) as u64).wrapping_add(t.offset),
+            None => time,
+        }
+    }
+
+    /// A stream's next event.
+    fn next(&self, s: &mut Stream<'_>, read: &mut Read, comms: &mut Comms) -> Option<Event> {
+        let order = self.decoder.order;
         loop {
             if s.lost > 0 {
                 let n = std::mem::take(&mut s.lost);
                 read.lost = read.lost.saturating_add(n);
                 let kind = EventKind::Lost(n);
-                return Some(Event {
-                    time_ns: nanos(s.time),
-                    cpu: s.cpu,
-                    level: Level::Task,
-                    current: 0,
-                    kind,
-                });
+                let time_ns = self.nanos(s.time);
+                return Some(Event { time_ns, cpu: s.cpu, level: Level::Task, current: 0, kind });
             }
             let Some((time, at, len)) = s.next_record(order) else {
-                if s.next_page(page_size, layout, order) {
+                if s.next_page(self.page_size, self.layout, order) {
                     continue;
                 }
                 return None;
@@ -604,9 +643,9 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
             read.events += 1;
             // An entry that runs over the page's end is damage; what is left of it is too short to decode.
             let raw = s.page.get(at..at.saturating_add(len).min(s.end)).unwrap_or(&[]);
-            match decoder.decode(raw, comms) {
+            match self.decoder.decode(raw, comms) {
                 Record::Event(d) => {
-                    let time_ns = nanos(time);
+                    let time_ns = self.nanos(time);
                     return Some(Event {
                         time_ns,
                         cpu: s.cpu,
@@ -619,28 +658,11 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
                 Record::Bad => s.bad_records += 1,
             }
         }
-    };
+    }
+}
 
-    let mut heap = BinaryHeap::new();
-    let mut pending: Vec<Option<Event>> = vec![None; streams.len()];
-    for (i, stream) in streams.iter_mut().enumerate() {
-        pending[i] = next(stream, &mut read, comms);
-        if let Some(event) = &pending[i] {
-            heap.push(Reverse((event.time_ns, i)));
-        }
-    }
-    while let Some(Reverse((_, i))) = heap.pop() {
-        // As long as this CPU is the earliest, the heap need not move.
-        let until = heap.peek().map_or(u64::MAX, |Reverse((t, _))| *t);
-        while let Some(event) = pending[i] {
-            if event.time_ns > until {
-                heap.push(Reverse((event.time_ns, i)));
-                break;
-            }
-            sink.event(&event, comms);
-            pending[i] = next(&mut streams[i], &mut read, comms);
-        }
-    }
+/// What could not be read, a sentence each.
+fn tell_damage(streams: &[Stream<'_>], read: &mut Read) {
     let sum = |f: fn(&Stream<'_>) -> u64| streams.iter().map(f).sum::<u64>();
     let (pages, records) = (sum(|s| s.bad), sum(|s| s.bad_records));
     if pages > 0 {
@@ -653,7 +675,6 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
     if streams.iter().any(|s| s.lost_unknown) {
         read.warnings.push("Events were lost in number unknown; each such place counts as one.".into());
     }
-    read
 }
 
 /// Whether the bytes begin a trace.dat.

@@ -19,6 +19,9 @@ const EVENTS: [(&str, &str, bool); 7] = [
     ("power", "cpu_frequency", false),
 ];
 
+/// What each sample carries: IDENTIFIER (65536), TID (2), TIME (4), CPU (128), RAW (1024).
+pub(super) const SAMPLE_TYPE: u32 = 65536 | 2 | 4 | 128 | 1024;
+
 /// A tracepoint.
 pub(super) struct Tracepoint {
     pub(super) system: &'static str,
@@ -117,7 +120,7 @@ pub(super) fn attributes(kind: &Tracepoint, first: bool, ring_bytes: u32) -> abi
     attr.type_ = abi::PERF_TYPE_TRACEPOINT;
     attr.size = size_of::<abi::perf_event_attr>() as u32;
     attr.config = kind.id;
-    attr.sample_type = u64::from(crate::record::perf_writer::SAMPLE_TYPE);
+    attr.sample_type = u64::from(SAMPLE_TYPE);
     attr.__bindgen_anon_1.sample_period = 1;
     attr.__bindgen_anon_2.wakeup_watermark = ring_bytes / 4;
     attr.set_watermark(1);

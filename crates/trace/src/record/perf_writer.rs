@@ -17,8 +17,6 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// IDENTIFIER (65536), TID (2), TIME (4), CPU (128), RAW (1024).
-pub(super) const SAMPLE_TYPE: u32 = 65536 | 2 | 4 | 128 | 1024;
 /// Bytes of `perf_event_attr` in the file: its seventh version, which every perf since 5.13 knows.
 const ATTR_BYTES: usize = 128;
 const HEADER_BYTES: u64 = 104;
