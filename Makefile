@@ -8,9 +8,8 @@ CARGO ?= cargo
 # A nightly toolchain: only the fuzzers and miri need one.
 NIGHTLY ?= nightly
 TARGET = $${CARGO_TARGET_DIR:-target}
-# Tests and tools share one build: all features, and the shapes of results that only tests look at.
+# What tests are built with: all features, and the shapes of results that only tests look at.
 FEATURES = --features wattwise/full,wattwise-live/schema
-TOOL = $(CARGO) build --quiet --workspace --bins $(FEATURES) && $(TARGET)/debug
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 
@@ -35,14 +34,14 @@ tools:
 
 test: tools lint
 	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace $(FEATURES)
-	$(TOOL)/xtask charts --check
+	$(CARGO) xtask charts --check
 
 # What is left of the lab comes last and alone: it wants a quiet host.
 verify:
 	sh scripts/tools.sh verify
 	@mkdir -p $(TARGET)
 	$(MAKE) beside >$(TARGET)/beside.log 2>&1 & beside=$$!; \
-	$(TOOL)/wattwise-lab --clock instructions; lab=$$?; \
+	$(CARGO) lab --clock instructions; lab=$$?; \
 	wait $$beside; beside=$$?; cat $(TARGET)/beside.log; \
 	exit $$((lab + beside))
 	sh scripts/first-command.sh
@@ -59,7 +58,7 @@ fuzz:
 
 # Stock 6.1 kernel in QEMU: our modules and the kernel's own governors (docs/notes/lab.md).
 lab:
-	$(TOOL)/wattwise-lab $(CLOCK)
+	$(CARGO) lab $(CLOCK)
 	sh scripts/dkms.sh --check "$$(ls -d $(TARGET)/lab/kernel-6.1/usr/src/linux-headers-*-amd64)"
 
 # The locks: every order of memory accesses (1 min), undefined behaviour, data races.
