@@ -11,6 +11,16 @@
 //! Where tasks end up is chaotic, and a percentile may stand at an edge that a handful of wake-ups decide: each figure is
 //! of [`PHASES`] runs that differ in when the tick comes, wake-ups of all of them together.
 
+//!
+//! The policies see more here than under the live governor (`crates/control/src/govern/cores.rs`), so that the figures
+//! are those of a governor with better senses:
+//!
+//! - `wait_p99_ns` is exact; live it is `None`, and `wait_mean_ns` stands in where the kernel adds waits up.
+//! - `worst_wait_ns` is one task's wait; live it is pressure, or the governor's own lateness.
+//! - `wakeups` are counted; live they are half of the context switches.
+//! - Times in `cpus` are exact; live they are whole ticks.
+//! - What each CPU draws (`CorePower`) is the model's; live no kernel tells it.
+
 use rayon::prelude::*;
 use wattwise_figure::Histogram;
 use wattwise_model::machine::{Machine, builtin};

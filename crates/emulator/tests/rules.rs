@@ -1,4 +1,8 @@
 //! The rules and the emulated machines: what one refuses, the other refuses with the same error.
+//!
+//! This is no proof of the rules: the emulator asks the same table, so a wrong row is wrong in both. It shows that
+//! the emulator applies the table.
+
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use wattwise_emulator::Emulator;
