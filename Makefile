@@ -13,7 +13,7 @@ FEATURES = --features wattwise/full,wattwise-live/schema
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 
-.PHONY: check test verify beside soak unit lint tools fuzz miri loom tsan interposer bench peers lab clean
+.PHONY: check test verify soak unit lint tools fuzz miri loom tsan interposer bench peers lab clean
 
 check: lint unit
 
@@ -36,21 +36,13 @@ test: tools lint
 	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace $(FEATURES)
 	$(CARGO) xtask charts --check
 
-# What is left of the lab comes last and alone: it wants a quiet host.
+# One after the other: the lab's guests want a quiet host.
 verify:
 	sh scripts/tools.sh verify
-	@mkdir -p $(TARGET)
-	$(MAKE) beside >$(TARGET)/beside.log 2>&1 & beside=$$!; \
-	$(CARGO) lab --clock instructions; lab=$$?; \
-	wait $$beside; beside=$$?; cat $(TARGET)/beside.log; \
-	exit $$((lab + beside))
+	$(CARGO) clippy --workspace --quiet -- -D warnings
+	$(MAKE) lab
 	sh scripts/first-command.sh
 	sh scripts/deny.sh
-	$(MAKE) lab CLOCK="--clock host"
-
-# What a lab by the instruction clock does not mind.
-beside:
-	$(CARGO) clippy --workspace --quiet -- -D warnings
 	$(MAKE) fuzz loom miri
 
 fuzz:

@@ -135,9 +135,12 @@ fn studies_and_lists_print() {
     // What each must say: a policy with its essay and parameter, a figure with its source, a study's figure and basis.
     for (args, says) in [
         (&["policies"][..], &["schedutil", "menu", "consolidate", "sched_mc"][..]),
-        (&["policies", "show", "powerd++"], &["powerdxx", "samples", "target"]),
-        (&["machines", "show", "omap3530"], &["omap3530", "kHz", "guess"]),
-        (&["workloads", "show", "build"], &["make -j2", "recorded"]),
+        (
+            &["policies", "show", "powerd++"],
+            &["target share", "Clamp to the cap", "critical       temperature"],
+        ),
+        (&["machines", "show", "omap3530"], &["study 003", "confidence = ", "cortex-a8"]),
+        (&["workloads", "show", "build"], &["make -j2", "span        4.346 s, 2 CPUs"]),
         (
             &["reproduce", "openbsd"],
             &["powersaving: build", "1123.00 s", "fitted", "does not finish within the window"],
