@@ -1,19 +1,24 @@
 //! Power policies as pure state machines.
 //!
-//! A policy turns an [`Observation`] into an [`Intent`]. It has no clock, opens no file, starts no
-//! thread and, once built, allocates nothing; the simulator, the daemon and the tests run the very
-//! same object. What a policy *wants* is apart from how a driver is told: an actuator maps the
-//! intent to a machine and says so when the hardware has no ear for it.
+//! A policy is told what happened and says what it wants. It has no clock, opens no file, starts no
+//! thread and, once built, allocates nothing. So the simulator, the lab's comparison with a real
+//! kernel, the live governor of cores and the tests all run the very same object. What a policy
+//! wants is apart from how a driver is told: whoever runs the policy does that (the "actuator").
 //!
 //! Three families live here, each a folder with one file a policy and a table that names them all:
-//! [`speed`] (P-states), [`idle`] (C-states) and [`cores`] (which CPUs are kept for work). To add a policy: write its file, add its line to
-//! the table. Name, parameters and help come from the item itself ([`Speed`], [`Idle`], [`Cores`]); the essay
-//! that opens its file is its documentation ([`essay`]).
+//!
+//! - [`speed`] (P-states): an [`Observation`] in, an [`Intent`] out, a speed for each frequency domain;
+//! - [`idle`] (C-states): an [`IdleQuery`] in, an [`IdleChoice`] out, and an [`IdleOutcome`] to learn from;
+//! - [`cores`]: a [`CoreObservation`] in, the number of CPUs that are kept for work out.
+//!
+//! To add a policy: write its file, add its line to the table. Name, parameters and help come from
+//! the item itself ([`Speed`], [`Idle`], [`Cores`]); the essay that opens its file is its
+//! documentation ([`essay`]).
 //!
 //! ```text
-//!              Platform (levels, domains, C-states)
+//!              Platform (levels, domains, tick)
 //!                  | build
-//! Observation ---> policy ---> Intent ---> actuator (model, sysfs, lab)
+//! Observation ---> policy ---> Intent ---> actuator (the simulated machine)
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
@@ -231,8 +236,6 @@ pub struct DomainIntent {
     pub max: Khz,
     /// The speed wanted now; the actuator takes the slowest level that is at least this, inside the limits.
     pub desired: Khz,
-    /// Energy-performance preference, 0 (performance) to 255 (energy), for hardware that decides itself.
-    pub epp: Option<u8>,
 }
 
 /// What a policy wants. The platform owns it and hands it in, so that deciding allocates nothing;
@@ -244,21 +247,12 @@ pub struct Intent {
     /// When to be asked again, in ns from now, where that differs from the cadence's own period.
     /// The platform clears it before each observation.
     pub next_ns: Option<u64>,
-    /// CPUs that should idle, a bit each (64 a word); empty: none.
-    pub idle_cpus: Vec<u64>,
-    /// Deepest C-state allowed, as an index into the machine's table.
-    pub deepest: Option<u8>,
 }
 
 impl Intent {
     /// An intent without an opinion, for `domains` frequency domains.
     pub fn neutral(domains: usize) -> Intent {
-        Intent {
-            domains: alloc::vec![DomainIntent::default(); domains],
-            next_ns: None,
-            idle_cpus: Vec::new(),
-            deepest: None,
-        }
+        Intent { domains: alloc::vec![DomainIntent::default(); domains], next_ns: None }
     }
     /// Asks for `khz` in domain `d`.
     pub fn set_speed(&mut self, d: usize, khz: Khz) {
