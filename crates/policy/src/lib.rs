@@ -11,8 +11,8 @@
 //! - [`idle`] (C-states): an [`IdleQuery`] in, an [`IdleChoice`] out, and an [`IdleOutcome`] to learn from;
 //! - [`cores`]: a [`CoreObservation`] in, the number of CPUs that are kept for work out.
 //!
-//! To add a policy: write its file, add its line to the table. Name, parameters and help come from
-//! the item itself ([`Speed`], [`Idle`], [`Cores`]); the essay that opens its file is its
+//! To add a policy: write its file, add its line to the table. Name, parameters, help and whose rule it
+//! follows come from the item itself ([`Speed`], [`Idle`], [`Cores`]); the essay that opens its file is its
 //! documentation ([`essay`]).
 //!
 //! ```text

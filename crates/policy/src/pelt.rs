@@ -1,6 +1,6 @@
 //! Per-entity load tracking: the share of recent time that a CPU was busy, recent counting most.
 //!
-//! Source of the signal: Linux `kernel/sched/pelt.c` and `pelt.h`. Time is cut into periods of 1024 x 1024 ns
+//! It follows Linux 6.12, `kernel/sched/pelt.c` and `pelt.h`. Time is cut into periods of 1024 x 1024 ns
 //! (about 1 ms), and a period counts y times as much as the one after it, with y^32 = 1/2: work of 32 ms ago
 //! counts half. The signal is the weighted busy time over the weighted time, of 1024.
 //!

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use wattwise_policy::{
     CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
-    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, idle, speed,
+    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, cores, idle, speed,
 };
 
 /// Counts the allocations of each thread, so that tests which run side by side do not see each other.
@@ -269,17 +269,36 @@ fn the_counter_counts() {
     assert!(allocations() > before);
 }
 
+/// A rule of someone else's names its file with a version, or a paper with its year; the essay says the
+/// same and what was left out.
+fn says_whose_rule_it_is(name: &str, follows: &str, essay: &str) {
+    assert!(!follows.is_empty() && !follows.ends_with('.'), "{name}: whose rule is it?");
+    assert!(essay.contains("follow"), "{name}: the essay does not say whose rule it follows");
+    if follows.starts_with("this project") {
+        assert!(essay.contains("nobody's source"), "{name}");
+        return;
+    }
+    assert!(essay.contains("Left out"), "{name}: the essay does not say what was left out");
+    let dated = follows.contains(|c: char| c.is_ascii_digit()) || follows.contains("not noted");
+    assert!(dated || follows.contains("study"), "{name}: '{follows}' has no version");
+    if let Some(version) = follows.strip_prefix("Linux ").and_then(|f| f.split(',').next()) {
+        assert!(essay.contains(&format!("Linux {version}")), "{name}: the essay names another version");
+    }
+}
+
 /// What help and documents are made of.
 #[test]
 fn every_item_documents_itself() {
     let items = speed::ALL
         .iter()
-        .map(|p| (p.name, p.summary, p.source, p.params))
-        .chain(idle::ALL.iter().map(|p| (p.name, p.summary, p.source, p.params)));
-    for (name, summary, source, params) in items {
+        .map(|p| (p.name, p.summary, p.follows, p.source, p.params))
+        .chain(idle::ALL.iter().map(|p| (p.name, p.summary, p.follows, p.source, p.params)))
+        .chain(cores::ALL.iter().map(|p| (p.name, p.summary, p.follows, p.source, p.params)));
+    for (name, summary, follows, source, params) in items {
         assert!(!summary.is_empty() && !summary.ends_with('.'), "{name}");
         let essay: Vec<_> = wattwise_policy::essay(source).collect();
         assert!(essay.len() >= 8, "{name}: an essay, not a line");
+        says_whose_rule_it_is(name, follows, &essay.join(" "));
         assert!(essay[0].starts_with('`'), "{name}");
         assert!(source.contains(&format!("`{name}`")), "{name} is not named in its essay");
         for p in params {

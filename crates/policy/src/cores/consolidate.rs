@@ -20,7 +20,7 @@
 //!    long as it may have lasted: harm stays under 1 % of the time, which is what a 99th percentile leaves. Each harm
 //!    in a row doubles that.
 //!
-//! What it does not see: work that shares a core and gets less done without waiting longer, such as tasks that hand
+//! It follows nobody's source. What it does not see: work that shares a core and gets less done without waiting longer, such as tasks that hand
 //! a lock on.
 //!
 //! **Which CPUs.** Without knowledge of the machine, by package and core, siblings together. Told of its power
@@ -258,6 +258,7 @@ fn cheapest_first(cpus: &[CorePower], draws: &[Draw]) -> Vec<u16> {
 pub(super) static CONSOLIDATE: Cores = Cores {
     name: "consolidate",
     summary: "few CPUs with head-room, more at once when a task waits longer than it did on all",
+    follows: "this project: no published rule",
     source: include_str!("consolidate.rs"),
     params: &[
         Param {

@@ -1,6 +1,6 @@
 //! `coreidle-ondemand` and `coreidle-userspace`: as many CPUs as the load needs, whole cores first.
 //!
-//! COREIDLE (study 002). A mask tells the scheduler which CPUs to leave idle; a governor sets the mask.
+//! It follows the COREIDLE study (002). A mask tells the scheduler which CPUs to leave idle; a governor sets the mask.
 //!
 //! `coreidle-ondemand`, every `period` (250 ms in the study):
 //!
@@ -11,6 +11,9 @@
 //! 3. CPUs kept: the average over `full` (80 %), rounded up, never none.
 //!
 //! `coreidle-userspace` keeps what the user says.
+//!
+//! Left out: groups of CPUs other than cores and packages. How long the average is, and what a full CPU is,
+//! the study does not say.
 
 use super::{COST, CoreObservation, CorePolicy, Cores};
 use crate::{Param, ParamKind, Settings};
@@ -50,6 +53,7 @@ impl CorePolicy for Ondemand {
 pub(super) static ONDEMAND: Cores = Cores {
     name: "coreidle-ondemand",
     summary: "as many CPUs as the moving average of the load needs (COREIDLE)",
+    follows: "the COREIDLE study",
     source: include_str!("coreidle.rs"),
     params: &[
         Param {
@@ -107,6 +111,7 @@ impl CorePolicy for Userspace {
 pub(super) static USERSPACE: Cores = Cores {
     name: "coreidle-userspace",
     summary: "keeps so many CPUs, as the user says",
+    follows: "the COREIDLE study",
     source: include_str!("coreidle.rs"),
     params: &[Param {
         name: "keep",

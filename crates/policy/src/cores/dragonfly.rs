@@ -1,6 +1,6 @@
 //! `dragonfly`: DragonFly BSD's powerd, two averages and a hysteresis.
 //!
-//! usr.sbin/powerd/powerd.c. Once a second it looks at q, the CPUs' worth of work done.
+//! It follows DragonFly BSD, `usr.sbin/powerd/powerd.c`; which release was read was not noted. Once a second it looks at q, the CPUs' worth of work done.
 //!
 //! 1. fast = (2·fast + q) / 3; slow = (8·slow + q) / 9, and never less than fast.
 //! 2. Of each, a number of CPUs: the average over `up` = 0.25 of a CPU; where that is below the present number,
@@ -9,6 +9,9 @@
 //!
 //! A quarter of a CPU's work calls for a CPU: much head-room, since the kept ones run at the highest speed and
 //! the others at the lowest.
+//!
+//! Left out: its speeds (the kept CPUs at the highest, the others at the lowest: pair it with a speed policy),
+//! the battery's rules and the backlight.
 
 use super::{COST, CoreObservation, CorePolicy, Cores};
 use crate::{Param, ParamKind};
@@ -58,6 +61,7 @@ impl CorePolicy for Dragonfly {
 pub(super) static DRAGONFLY: Cores = Cores {
     name: "dragonfly",
     summary: "two averages of the load, a CPU for each quarter of a CPU's work (DragonFly powerd)",
+    follows: "DragonFly BSD, usr.sbin/powerd/powerd.c (release not noted)",
     source: include_str!("dragonfly.rs"),
     params: &[
         Param {

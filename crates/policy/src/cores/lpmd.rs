@@ -1,11 +1,16 @@
 //! `lpmd`: intel-lpmd, a few CPUs while the system is nearly idle, else all.
 //!
+//! It follows intel/intel-lpmd, its mode by utilisation; which release was read was not noted.
+//!
 //! Low power is entered when the whole system's use is at most `enter` (10 %) and the busiest CPU's at most
 //! `busiest` (95 %); all CPUs are opened when either is passed. It looks every 100 ms while busy and every
 //! 1000 ms while idle; between them the pace follows the use.
 //!
 //! As published, the system's use was computed from the last CPU's line of `/proc/stat` alone. Here it is the mean
 //! of all.
+//!
+//! Left out: the hints of the hardware (HFI, workload type), the choice of the CPUs that are kept by kind of
+//! core, and the waits before it enters or leaves.
 
 use super::{COST, CoreObservation, CorePolicy, Cores};
 use crate::{Param, ParamKind};
@@ -45,6 +50,7 @@ impl CorePolicy for Lpmd {
 pub(super) static LPMD: Cores = Cores {
     name: "lpmd",
     summary: "a few CPUs while the system is nearly idle, else all (intel-lpmd)",
+    follows: "intel/intel-lpmd, utilisation mode (release not noted)",
     source: include_str!("lpmd.rs"),
     params: &[
         Param {

@@ -105,6 +105,8 @@ pub struct Cores {
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
+    /// Whose rule it is: project, version and file, or a paper, or "this project".
+    pub follows: &'static str,
     /// Source text; its opening comment is the documentation ([`crate::essay`]).
     pub source: &'static str,
     /// Parameters, in the order of [`Settings`].

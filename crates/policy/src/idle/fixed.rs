@@ -7,6 +7,8 @@
 //! latency; every predicting policy should lie between the two.
 //!
 //! The tick is stopped always: a machine without tickless idle ignores that.
+//!
+//! It follows nobody's source: it is a bound to compare with.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, allowed};
 use crate::{Param, ParamKind};
@@ -26,6 +28,7 @@ impl IdlePolicy for Fixed {
 pub(super) static FIXED: Idle = Idle {
     name: "fixed",
     summary: "always the same C-state",
+    follows: "this project: a bound for comparison",
     source: include_str!("fixed.rs"),
     params: &[Param {
         name: "depth",

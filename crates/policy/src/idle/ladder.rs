@@ -1,6 +1,6 @@
 //! `ladder`: one rung at a time, by how the last sleeps went.
 //!
-//! Source of the rule: Linux `drivers/cpuidle/governors/ladder.c`, the governor for machines with a periodic tick, whose
+//! It follows Linux 6.12, `drivers/cpuidle/governors/ladder.c`, the governor for machines with a periodic tick, whose
 //! sleeps are so much alike that the last one tells the next.
 //!
 //! It observes how long each sleep was and nothing of timers. It keeps the rung and how many
@@ -16,6 +16,9 @@
 //! 4. A state that is disabled or over the latency limit is left for the deepest shallower one that is not.
 //!
 //! The tick is stopped always: the governor has no prediction by which to keep it.
+//!
+//! Left out: the polling state below the first, which the kernel's ladder never stays on by itself; and the
+//! rule that a latency limit of 0 means that state.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, allowed};
 use alloc::boxed::Box;
@@ -80,6 +83,7 @@ impl IdlePolicy for Ladder {
 pub(super) static LADDER: Idle = Idle {
     name: "ladder",
     summary: "Linux: one state deeper after 4 long sleeps, one shallower after a short one",
+    follows: "Linux 6.12, drivers/cpuidle/governors/ladder.c",
     source: include_str!("ladder.rs"),
     params: &[],
     build: |_, _, _| Box::new(Ladder { rung: 0, long: 0, last: Last::Even }),

@@ -1,6 +1,6 @@
 //! `menu`: the next timer, corrected by experience, unless the last sleeps show a pattern.
 //!
-//! Source of the rule: Linux `drivers/cpuidle/governors/menu.c`.
+//! It follows Linux 6.1, `drivers/cpuidle/governors/menu.c`, in a simpler form.
 //!
 //! It observes, when a CPU runs out of work, how far the next timer is; and after each sleep how long it was. It keeps
 //! the last 8 sleeps, and for each order of magnitude of the timer's distance a correction factor.
@@ -27,6 +27,9 @@
 //!    where no state could be deeper and the error no longer matters.
 //!
 //! A CPU begins with 8 long sleeps, so that it is no pattern of zeros.
+//!
+//! Left out: factors of their own for times when tasks wait for I/O, and the shorter exit latency that the
+//! kernel then demands. Different: the kernel drops the longest of the 8 sleeps, not the one furthest out.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 use alloc::boxed::Box;
@@ -185,6 +188,7 @@ impl IdlePolicy for Menu {
 pub(super) static MENU: Idle = Idle {
     name: "menu",
     summary: "Linux: the next timer corrected by experience, or the pattern of the last sleeps",
+    follows: "Linux 6.1, drivers/cpuidle/governors/menu.c",
     source: include_str!("menu.rs"),
     params: &[],
     build: |_, tick_ns, _| Box::new(Menu::new(tick_ns)),

@@ -1,6 +1,6 @@
 //! `teo`: timers are the usual waker; how often was something else earlier?
 //!
-//! Source of the rule: Linux `drivers/cpuidle/governors/teo.c` (timer events oriented).
+//! It follows Linux 6.1, `drivers/cpuidle/governors/teo.c` (timer events oriented), in a simpler form.
 //!
 //! The states' target residencies cut time into bins, one a state: bin i holds the sleeps for which state i is
 //! the deepest that pays. It observes the distance of the next timer and how long the sleep was. It keeps
@@ -25,6 +25,8 @@
 //! 5. The latency limit, and then the timer: the deepest state no deeper than that which pays within its distance.
 //! 6. The tick stays on when a wake-up is expected within a tick: by the timer, or in the chosen bin. It then
 //!    wakes the CPU anyway, so a state that pays only after it is too deep.
+//!
+//! Left out: the count of intercepts among the last 9 sleeps.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, allowed};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -136,6 +138,7 @@ impl IdlePolicy for Teo {
 pub(super) static TEO: Idle = Idle {
     name: "teo",
     summary: "Linux: the next timer, unless something else has mostly been earlier",
+    follows: "Linux 6.1, drivers/cpuidle/governors/teo.c",
     source: include_str!("teo.rs"),
     params: &[],
     build: |states, tick_ns, _| Box::new(Teo::new(states.len(), tick_ns)),

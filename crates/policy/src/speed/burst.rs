@@ -1,6 +1,6 @@
 //! `burst`: count consecutive busy and idle ticks; no polling at all.
 //!
-//! B. J. Thomson, "Improved Power Management for FreeBSD" (2010), section 3 and appendix C. The
+//! It follows B. J. Thomson, "Improved Power Management for FreeBSD" (2010), section 3 and appendix C. The
 //! statistics clock ticks anyway, and at each tick the kernel knows whether it interrupted work or the idle
 //! loop. Counting those costs next to nothing and wakes nobody, so the window can be as short
 //! as a few ticks, where a daemon must make do with a quarter of a second.
@@ -23,6 +23,8 @@
 //! enough to use them. And `down=proportional` goes down in one move to the level that the
 //! work of the last 32 ticks would need, at least one level: 32 ticks are a third of a
 //! second at hz = 100: about half of the longest ramp of single steps on the study's machine (17 times 4).
+//!
+//! Left out: nothing of the rule.
 
 use super::poll::cost;
 use super::{Cadence, Speed, SpeedPolicy};
@@ -161,6 +163,7 @@ impl SpeedPolicy for Burst {
 pub(super) static BURST: Speed = Speed {
     name: "burst",
     summary: "counts busy and idle ticks: the highest speed after 4, one level down after 4",
+    follows: "B. J. Thomson, Improved Power Management for FreeBSD (2010), section 3 and appendix C",
     source: include_str!("burst.rs"),
     params: &[
         Param {

@@ -1,6 +1,6 @@
 //! `conservative`: small steps up and down, for power sources that dislike jumps.
 //!
-//! Source of the rule: Linux `drivers/cpufreq/cpufreq_conservative.c`; the loop around it is in `governor.rs`.
+//! It follows Linux 6.12, `drivers/cpufreq/cpufreq_conservative.c`; the loop around it is in `governor.rs`.
 //!
 //! It observes the load of a domain's busiest CPU over one sampling period, and keeps the speed it has
 //! requested so far, which moves more finely than the levels do, and how many looks were skipped.
@@ -16,6 +16,8 @@
 //!
 //! A step is `step` = 5 % of the highest speed, so the whole range takes up to twenty looks. 80 and
 //! 20 leave a wide range in which a speed is left alone.
+//!
+//! Left out: `ignore_nice_load`, since a sample does not say which work was nice.
 
 use super::Speed;
 use super::governor::{COST_US, Governor, IO_IS_BUSY, Load, RATE, Rule, Verdict, down_factor, sampling_ns};
@@ -100,6 +102,7 @@ impl Rule for Conservative {
 pub(super) static CONSERVATIVE: Speed = Speed {
     name: "conservative",
     summary: "Linux: steps of 5 %, up over 80 % load and down under 20 %",
+    follows: "Linux 6.12, drivers/cpufreq/cpufreq_conservative.c and cpufreq_governor.c",
     source: include_str!("conservative.rs"),
     params: &[
         percent("up", "load above which the speed rises by a step", 80.0),

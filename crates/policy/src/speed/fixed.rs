@@ -7,6 +7,9 @@
 //! for longer.
 //!
 //! `userspace` takes `khz`, rounded up to the next level as cpufreq's `CPUFREQ_RELATION_L` does.
+//!
+//! They follow Linux 6.12, `drivers/cpufreq/cpufreq_performance.c`, `cpufreq_powersave.c` and
+//! `cpufreq_userspace.c`. Left out: a new decision when the user moves the limits; the platform clamps.
 
 use super::{Cadence, Speed, SpeedPolicy};
 use crate::{DomainInfo, Intent, Khz, Observation, Param, ParamKind, Platform, Settings};
@@ -41,6 +44,7 @@ impl SpeedPolicy for Fixed {
 pub(super) static PERFORMANCE: Speed = Speed {
     name: "performance",
     summary: "always the highest speed",
+    follows: "Linux 6.12, drivers/cpufreq/cpufreq_performance.c",
     source: include_str!("fixed.rs"),
     params: &[],
     build: |p, _| Fixed::boxed(p, DomainInfo::fastest),
@@ -50,6 +54,7 @@ pub(super) static PERFORMANCE: Speed = Speed {
 pub(super) static POWERSAVE: Speed = Speed {
     name: "powersave",
     summary: "always the lowest speed",
+    follows: "Linux 6.12, drivers/cpufreq/cpufreq_powersave.c",
     source: include_str!("fixed.rs"),
     params: &[],
     build: |p, _| Fixed::boxed(p, DomainInfo::slowest),
@@ -59,6 +64,7 @@ pub(super) static POWERSAVE: Speed = Speed {
 pub(super) static USERSPACE: Speed = Speed {
     name: "userspace",
     summary: "the speed that the user names",
+    follows: "Linux 6.12, drivers/cpufreq/cpufreq_userspace.c",
     source: include_str!("fixed.rs"),
     params: &[Param {
         name: "khz",

@@ -1,6 +1,6 @@
 //! The loop that `ondemand` and `conservative` share; what tells them apart is their [`Rule`].
 //!
-//! Source of the loop: Linux `drivers/cpufreq/cpufreq_governor.c` (dbs_update), which became one loop
+//! It follows Linux 6.12, `drivers/cpufreq/cpufreq_governor.c` (dbs_update), which became one loop
 //! with callbacks in 2016. The scheduler's hook looks at a domain when its sampling period has run
 //! out. A domain that sleeps is not looked at, so an observation may cover many periods.
 //!

@@ -1,6 +1,6 @@
 //! `obsdfreqd`: the daemon with which the author of the 2021 OpenBSD study went on.
 //!
-//! Source of the rule: obsdfreqd (`main.c` and its manual). It replaces the kernel's two-level
+//! It follows obsdfreqd, `main.c` and its manual; which release was read was not noted. It replaces the kernel's two-level
 //! policy from user space by a gentle rise and an immediate fall, with separate limits on mains and
 //! on battery.
 //!
@@ -16,8 +16,8 @@
 //! 4. The level chooses a speed as OpenBSD's drivers do: of n speeds, slowest first, the one with the index
 //!    (level*n + 1)/101.
 //!
-//! 300 ms, 30 %, 10, 0 and 100 are the daemon's defaults. The published versions also know an
-//! inertia and a step down; their defaults (0 and 100) are what is built in here.
+//! 300 ms, 30 %, 10, 0 and 100 are the daemon's defaults. Left out: the inertia and the step down of the
+//! published versions; their defaults (0 and 100) are what is built in here.
 //! That the ceiling moves by whole steps is this program's choice.
 
 use super::poll::{DAEMON_POLL_COST_US, Fold, cost, on_battery, percent, poll};
@@ -114,6 +114,7 @@ const fn hot(name: &'static str, help: &'static str) -> Param {
 pub(super) static OBSDFREQD: Speed = Speed {
     name: "obsdfreqd",
     summary: "OpenBSD's other daemon: up in steps of 10 %, down at once",
+    follows: "obsdfreqd, main.c and manual (release not noted)",
     source: include_str!("obsdfreqd.rs"),
     params: &[
         poll(300.0),

@@ -1,6 +1,6 @@
 //! `ondemand`: the highest speed when busy, else a speed in proportion to the load.
 //!
-//! Source of the rule: Linux `drivers/cpufreq/cpufreq_ondemand.c`; the loop around it is in `governor.rs`.
+//! It follows Linux 6.12, `drivers/cpufreq/cpufreq_ondemand.c`; the loop around it is in `governor.rs`.
 //!
 //! It observes the load of a domain's busiest CPU over one sampling period, and keeps whether the last
 //! look went to the top, and for `bias` the lower half of a divided period.
@@ -16,6 +16,9 @@
 //!    divided between the levels on either side in such a way that the mean is right.
 //!
 //! The period is the longer of two ticks and the transition delay; `rate` sets it.
+//!
+//! Left out: `ignore_nice_load`, since a sample does not say which work was nice; and the driver's own table
+//! of transition delays, since a platform states one figure.
 
 use super::Speed;
 use super::governor::{COST_US, Governor, IO_IS_BUSY, Load, RATE, Rule, Verdict, down_factor, sampling_ns};
@@ -118,6 +121,7 @@ impl Rule for Ondemand {
 pub(super) static ONDEMAND: Speed = Speed {
     name: "ondemand",
     summary: "Linux: the highest speed over 95 % load, else in proportion to the load",
+    follows: "Linux 6.12, drivers/cpufreq/cpufreq_ondemand.c and cpufreq_governor.c",
     source: include_str!("ondemand.rs"),
     params: &[
         percent("up", "load above which the highest speed is taken", 95.0),

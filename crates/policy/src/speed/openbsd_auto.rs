@@ -1,7 +1,7 @@
 //! `openbsd-auto`: OpenBSD's `hw.perfpolicy=auto`, two levels and a hold.
 //!
-//! Source of the rule: OpenBSD `sys/kern/sched_bsd.c`, setperf_auto; revision 1.70 is what the 2021 study of
-//! battery life ran against. The kernel measures itself by a timer of 100 ms; the first beat only
+//! It follows OpenBSD `sys/kern/sched_bsd.c`, setperf_auto: revision 1.70, which the 2021 study of
+//! battery life ran against, and revision 1.104 of 2025. The kernel measures itself by a timer of 100 ms; the first beat only
 //! takes the counters, so the first decision falls at 200 ms.
 //!
 //! It observes each CPU's idle time over the beat. It keeps a count of beats to hold.
@@ -15,6 +15,9 @@
 //!    burst is paid with a short hold.
 //! 5. On mains the policy is `high`: the highest speed, no measuring (`mains=auto` changes it, as
 //!    `hw.perfpolicy=auto,auto` does). No battery means mains, as in OpenBSD.
+//!
+//! Left out: `manual` (`userspace` is the same), CPUs that are offline, and drivers that know levels between 0
+//! and 100, which `auto` never asks for.
 
 use super::poll::{cost, on_battery};
 use super::{Cadence, Speed, SpeedPolicy};
@@ -168,6 +171,7 @@ pub(super) const MAINS: Param = Param {
 pub(super) static OPENBSD_AUTO: Speed = Speed {
     name: "openbsd-auto",
     summary: "OpenBSD's kernel policy: highest or lowest speed, with a hold of up to half a second",
+    follows: "OpenBSD, sys/kern/sched_bsd.c revisions 1.70 (version=2021) and 1.104 (version=new)",
     source: include_str!("openbsd_auto.rs"),
     params: &[
         Param {

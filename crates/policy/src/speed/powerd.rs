@@ -1,6 +1,6 @@
 //! `powerd`: FreeBSD's daemon, as it is today.
 //!
-//! Source of the rule: FreeBSD `usr.sbin/powerd/powerd.c`. It is a process that wakes every 250 ms,
+//! It follows FreeBSD 14, `usr.sbin/powerd/powerd.c`. It is a process that wakes every 250 ms,
 //! and all of its arithmetic is on integers: percent and MHz. Both are kept here, since the roundings
 //! decide how many polls a ramp takes.
 //!
@@ -31,6 +31,9 @@
 //!
 //! FreeBSD sets one speed for the machine. So does this: the first domain's levels guide it,
 //! and any other domain takes its own slowest level that is at least as fast.
+//!
+//! Left out: the modes `minimum` and `maximum` (`powersave` and `performance` are the same), limits given on
+//! the command line, and the event by which a change of the power source ends a wait early.
 
 use super::poll::{Fold, LOAD, cost, percent, poll};
 use super::{Cadence, Speed, SpeedPolicy, poll as shared};
@@ -196,6 +199,7 @@ impl SpeedPolicy for Powerd {
 pub(super) static POWERD: Speed = Speed {
     name: "powerd",
     summary: "FreeBSD's daemon: polls the load, quick up and slow down",
+    follows: "FreeBSD 14, usr.sbin/powerd/powerd.c",
     source: include_str!("powerd.rs"),
     params: &[
         Param {

@@ -1,6 +1,6 @@
 //! `powerd-2010`: the simplified powerd that the FreeBSD speed-state study prints.
 //!
-//! B. J. Thomson, "Improved Power Management for FreeBSD" (2010), figure 3. The study's reasoning and its
+//! It follows B. J. Thomson, "Improved Power Management for FreeBSD" (2010), figure 3. The study's reasoning and its
 //! comparison rest on this form, so it is kept beside today's `powerd`: the study is
 //! reproduced with the rule it describes.
 //!
@@ -15,6 +15,8 @@
 //! whole further window passes before the speed rises: 437.5 ms at full load and low speed.
 //!
 //! The load of several CPUs is their sum as in FreeBSD; the study's machine had one.
+//!
+//! Left out: nothing that the figure shows.
 
 use super::poll::{DAEMON_POLL_COST_US, Fold, LOAD, cost, percent, poll};
 use super::{Cadence, Speed, SpeedPolicy};
@@ -84,6 +86,7 @@ impl SpeedPolicy for Powerd2010 {
 pub(super) static POWERD_2010: Speed = Speed {
     name: "powerd-2010",
     summary: "powerd as the FreeBSD study of 2010 prints it",
+    follows: "B. J. Thomson, Improved Power Management for FreeBSD (2010), figure 3",
     source: include_str!("powerd_2010.rs"),
     params: &[
         LOAD,

@@ -1,6 +1,6 @@
 //! `powerd++`: the successor of FreeBSD's daemon by its users.
 //!
-//! Source of the rule: lonkamikaze/powerdxx. Where `powerd` reacts to
+//! It follows lonkamikaze/powerdxx, `src/powerd++.cpp`; which release was read was not noted. Where `powerd` reacts to
 //! the share of time, `powerd++` computes how many MHz the work *used* and asks for
 //! enough that these would be a target share of it. So it needs no marks and no ramps.
 //!
@@ -19,6 +19,8 @@
 //!
 //! The critical temperature defaults to 100 C, a common limit of x86 CPUs; the daemon reads it from
 //! the sensor's driver where there is one.
+//!
+//! Left out: fixed speeds and fixed loads as modes, and a number of samples other than 4.
 
 use super::poll::{DAEMON_POLL_COST_US, cost, on_battery, poll, share};
 use super::{Cadence, Speed, SpeedPolicy};
@@ -124,6 +126,7 @@ impl SpeedPolicy for PowerdXx {
 pub(super) static POWERDXX: Speed = Speed {
     name: "powerd++",
     summary: "FreeBSD's other daemon: enough MHz that the work is a target share of them",
+    follows: "lonkamikaze/powerdxx, src/powerd++.cpp (release not noted)",
     source: include_str!("powerdxx.rs"),
     params: &[
         Param {

@@ -1,6 +1,6 @@
 //! `powersaving`: the policy of the 2021 OpenBSD battery study, as far as it can be known.
 //!
-//! Solene Rapenne, "Measuring power efficiency of a CPU frequency scheduler on OpenBSD" (2021). The article
+//! It follows Solene Rapenne, "Measuring power efficiency of a CPU frequency scheduler on OpenBSD" (2021). The article
 //! measures a changed kernel and does not print the change. All that is known is its effect: the same
 //! build takes 1123 s under it and 871 s under `auto`, and its idle draws the same power.
 //!
@@ -15,6 +15,8 @@
 //!    share is a fitted mean and levels are coarse.
 //! 2. On battery (or `on=always`) the ceiling replaces the highest speed.
 //! 3. The rest is `openbsd-auto`.
+//!
+//! Left out: whatever else the changed kernel did; nobody outside knows it.
 
 use super::openbsd_auto::{Auto, COST_US, MAINS, Version};
 use super::poll::cost;
@@ -34,6 +36,7 @@ fn ceiling(domain: &DomainInfo, thousandths: u64) -> Khz {
 pub(super) static POWERSAVING: Speed = Speed {
     name: "powersaving",
     summary: "openbsd-auto under a ceiling fitted to the 2021 battery study",
+    follows: "S. Rapenne, Measuring power efficiency of a CPU frequency scheduler on OpenBSD (2021); a fitted model",
     source: include_str!("powersaving.rs"),
     params: &[
         Param {

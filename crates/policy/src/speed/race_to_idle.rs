@@ -1,6 +1,6 @@
 //! `race-to-idle`: the critical speed, at which a cycle costs least when what is left over is slept.
 //!
-//! S. Irani, S. Shukla, R. Gupta, "Algorithms for power savings" (ACM Transactions on Algorithms 3(4), 2007).
+//! It follows S. Irani, S. Shukla, R. Gupta, "Algorithms for power savings" (ACM Transactions on Algorithms 3(4), 2007).
 //! Below some speed a slower clock no longer saves: the core itself draws less, but for longer, and so does all
 //! that must be awake with it. The 2010 FreeBSD study names the same speed in its introduction.
 //!
@@ -18,6 +18,8 @@
 //! only for a deadline, and a policy here knows none, so it holds the critical speed. With no power figures
 //! for every level there is nothing to compute, and it holds the highest speed, which is the old meaning of
 //! the words; unknown idle and uncore powers count as zero.
+//!
+//! Left out: the paper's second half, an on-line schedule of jobs with deadlines; nobody states deadlines here.
 
 use super::Speed;
 use super::fixed::Fixed;
@@ -44,6 +46,7 @@ fn critical_speed(domain: &DomainInfo, awake_uw: u32, deepest_uw: u32) -> Khz {
 pub(super) static RACE_TO_IDLE: Speed = Speed {
     name: "race-to-idle",
     summary: "the critical speed: least energy a cycle when the rest is slept (no power data: the highest)",
+    follows: "S. Irani, S. Shukla, R. Gupta, Algorithms for power savings (ACM TALG 3(4), 2007)",
     source: include_str!("race_to_idle.rs"),
     params: &[],
     build: |p, _| {

@@ -1,6 +1,6 @@
 //! `schedutil`: the speed from the scheduler's own measure of how busy a CPU is.
 //!
-//! Sources of the rule: Linux `kernel/sched/cpufreq_schedutil.c` and, for the measure, `kernel/sched/pelt.c`
+//! It follows Linux 6.12, `kernel/sched/cpufreq_schedutil.c` and, for the measure, `kernel/sched/pelt.c`
 //! (here `pelt.rs`). The scheduler tells of each change of what runs and of busy ticks; there is no
 //! sampling period, and what happened between two calls was one thing: the CPU ran or it idled. It asks for a
 //! decision where the load has changed: where a period of the measure has ended since it last told.
@@ -37,7 +37,9 @@
 //! signals, which only fade, keep what came in all, or what went. Without them a parent whose children do
 //! the work would be taken for the worker long after they are gone.
 //!
-//! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth. Interrupt time is part of busy time.
+//! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth, and the highest speed for real-time
+//! tasks. Interrupt time is part of busy time. To lower a shared domain, the kernel looks at all CPUs at every
+//! decision, here once a rate limit (step 6).
 
 use super::poll::{cost, share};
 use super::{Cadence, Speed, SpeedPolicy};
@@ -369,6 +371,7 @@ impl SpeedPolicy for Schedutil {
 pub(super) static SCHEDUTIL: Speed = Speed {
     name: "schedutil",
     summary: "Linux: 1.25 x the scheduler's utilisation, at each change of what runs",
+    follows: "Linux 6.12, kernel/sched/cpufreq_schedutil.c and pelt.c",
     source: include_str!("schedutil.rs"),
     params: &[
         Param {
