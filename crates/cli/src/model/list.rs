@@ -63,8 +63,8 @@ fn unknown(what: &str, name: &str, entries: &[Entry]) -> Failure {
 }
 
 /// One policy's page.
-fn page(name: &str, summary: &str, source: &'static str, params: &[Param]) -> String {
-    let mut out = format!("{name}: {summary}\n\n");
+fn page(name: &str, summary: &str, follows: &str, source: &'static str, params: &[Param]) -> String {
+    let mut out = format!("{name}: {summary}\nFollows: {follows}\n\n");
     for line in essay(source) {
         _ = writeln!(out, "{line}");
     }
@@ -103,9 +103,9 @@ pub(crate) fn policies(args: &Args) -> Outcome {
         return Ok(0);
     }
     let page = match (speed::find(name), idle::find(name), cores::find(name)) {
-        (Some(p), ..) => page(p.name, p.summary, p.source, p.params),
-        (None, Some(p), _) => page(p.name, p.summary, p.source, p.params),
-        (None, None, Some(p)) => page(p.name, p.summary, p.source, p.params),
+        (Some(p), ..) => page(p.name, p.summary, p.follows, p.source, p.params),
+        (None, Some(p), _) => page(p.name, p.summary, p.follows, p.source, p.params),
+        (None, None, Some(p)) => page(p.name, p.summary, p.follows, p.source, p.params),
         (None, None, None) => return Err(unknown("policies", name, &entries)),
     };
     print(&page)?;
