@@ -9,7 +9,8 @@
 
 mod calendar;
 pub mod engine;
-pub mod locks;
+pub mod lock;
 pub mod outcome;
 
 pub use engine::{Placement, RunError, Setup, Simulation, core_powers, platform};
+pub use lock as locks;
