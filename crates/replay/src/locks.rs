@@ -10,7 +10,7 @@ use wattwise_lockbench::section::Section;
 use wattwise_lockbench::{Bench, LockMatrix, Place, Record, SCHEMA, jain};
 use wattwise_model::machine::Machine;
 use wattwise_model::workload::Dist;
-use wattwise_sim::locks::{Costs, LockOutcome, LockSetup, Lowered, Waiting, run as simulate};
+use wattwise_sim::lock::{Costs, LockOutcome, LockSetup, Lowered, Waiting, run as simulate};
 
 /// Acquisitions counted in each cell.
 const ACQUISITIONS: u64 = 2000;
