@@ -5,7 +5,7 @@ use wattwise_model::machine::Machine;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_policy::{IdleState, PowerSource};
-use wattwise_sim::{Placement, Setup, Simulation, platform};
+use wattwise_sim::{Setup, Simulation, placement, platform};
 
 /// What to replay.
 pub struct ReplayJob<'a> {
@@ -66,8 +66,8 @@ pub fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
     if let Some(c) = &policy.cores {
         setup.cores = Some((c.cores.build)(setup.machine.cpus.len(), &c.settings));
         // A recorded placement knows no kept CPUs.
-        if setup.placement == Placement::Recorded {
-            setup.placement = Placement::Spread;
+        if !setup.placement.heeds_kept_cpus {
+            setup.placement = &placement::SPREAD;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use wattwise_figure::nearest;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
 use wattwise_policy::{Param, ParamKind, Settings, SpecError, Speed, cores, idle, speed};
-use wattwise_sim::Placement;
+use wattwise_sim::placement::{self, Placement};
 
 /// A chosen set of policies.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub struct PolicySpec {
     /// The governor of C-states; `None`: the machine's own.
     pub idle: Option<IdleSpec>,
     /// Where waking tasks go; `None`: as recorded where the CPUs match, else spread.
-    pub placement: Option<Placement>,
+    pub placement: Option<&'static Placement>,
     /// Which CPUs are kept for work; `None`: all.
     pub cores: Option<CoresSpec>,
     /// As it can be given again.
@@ -87,24 +87,9 @@ pub enum PolicyError {
     },
 }
 
-/// Words for placements, with a line of help each.
-pub const PLACEMENTS: [(&str, Placement, &str); 7] = [
-    ("spread", Placement::Spread, "its last CPU when its core idles, else an idle core, else an idle thread"),
-    ("pack", Placement::Pack, "an idle thread of the fullest package and core, for every wake-up"),
-    ("affine", Placement::Affine, "an idle thread of its waker's core, else of its package (Linux 3.1)"),
-    (
-        "sched_mc",
-        Placement::SchedMc,
-        "as affine, but the balance leaves running tasks together (sched_mc_power_savings=1)",
-    ),
-    // Level 1 of either does the same to the balance; the first word is the one that is written back.
-    ("sched_smt", Placement::SchedMc, "as sched_mc (sched_smt_power_savings=1)"),
-    ("recorded", Placement::Recorded, "the CPU of the recording; where it had as many CPUs"),
-    ("fifo", Placement::Fifo, "one queue for all CPUs, first come, first served"),
-];
-
-fn placement(word: &str) -> Option<Placement> {
-    PLACEMENTS.iter().find(|(w, ..)| *w == word).map(|(_, p, _)| *p)
+/// Words for placements, with what each names and a line of help.
+pub fn placements() -> impl Iterator<Item = (&'static str, &'static Placement, &'static str)> {
+    placement::ALL.iter().flat_map(|p| p.words().map(|(word, help)| (word, *p, help)))
 }
 
 /// The word before a part's parameters.
@@ -119,7 +104,7 @@ fn parts(text: &str) -> Vec<&str> {
         let rest = &text[at + 1..];
         let end = rest.find([':', '+']).unwrap_or(rest.len());
         let name = &rest[..end];
-        if idle::find(name).is_some() || placement(name).is_some() || cores::find(name).is_some() {
+        if idle::find(name).is_some() || placement::find(name).is_some() || cores::find(name).is_some() {
             cut.push(at + 1);
         }
     }
@@ -157,10 +142,10 @@ impl PolicySpec {
         for part in &all[1..] {
             let twice = || PolicyError::Twice { given: given(), word: (*part).to_owned() };
             // A recorded placement and a single queue know no kept CPUs.
-            let fixes_cpus = matches!(spec.placement, Some(Placement::Recorded | Placement::Fifo));
+            let fixes_cpus = spec.placement.is_some_and(|p| !p.heeds_kept_cpus);
             let (nothing_after, last) =
                 (spec.placement.is_none() && spec.cores.is_none(), spec.cores.is_none());
-            match (idle::find(word(part)), placement(part), cores::find(word(part))) {
+            match (idle::find(word(part)), placement::find(part), cores::find(word(part))) {
                 (Some(item), ..) if spec.idle.is_none() && nothing_after => {
                     spec.idle = Some(IdleSpec { idle: item, settings: settings(item.params, part)? });
                 }
@@ -211,11 +196,9 @@ impl PolicySpec {
             text.push('+');
             text.push_str(&part_text(i.idle.name, i.idle.params, &i.settings));
         }
-        if let Some(p) = self.placement
-            && let Some((word, ..)) = PLACEMENTS.iter().find(|(_, known, _)| *known == p)
-        {
+        if let Some(p) = self.placement {
             text.push('+');
-            text.push_str(word);
+            text.push_str(p.name);
         }
         if let Some(c) = &self.cores {
             text.push('+');

@@ -10,8 +10,7 @@ use std::time::Instant;
 use wattwise_model::machine::{self, Machine};
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, Settings, SpeedPolicy, idle, speed};
-use wattwise_sim::engine::MakeIdle;
-use wattwise_sim::{Placement, Setup, Simulation, platform};
+use wattwise_sim::{MakeIdle, Placement, Setup, Simulation, placement, platform};
 
 /// Period of the job's governor.
 const PERIOD_NS: u64 = 10 * MS;
@@ -103,7 +102,7 @@ struct Shape {
     workload: Workload,
     speed: Option<&'static str>,
     idle: &'static str,
-    placement: Placement,
+    placement: &'static Placement,
     seconds: u64,
 }
 
@@ -114,7 +113,7 @@ fn shapes() -> [Shape; 4] {
         workload: bursts(tasks),
         speed: None,
         idle: "fixed",
-        placement: Placement::Fifo,
+        placement: &placement::FIFO,
         seconds,
     };
     let text = machine::builtin::text("core-i5-2gen").expect("bundled");
@@ -124,7 +123,7 @@ fn shapes() -> [Shape; 4] {
         workload: bursts_and_pair(),
         speed: Some("schedutil"),
         idle: "menu",
-        placement: Placement::Spread,
+        placement: &placement::SPREAD,
         seconds: 10,
     };
     [of("small", 4, 8, 560), of("crowded", 4, 64, 280), of("wide", 224, 448, 10), full]

@@ -8,8 +8,7 @@ use wattwise_model::machine::{Machine, Overlap, PackageState};
 use wattwise_model::workload::*;
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, Scope, SpeedPolicy};
-use wattwise_sim::engine::Interrupt;
-use wattwise_sim::{Placement, Setup, Simulation};
+use wattwise_sim::{Interrupt, Setup, Simulation, placement};
 
 const KHZ: [u32; 2] = [2_000_000, 1_000_000];
 
@@ -284,8 +283,8 @@ fn packing_fills_a_core_before_waking_another() {
         let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
         [o.cpus[0].busy_ns + o.cpus[1].busy_ns, o.cpus[2].busy_ns + o.cpus[3].busy_ns].map(|b| b > 0)
     };
-    assert_eq!(busy(Placement::Pack), [true, false]);
-    assert_eq!(busy(Placement::Spread), [true, true]);
+    assert_eq!(busy(&placement::PACK), [true, false]);
+    assert_eq!(busy(&placement::SPREAD), [true, true]);
 }
 
 #[test]
@@ -376,7 +375,7 @@ fn a_timer_wakes_its_own_cpu_too_where_an_interrupt_takes_time() {
         m.interrupt_ns = interrupt_ns;
         let make = idle_maker("fixed");
         let setup = Setup {
-            placement: Placement::Fifo,
+            placement: &placement::FIFO,
             ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make)
         };
         Simulation::new(setup).run_to_completion(1000 * MS).unwrap().idle_exits
@@ -567,7 +566,7 @@ fn one_queue_for_all_is_no_place_to_move_from() {
     let w = workload((0..4).map(|i| task(&format!("{i}"), script(&[run_ns(MS)]))).collect(), 0);
     let make = idle_maker("fixed:depth=0");
     let setup =
-        Setup { placement: Placement::Fifo, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        Setup { placement: &placement::FIFO, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
     let o = Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap();
     assert!(o.elapsed_ns < 2 * MS + MS / 10, "{}", o.elapsed_ns);
     assert_eq!(o.migrations, 0);

@@ -9,7 +9,7 @@ use wattwise_model::machine::{Machine, Overlap, PackageState};
 use wattwise_model::workload::*;
 use wattwise_policy::Khz;
 use wattwise_sim::outcome::Outcome;
-use wattwise_sim::{Placement, Setup, Simulation};
+use wattwise_sim::{Placement, Setup, Simulation, placement};
 
 /// Machines with and without SMT, boost, package states, stalls, delays, ticks.
 fn machines() -> impl Strategy<Value = Machine> {
@@ -104,7 +104,7 @@ fn workloads() -> impl Strategy<Value = Workload> {
     })
 }
 
-fn run_placed(m: &Machine, w: &Workload, speed: &str, idle: &str, placement: Placement) -> Outcome {
+fn run_placed(m: &Machine, w: &Workload, speed: &str, idle: &str, placement: &'static Placement) -> Outcome {
     let make = idle_maker(idle);
     let setup = Setup { placement, ..Setup::new(m, w, speed_policy(m, speed), &make) };
     Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap()
@@ -113,7 +113,7 @@ fn run_placed(m: &Machine, w: &Workload, speed: &str, idle: &str, placement: Pla
 fn kept<'a>(m: &'a Machine, w: &'a Workload, cores: &str) -> Simulation<'a> {
     let make = idle_maker("menu");
     Simulation::new(Setup {
-        placement: Placement::Spread,
+        placement: &placement::SPREAD,
         cores: Some(core_policy(m, cores)),
         ..Setup::new(m, w, speed_policy(m, "performance"), &make)
     })
@@ -131,7 +131,7 @@ proptest! {
     /// Energy is the sum of its parts, and residencies sum to the time, whatever happens.
     #[test]
     fn accounts_add_up(m in machines(), w in workloads(), speed in 0usize..4, pack in any::<bool>()) {
-        let placement = if pack { Placement::Pack } else { Placement::Spread };
+        let placement = if pack { &placement::PACK } else { &placement::SPREAD };
         let o = run_placed(&m, &w, SPEEDS[speed], "menu", placement);
         for c in &o.cpus {
             let awake: u64 = c.speed.iter().map(|s| s.1).sum();
@@ -150,9 +150,9 @@ proptest! {
     /// The work done is the same under every policy and placement, and so is each repetition, bit for bit.
     #[test]
     fn work_is_the_same_under_every_policy(m in machines(), w in workloads()) {
-        let first = run_placed(&m, &w, "performance", "fixed:depth=0", Placement::Spread);
+        let first = run_placed(&m, &w, "performance", "fixed:depth=0", &placement::SPREAD);
         for speed in SPEEDS {
-            for (idle, placement) in [("menu", Placement::Spread), ("teo", Placement::Pack), ("fixed", Placement::Fifo)] {
+            for (idle, placement) in [("menu", &placement::SPREAD), ("teo", &placement::PACK), ("fixed", &placement::FIFO)] {
                 let o = run_placed(&m, &w, speed, idle, placement);
                 prop_assert!((o.cycles - first.cycles).abs() <= 1e-9 * first.cycles, "{} {}", o.cycles, first.cycles);
                 prop_assert_eq!(&o, &run_placed(&m, &w, speed, idle, placement));
@@ -164,7 +164,7 @@ proptest! {
     #[test]
     fn work_is_the_same_on_few_cpus(m in machines(), w in workloads(), which in 0usize..5) {
         let cores = ["coreidle-ondemand:period=3", "coreidle-userspace:keep=2", "dragonfly:poll=10", "lpmd", "consolidate:period=1"][which];
-        let first = run_placed(&m, &w, "performance", "menu", Placement::Spread);
+        let first = run_placed(&m, &w, "performance", "menu", &placement::SPREAD);
         let o = run_kept(&m, &w, cores);
         prop_assert!((o.cycles - first.cycles).abs() <= 1e-9 * first.cycles, "{cores}: {} {}", o.cycles, first.cycles);
         for c in &o.cpus {
@@ -197,7 +197,7 @@ proptest! {
     /// each task alone on one.
     #[test]
     fn nobody_beats_the_bound(m in machines(), w in workloads(), speed in 0usize..4) {
-        let o = run_placed(&m, &w, SPEEDS[speed], "fixed:depth=0", Placement::Spread);
+        let o = run_placed(&m, &w, SPEEDS[speed], "fixed:depth=0", &placement::SPREAD);
         let smt = m.kinds[0].smt_throughput.len() as f64 * m.kinds[0].smt_throughput.last().unwrap();
         let capacity = m.cores.len() as f64 * 3.0 * smt.max(1.0);
         prop_assert!(o.elapsed_ns as f64 >= o.cycles / capacity - 1.0);
@@ -242,7 +242,7 @@ proptest! {
         }).collect();
         let w = workload(tasks, 0);
         let times: Vec<u64> = khz.iter()
-            .map(|k| run_placed(&m, &w, &format!("userspace:khz={k}"), "fixed:depth=0", Placement::Fifo).elapsed_ns)
+            .map(|k| run_placed(&m, &w, &format!("userspace:khz={k}"), "fixed:depth=0", &placement::FIFO).elapsed_ns)
             .collect();
         prop_assert!(times.windows(2).all(|w| w[0] <= w[1]), "{:?}", times);
     }
@@ -264,7 +264,7 @@ proptest! {
 #[test]
 fn crowded_bursts_draw_58_watts() {
     let (m, w) = (bursts_machine(), bursts(64, 20));
-    let o = run_placed(&m, &w, "performance", "fixed", Placement::Fifo);
+    let o = run_placed(&m, &w, "performance", "fixed", &placement::FIFO);
     let watts = o.energy.total_j() / (o.elapsed_ns as f64 * 1e-9);
     assert!((watts - 58.0).abs() < 0.3, "{watts}");
 }
@@ -319,7 +319,7 @@ fn gathering_is_given_up_where_it_makes_tasks_wait() {
     };
     let w = workload((1..5).map(together).collect(), 0);
     let p99 = |o: Outcome| o.wake_latency.quantile(0.99) as f64;
-    let open = p99(run_placed(&m, &w, "performance", "menu", Placement::Spread));
+    let open = p99(run_placed(&m, &w, "performance", "menu", &placement::SPREAD));
     let one = p99(run_kept(&m, &w, "coreidle-userspace:keep=1"));
     let ours = p99(run_kept(&m, &w, "consolidate"));
     assert!(one > 1.5 * open, "{one} {open}: the load is one that suffers");

@@ -20,8 +20,7 @@ use wattwise_policy::{Settings, SpeedPolicy, speed};
 use wattwise_replay::bursts;
 use wattwise_replay::job::machine_idle;
 use wattwise_replay::library;
-use wattwise_sim::engine::MakeIdle;
-use wattwise_sim::{Placement, Setup, Simulation, platform};
+use wattwise_sim::{MakeIdle, Placement, Setup, Simulation, placement, platform};
 use wattwise_trace::ImportOptions;
 
 /// Names the shape of what `--json` prints (docs/schema/bench-sim-1.json).
@@ -177,7 +176,7 @@ struct Scene<'a> {
     workload: &'a Workload,
     speed: &'a dyn Fn() -> Box<dyn SpeedPolicy>,
     idle: MakeIdle<'a>,
-    placement: Placement,
+    placement: &'static Placement,
 }
 
 impl Scene<'_> {
@@ -255,7 +254,7 @@ fn bursts_v1(args: &Args, job: Job, tasks: u64, cpus: usize) -> Result<Figures, 
         workload: &workload,
         speed: &|| Box::new(bursts::BurstsV1),
         idle: &|states, tick| idle.build(states, tick),
-        placement: Placement::Fifo,
+        placement: &placement::FIFO,
     };
     Ok(scene.best_of(args))
 }
@@ -286,7 +285,7 @@ fn full(args: &Args) -> Result<Figures, Failure> {
         workload: &workload,
         speed: &|| (schedutil.build)(&platform(&machine), &Settings::defaults(schedutil.params)),
         idle: &|states, tick| (menu.build)(states, tick, &Settings::defaults(menu.params)),
-        placement: Placement::Spread,
+        placement: &placement::SPREAD,
     };
     Ok(scene.best_of(args))
 }

@@ -8,7 +8,7 @@ use wattwise_figure::nearest;
 use wattwise_model::machine::builtin;
 use wattwise_policy::{Param, ParamKind, cores, essay, idle, speed};
 use wattwise_replay::library;
-use wattwise_replay::spec::PLACEMENTS;
+use wattwise_replay::spec::placements;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -95,10 +95,10 @@ pub(crate) fn policies(args: &Args) -> Outcome {
     entries
         .extend(cores::ALL.iter().map(|p| entry(p.name, "cores (which CPUs are kept for work)", p.summary)));
     entries.extend(
-        PLACEMENTS.iter().map(|(word, _, help)| entry(word, "placements (where a waking task goes)", help)),
+        placements().map(|(word, _, help)| entry(word, "placements (where a waking task goes)", help)),
     );
     let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
-    if let Some((word, _, help)) = PLACEMENTS.iter().find(|(word, ..)| word == name) {
+    if let Some((word, _, help)) = placements().find(|(word, ..)| word == name) {
         print(&format!("{word}: {help}\n"))?;
         return Ok(0);
     }

@@ -24,7 +24,7 @@ use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Observation, Settings,
     SpeedPolicy, idle, speed,
 };
-use wattwise_sim::engine::{Interrupt, Setup, Simulation, platform};
+use wattwise_sim::{Interrupt, Setup, Simulation, platform};
 use wattwise_trace::{ImportOptions, Source, import};
 
 /// Shorter sleeps are not compared: a replay keeps the recorded order of tasks, and where two wake within

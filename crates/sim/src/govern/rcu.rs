@@ -17,7 +17,6 @@
 //! | the CPU on which a task ends | its files, its stack | 1 |
 //! | its parent's CPU, if that is in the run | the task, and when that is gone its credentials | 2 |
 
-use super::{NONE, Simulation};
 use wattwise_model::machine::Machine;
 
 /// A period's least length: CPUs that idle are looked for at the timer wheel's next tick but one.
@@ -41,7 +40,7 @@ impl Grace {
     }
 
     /// A CPU asks at one of its ticks; returns the tick at which it has no more to wait for.
-    fn asked(&mut self, tick: u64) -> u64 {
+    pub(super) fn asked(&mut self, tick: u64) -> u64 {
         if tick > self.begins {
             self.begins = tick.max(self.ends);
             self.ends = self.begins + PERIOD_TICKS * self.tick_ns;
@@ -60,8 +59,10 @@ pub(super) struct LetGo {
 }
 
 impl LetGo {
-    fn wait_until(&mut self, tick: u64) {
+    /// It lets go of something for which a period ends at a tick; `more`: what is freed then lets go of more.
+    pub(super) fn wait_until(&mut self, tick: u64, more: bool) {
         self.until = self.until.max(tick);
+        self.more |= more;
     }
 
     /// Whether there is something that a period must pass for.
@@ -79,22 +80,6 @@ impl LetGo {
         // A CPU that was busy meanwhile has asked at its own tick.
         if now < self.until + (1 + 2 * PERIOD_TICKS) * grace.tick_ns {
             self.until = grace.asked(self.until + grace.tick_ns);
-        }
-    }
-}
-
-impl Simulation<'_> {
-    /// A task has ended on a CPU: that one lets go of what was the task's, and its parent's CPU of the task.
-    pub(super) fn let_go_of(&mut self, t: u32, c: usize) {
-        let tick = self.next_tick();
-        let until = self.grace.asked(tick);
-        self.cpus[c].idle.let_go.wait_until(until);
-        let parent = self.tasks[t as usize].parent;
-        if parent != NONE {
-            let c = self.tasks[parent as usize].cpu as usize;
-            let of_task = &mut self.cpus[c].idle.let_go;
-            of_task.wait_until(until);
-            of_task.more = true;
         }
     }
 }

@@ -18,7 +18,7 @@ const MARGIN: u32 = FULL as u32 / 100;
 
 /// One task's. Times are on the clock at whose multiples the signal's periods begin.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TaskLoad {
+pub(crate) struct TaskLoad {
     signal: Pelt,
     /// Up to when the signal tells.
     told_ns: u64,
@@ -31,27 +31,27 @@ pub(super) struct TaskLoad {
 
 impl TaskLoad {
     /// A new task's: `util` of 1024, its credit.
-    pub(super) fn credited(util: u64, now: u64) -> TaskLoad {
+    pub(crate) fn credited(util: u64, now: u64) -> TaskLoad {
         TaskLoad { signal: Pelt::at(util, now), told_ns: now, ..TaskLoad::default() }
     }
 
     /// It slept or waited until now.
     #[inline]
-    pub(super) fn rest(&mut self, now: u64) {
+    pub(crate) fn rest(&mut self, now: u64) {
         self.signal.idle(now - self.told_ns);
         self.told_ns = now;
     }
 
     /// It ran until now, at `pace` of 1024 of the highest speed.
     #[inline]
-    pub(super) fn work(&mut self, now: u64, pace: u64) {
+    pub(crate) fn work(&mut self, now: u64, pace: u64) {
         self.signal.run(now - self.told_ns, pace);
         self.told_ns = now;
     }
 
     /// It goes to sleep: the estimate follows its signal, up at once and down by a quarter of the difference.
     /// The signal is not read twice within a period.
-    pub(super) fn sleep(&mut self) {
+    pub(crate) fn sleep(&mut self) {
         let period = self.told_ns / PERIOD_NS;
         if std::mem::replace(&mut self.period, period) == period {
             return;
@@ -69,13 +69,13 @@ impl TaskLoad {
 
     /// Its signal, of 1024.
     #[inline]
-    pub(super) fn util(&self) -> u32 {
+    pub(crate) fn util(&self) -> u32 {
         self.signal.util().min(FULL) as u32
     }
 
     /// What it is expected to need, of 1024.
     #[inline]
-    pub(super) fn expected(&self) -> u32 {
+    pub(crate) fn expected(&self) -> u32 {
         self.last.max(self.mean)
     }
 }

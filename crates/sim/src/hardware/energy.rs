@@ -1,0 +1,124 @@
+//! What the residencies add up to: joules, and times by CPU, core and package.
+
+use super::Hardware;
+use super::residency::CoreAccount;
+use crate::outcome::{CpuTimes, Energy};
+
+impl Hardware<'_> {
+    /// Books everything up to now.
+    pub(crate) fn settle(&mut self, now: u64) {
+        self.cores.iter_mut().for_each(|c| c.settle(now));
+        self.packages.iter_mut().for_each(|p| p.residency.settle(now));
+    }
+
+    /// A package's energy so far, its cores' included; call [`Hardware::settle`] first.
+    pub(super) fn package_joules(&self, p: usize) -> f64 {
+        let cores = self.machine.packages[p].cores.iter();
+        cores.map(|&c| self.core_joules(usize::from(c))).sum::<f64>() + self.uncore_joules(p)
+    }
+
+    fn core_joules(&self, core: usize) -> f64 {
+        let account = &self.cores[core];
+        let kind = &self.machine.kinds[usize::from(account.kind)];
+        account.slots().map(|(l, code, ns)| ns as f64 * 1e-9 * account.watts(kind, l, code)).sum()
+    }
+
+    fn uncore_joules(&self, p: usize) -> f64 {
+        let model = &self.machine.packages[p];
+        let watts = |slot: usize| if slot == 0 { model.uncore_w } else { model.idle[slot - 1].watts };
+        let times = self.packages[p].residency.times.iter();
+        times.enumerate().map(|(s, &ns)| ns as f64 * 1e-9 * watts(s)).sum()
+    }
+
+    fn platform_joules(&self, now: u64) -> f64 {
+        self.machine.platform_w * now as f64 * 1e-9
+    }
+
+    /// The whole machine's energy so far; call [`Hardware::settle`] first.
+    pub(crate) fn total_joules(&self, now: u64) -> f64 {
+        let packages: f64 = (0..self.packages.len()).map(|p| self.package_joules(p)).sum();
+        packages + self.platform_joules(now)
+    }
+
+    /// The same by part.
+    pub(crate) fn energy(&self, now: u64) -> Energy {
+        let packages = || 0..self.packages.len();
+        let mut energy = Energy {
+            busy_j: 0.0,
+            stall_j: 0.0,
+            idle_j: Vec::new(),
+            uncore_j: packages().map(|p| self.uncore_joules(p)).sum(),
+            platform_j: self.platform_joules(now),
+            package_j: packages().map(|p| self.package_joules(p)).collect(),
+        };
+        for account in &self.cores {
+            let kind = &self.machine.kinds[usize::from(account.kind)];
+            for (level, code, ns) in account.slots() {
+                let joules = ns as f64 * 1e-9 * account.watts(kind, level, code);
+                match code {
+                    c if c < usize::from(account.awake) => {
+                        let name = &kind.idle[c].name;
+                        match energy.idle_j.iter_mut().find(|(n, _)| n == name) {
+                            Some((_, j)) => *j += joules,
+                            None => energy.idle_j.push((name.clone(), joules)),
+                        }
+                    }
+                    c if c == usize::from(account.awake) => energy.stall_j += joules,
+                    _ => energy.busy_j += joules,
+                }
+            }
+        }
+        energy
+    }
+
+    /// Where each CPU's time went so far.
+    pub(crate) fn cpu_times(&self) -> Vec<CpuTimes> {
+        let of = |c: usize| {
+            let (core, thread) = self.thread_of(c);
+            let kind = &self.machine.kinds[usize::from(core.kind)];
+            let (stall, busy) = (usize::from(core.awake), usize::from(core.awake) + 1);
+            let levels = || core.thread_times(thread);
+            CpuTimes {
+                speed: kind.levels.iter().zip(levels()).map(|(l, t)| (l.khz, t[stall] + t[busy])).collect(),
+                idle: kind.idle.iter().map(|s| s.name.clone()).zip(core.thread_idle_ns(thread)).collect(),
+                busy_ns: levels().map(|t| t[busy]).sum(),
+                stall_ns: levels().map(|t| t[stall]).sum(),
+            }
+        };
+        (0..self.machine.cpus.len()).map(of).collect()
+    }
+
+    /// A CPU's core, and which of its threads it is.
+    fn thread_of(&self, c: usize) -> (&CoreAccount, usize) {
+        let core = &self.cores[usize::from(self.machine.cpus[c].core)];
+        (core, c - usize::from(core.first_cpu))
+    }
+
+    /// A CPU's time awake so far, in each C-state, and its clock's speed times time, in kHz x ns.
+    pub(crate) fn reading(&self, c: usize) -> (u64, Vec<u64>, f64) {
+        let (core, thread) = self.thread_of(c);
+        let awake = core.thread_times(thread).flat_map(|codes| &codes[usize::from(core.awake)..]).sum();
+        let kind = &self.machine.kinds[usize::from(core.kind)];
+        (awake, core.thread_idle_ns(thread).collect(), core.khz_ns(kind))
+    }
+
+    /// Each core's time in each C-state so far.
+    pub(crate) fn core_times(&self) -> Vec<Vec<u64>> {
+        self.cores.iter().map(CoreAccount::core_idle_ns).collect()
+    }
+
+    /// Each package's time awake, and in each of its idle states.
+    pub(crate) fn package_times(&self) -> Vec<Vec<u64>> {
+        self.packages.iter().map(|p| p.residency.times.clone()).collect()
+    }
+
+    /// The highest temperature so far, in degrees Celsius.
+    pub(crate) fn peak_c(&self) -> f64 {
+        self.packages.iter().map(|p| p.peak_c).fold(f64::MIN, f64::max)
+    }
+
+    /// Changes of speed carried out.
+    pub(crate) fn transitions(&self) -> u64 {
+        self.domains.iter().map(|d| d.transitions).sum()
+    }
+}

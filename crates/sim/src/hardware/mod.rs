@@ -1,0 +1,330 @@
+//! The hardware owns what cores, packages and frequency domains are doing, and for how long they have.
+//!
+//! It is told what each thread does ([`Hardware::set`]) and what speeds are asked for ([`Hardware::request`]). It answers
+//! whose rate has changed with that ([`Hardware::next_changed`]: CPUs to re-time), how long it takes to wake, and what it all
+//! adds up to in joules. Rates change by more than requests: siblings share their core, boost depends on how many cores are
+//! awake, heat slows.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `residency.rs` | time in states, of threads, cores and packages |
+//! | `clock.rs` | a domain's clock: requests, delays, stalls |
+//! | `heat.rs` | temperatures |
+//! | `energy.rs` | what the times add up to |
+
+mod clock;
+mod energy;
+mod heat;
+mod residency;
+
+pub(crate) use clock::Transition;
+pub(crate) use heat::HEAT_NS;
+pub(crate) use residency::ThreadState;
+
+use clock::DomainClock;
+use residency::{CoreAccount, PackageAccount};
+use wattwise_model::machine::{Core, MAX_SMT, Machine};
+
+/// Cores, packages and domains at work.
+pub(crate) struct Hardware<'a> {
+    machine: &'a Machine,
+    cores: Vec<CoreAccount>,
+    packages: Vec<PackageAccount>,
+    domains: Vec<DomainClock>,
+    /// `1 / (cycles per ns)` of one thread: `[kind][level * MAX_SMT + busy threads - 1]`.
+    inverse_speed: Vec<Vec<f64>>,
+    /// Cores on which more than one thread is busy.
+    shared_cores: usize,
+    /// CPUs whose rate has changed.
+    changed: Vec<u16>,
+}
+
+/// `1 / (cycles per ns)` of one thread for each level and number of busy threads.
+fn inverse_speeds(m: &Machine) -> Vec<Vec<f64>> {
+    m.kinds
+        .iter()
+        .map(|k| {
+            let mut table = vec![0.0; k.levels.len() * MAX_SMT];
+            for (l, level) in k.levels.iter().enumerate() {
+                for busy in 0..MAX_SMT {
+                    let share = k.smt_throughput[busy.min(k.smt_throughput.len() - 1)];
+                    table[l * MAX_SMT + busy] = 1.0 / (level.cycles_per_ns * k.ipc * share);
+                }
+            }
+            table
+        })
+        .collect()
+}
+
+impl<'a> Hardware<'a> {
+    /// Awake, at the levels for a speed in kHz (0: the highest).
+    pub(crate) fn new(machine: &'a Machine, khz: u32) -> Hardware<'a> {
+        let domains: Vec<DomainClock> =
+            machine.domains.iter().map(|d| DomainClock::new(d, machine, khz)).collect();
+        let inverse_speed = inverse_speeds(machine);
+        let core = |c: &Core| {
+            let level = domains[usize::from(c.domain)].level();
+            CoreAccount::new(c, machine, level, &inverse_speed[usize::from(c.kind)])
+        };
+        Hardware {
+            machine,
+            cores: machine.cores.iter().map(core).collect(),
+            packages: machine.packages.iter().map(PackageAccount::new).collect(),
+            domains,
+            inverse_speed,
+            shared_cores: 0,
+            changed: Vec::new(),
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    pub(crate) fn machine(&self) -> &'a Machine {
+        self.machine
+    }
+
+    /// A CPU whose rate has changed since it was last timed, until there are none.
+    #[inline]
+    pub(crate) fn next_changed(&mut self) -> Option<usize> {
+        self.changed.pop().map(usize::from)
+    }
+
+    /// Changes what the thread of a core does on which nothing else depends; false, and nothing done, for any other core.
+    #[inline(always)]
+    pub(crate) fn set_plain(&mut self, now: u64, core: u16, state: ThreadState) -> bool {
+        let core = &mut self.cores[usize::from(core)];
+        let plain = core.is_plain();
+        if plain {
+            core.set_plain(now, state);
+        }
+        plain
+    }
+
+    /// Changes what CPU `c` of a core does, and with it its core's and package's state; true when there are CPUs to re-time.
+    // Inlined with all that a lone thread needs: the state is known where it is called, and so is half the work.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, now: u64, core: u16, c: usize, state: ThreadState) -> bool {
+        let index = usize::from(core);
+        let core = &mut self.cores[index];
+        let code = core.code_of(state);
+        if core.count > 1 {
+            self.set_one_of_several(now, index, c, code);
+        } else if core.code != code {
+            core.busy = u8::from(code > core.awake);
+            self.set_core_code(now, index, code);
+        }
+        !self.changed.is_empty()
+    }
+
+    /// [`Hardware::set`] where the core has more threads.
+    fn set_one_of_several(&mut self, now: u64, index: usize, c: usize, code: u8) {
+        let core = &mut self.cores[index];
+        let (first, count) = (core.first_cpu, core.count);
+        let thread = c - usize::from(first);
+        if core.thread_codes[thread] == code {
+            return;
+        }
+        core.open_thread(now, thread, code);
+        let was = std::mem::replace(&mut core.thread_codes[thread], code);
+        let busy_before = core.busy;
+        core.busy = busy_before + u8::from(code > core.awake) - u8::from(was > core.awake);
+        self.shared_cores += usize::from(core.busy == 2 && busy_before == 1);
+        self.shared_cores -= usize::from(core.busy == 1 && busy_before == 2);
+        let busy_changed = core.busy != busy_before;
+        core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
+        let code = core.compute_code();
+        if code != core.code {
+            self.set_core_code(now, index, code);
+        }
+        if busy_changed {
+            // The siblings share the core's throughput: theirs has changed.
+            self.changed.extend((first..first + count).filter(|&s| usize::from(s) != c));
+        }
+    }
+
+    #[inline(always)]
+    fn set_core_code(&mut self, now: u64, index: usize, code: u8) {
+        let core = &mut self.cores[index];
+        let before = core.code;
+        core.open(now, code);
+        if core.counted {
+            // 0 is awake, then the C-states.
+            let depth = |code: u8| if code < core.awake { usize::from(code) + 1 } else { 0 };
+            let (package, before, after) = (usize::from(core.package), depth(before), depth(code));
+            self.package_changed(now, package, before, after);
+        }
+    }
+
+    /// A core of a package has gone from one depth to another.
+    fn package_changed(&mut self, now: u64, p: usize, before: usize, after: usize) {
+        if before == after {
+            return;
+        }
+        let model = &self.machine.packages[p];
+        let package = &mut self.packages[p];
+        package.cores[before] -= 1;
+        package.cores[after] += 1;
+        if !model.idle.is_empty() {
+            let slot = package.fitting(model);
+            if slot != package.residency.slot {
+                package.residency.open(now, slot);
+            }
+        }
+        if model.boosts {
+            self.boost_changed(now, p);
+        }
+    }
+
+    /// The number of awake cores of a package has changed, and with it perhaps what boost allows.
+    #[inline]
+    fn boost_changed(&mut self, now: u64, p: usize) {
+        let model = &self.machine.packages[p];
+        if !model.boosts {
+            return;
+        }
+        let awake = self.packages[p].boosting();
+        for &d in &model.domains {
+            let d = usize::from(d);
+            let boost = &self.machine.domains[d].boost;
+            if boost.is_empty() {
+                continue;
+            }
+            let cap = usize::from(boost[awake.min(boost.len() - 1)]);
+            if cap != self.domains[d].boost_cap {
+                self.domains[d].boost_cap = cap;
+                self.settle_level(now, d);
+            }
+        }
+    }
+
+    /// Brings the level in force in line with what is granted and allowed.
+    fn settle_level(&mut self, now: u64, d: usize) {
+        let Some(level) = self.domains[d].settle_level() else { return };
+        for &index in &self.machine.domains[d].cores {
+            let core = &mut self.cores[usize::from(index)];
+            core.relevel(now, level);
+            core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
+            self.changed.extend(core.first_cpu..core.first_cpu + core.count);
+        }
+    }
+
+    /// Before the work begins: whoever takes over finds its requests granted. The CPUs to re-time are
+    /// [`Hardware::next_changed`].
+    pub(crate) fn adopt(&mut self, now: u64, levels: impl Iterator<Item = Option<usize>>) {
+        for (d, level) in levels.enumerate() {
+            if let Some(level) = level {
+                self.domains[d].adopt(level);
+            }
+            self.settle_level(now, d);
+        }
+        (0..self.packages.len()).for_each(|p| self.boost_changed(now, p));
+    }
+
+    /// Asks for a level of a domain. The CPUs to re-time are [`Hardware::next_changed`].
+    pub(crate) fn request(&mut self, now: u64, d: usize, level: usize) -> Transition {
+        let transition = self.domains[d].request(now, &self.machine.domains[d], level);
+        self.carry_out(now, d, transition)
+    }
+
+    /// A domain's delay or stall is over. The CPUs to re-time are [`Hardware::next_changed`].
+    pub(crate) fn domain_due(&mut self, now: u64, d: usize) -> Transition {
+        let transition = self.domains[d].due(now, &self.machine.domains[d]);
+        self.carry_out(now, d, transition)
+    }
+
+    fn carry_out(&mut self, now: u64, d: usize, transition: Transition) -> Transition {
+        if let Transition::Granted { .. } = transition {
+            self.settle_level(now, d);
+        }
+        transition
+    }
+
+    /// The level of a domain that was asked for last.
+    pub(crate) fn requested(&self, d: usize) -> usize {
+        self.domains[d].requested()
+    }
+
+    /// The level that a domain is changing to, or has.
+    pub(crate) fn target(&self, d: usize) -> usize {
+        self.domains[d].target()
+    }
+
+    /// Whether a domain's cores stand still.
+    #[inline]
+    pub(crate) fn stalled(&self, d: u16) -> bool {
+        self.domains[usize::from(d)].stalled()
+    }
+
+    /// Time of a cycle in a domain, of one at its highest speed.
+    #[inline]
+    pub(crate) fn slowness(&self, d: u16) -> f64 {
+        self.domains[usize::from(d)].slowness()
+    }
+
+    /// A domain's speed, of 1024 of its highest.
+    #[inline]
+    pub(crate) fn pace(&self, d: u16) -> u64 {
+        self.domains[usize::from(d)].pace()
+    }
+
+    /// Time of a cycle for each busy thread of a core, or for one that is about to be.
+    #[inline]
+    pub(crate) fn ns_per_cycle(&self, core: u16) -> f64 {
+        self.cores[usize::from(core)].ns_per_cycle
+    }
+
+    /// When CPU `c`, which is in C-state `choice` since `since`, is awake if it is wanted now.
+    #[inline(always)]
+    pub(crate) fn awake_at(&self, now: u64, c: usize, choice: u8, since: u64) -> u64 {
+        let cpu = &self.machine.cpus[c];
+        let d = &self.domains[usize::from(cpu.domain)];
+        let core = &self.cores[usize::from(cpu.core)];
+        if core.wakes_at_once {
+            return now.max(d.stalled_until());
+        }
+        // The hardware is only as deep as the core's shallowest thread.
+        let depth = core.depth().unwrap_or(0).min(usize::from(choice));
+        let state = &self.machine.kinds[usize::from(cpu.kind)].idle[depth];
+        let package = usize::from(cpu.package);
+        let package_exit =
+            self.packages[package].idle_state().map_or(0, |i| self.machine.packages[package].idle[i].exit_ns);
+        // A state that is being entered cannot be left before it has been reached.
+        let reached = now.max(since + state.entry_ns);
+        (reached + state.exit_ns[d.level()] + package_exit).max(d.stalled_until())
+    }
+
+    /// CPUs of a core.
+    #[inline]
+    pub(crate) fn threads_of(&self, core: usize) -> std::ops::Range<usize> {
+        let first = usize::from(self.cores[core].first_cpu);
+        first..first + usize::from(self.cores[core].count)
+    }
+
+    /// Threads of a core that execute.
+    #[inline]
+    pub(crate) fn busy_threads(&self, core: usize) -> usize {
+        self.cores[core].busy_threads()
+    }
+
+    /// Whether some thread of a core is in no C-state.
+    #[inline]
+    pub(crate) fn is_awake(&self, core: usize) -> bool {
+        self.cores[core].depth().is_none()
+    }
+
+    /// How many cores have more than one busy thread.
+    #[inline]
+    pub(crate) fn shared_cores(&self) -> usize {
+        self.shared_cores
+    }
+
+    /// The first core with more than one busy thread.
+    pub(crate) fn shared_core(&self) -> Option<usize> {
+        self.cores.iter().position(|c| c.busy_threads() > 1)
+    }
+
+    /// What a thread alone on a core of a kind does at its highest speed, in cycles a ns.
+    pub(crate) fn strength(&self, kind: u8) -> f64 {
+        1.0 / self.inverse_speed[usize::from(kind)][0]
+    }
+}

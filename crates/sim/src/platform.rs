@@ -1,0 +1,77 @@
+//! What a policy may know of a machine before it runs.
+
+use wattwise_model::machine::{CState, CoreKind, Cpu, Domain, Machine};
+use wattwise_policy::cores::Place;
+use wattwise_policy::{CorePower, DomainInfo, Draw, IdleState, Khz, Level, Platform};
+
+/// What a speed policy may know of a machine before it runs.
+pub fn platform(m: &Machine) -> Platform {
+    let uw = |w: f64| (w * 1e6).min(f64::from(u32::MAX)) as u32;
+    let strength = |k: &CoreKind| k.levels[0].cycles_per_ns * k.ipc;
+    let strongest = m.kinds.iter().map(strength).fold(f64::MIN, f64::max);
+    let domain = |d: &Domain| {
+        let kind = &m.kinds[usize::from(d.kind)];
+        let mut cpus: Vec<u16> =
+            d.cores.iter().flat_map(|&c| m.cores[usize::from(c)].cpus.iter().copied()).collect();
+        cpus.sort_unstable();
+        let longest = d.transition.stall_ns.iter().copied().max().unwrap_or(0);
+        DomainInfo {
+            cpus,
+            levels: kind
+                .levels
+                .iter()
+                .map(|l| Level { khz: Khz(l.khz), busy_uw: Some(uw(l.busy_w)) })
+                .collect(),
+            transition_ns: d.transition.delay_ns + longest,
+            capacity: (1024.0 * strength(kind) / strongest) as u16,
+        }
+    };
+    let deepest = m.kinds.first().and_then(|k| k.idle.last()).map(|s| s.watts[s.watts.len() - 1]);
+    let awake: f64 =
+        m.packages.iter().map(|p| p.uncore_w - p.idle.last().map_or(p.uncore_w, |s| s.watts)).sum();
+    Platform {
+        domains: m.domains.iter().map(domain).collect(),
+        cpus: m.cpus.len() as u16,
+        tick_ns: m.tick.period_ns,
+        load_invariant: m.load_invariant,
+        deepest_idle_uw: deepest.map(uw),
+        awake_uw: Some(uw(awake)),
+    }
+}
+
+/// What a core policy may know of a machine before it runs: one entry a CPU.
+pub fn core_powers(machine: &Machine) -> Vec<CorePower> {
+    let milli = |x: f64| (x * 1000.0) as u32;
+    let power = |c: &Cpu| {
+        let (kind, package) =
+            (&machine.kinds[usize::from(c.kind)], &machine.packages[usize::from(c.package)]);
+        let (top, threads) = (&kind.levels[0], machine.cores[usize::from(c.core)].cpus.len());
+        let rate = top.cycles_per_ns * kind.ipc;
+        let share = |table: &[f64]| table.get(threads - 1).or(table.last()).copied().unwrap_or(1.0);
+        let watts = |s: &CState| s.watts.first().copied().unwrap_or(0.0);
+        let ends = kind.idle.first().zip(kind.idle.last());
+        // Within a tenth of what there is to save.
+        let frugal = ends.map_or(0.0, |(shallow, deep)| watts(deep) + (watts(shallow) - watts(deep)) * 0.1);
+        let idle = |s: Option<&CState>| s.map_or(0, |s| milli(watts(s)));
+        CorePower {
+            place: Place { core: c.core, package: c.package },
+            deep_stay_ns: kind.idle.iter().find(|s| watts(s) <= frugal).map_or(0, |s| s.target_ns),
+            draw: Some(Draw {
+                rate: milli(rate),
+                rate_all: milli(rate * threads as f64 * share(&kind.smt_throughput)),
+                busy_mw: milli(top.busy_w),
+                busy_all_mw: milli(top.busy_w * share(&kind.smt_power)),
+                shallow_mw: idle(kind.idle.first()),
+                deep_mw: idle(kind.idle.last()),
+                package_saves_mw: package.idle.last().map_or(0, |s| milli(package.uncore_w - s.watts)),
+            }),
+        }
+    };
+    machine.cpus.iter().map(power).collect()
+}
+
+/// The C-states of each kind of core as idle policies see them.
+pub(crate) fn idle_tables(machine: &Machine) -> Vec<Vec<IdleState>> {
+    let state = |s: &CState| IdleState { exit_ns: s.latency_ns, target_ns: s.target_ns, enabled: true };
+    machine.kinds.iter().map(|k| k.idle.iter().map(state).collect()).collect()
+}

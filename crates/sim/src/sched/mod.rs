@@ -1,0 +1,484 @@
+//! The scheduler owns the run queues, the tasks' virtual times and loads, and the sets of CPUs that idle, are crowded or
+//! may be used. It answers where a task goes ([`Scheduler::choose`]), whether it preempts, who is picked next, and who is
+//! stolen from whom.
+//!
+//! Each CPU shares its time fairly: of the waiting tasks the one with the least weighted run time
+//! (virtual time) goes next, for a slice of [`SLICE_NS`]; a task that wakes is put at most half a
+//! slice behind the queue's clock, so that sleeping is not saved up, and preempts the running one when it
+//! is owed more than [`WAKE_GRANULARITY_NS`]. Real-time tasks come first, in order of arrival. A placement may
+//! order its tasks in another way ([`placement::Order`]).
+//!
+//! Placement and balance are separate: a waking task is *placed* on a CPU; a CPU that runs out of
+//! work, and a periodic balance, *steal* tasks that wait elsewhere.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `queue.rs` | a run queue, and what is known of a task |
+//! | `load.rs` | a task's load as the scheduler measures it |
+//! | `cpuset.rs` | sets of CPUs |
+//! | `placement/` | where a waking task goes, one file each |
+
+pub(crate) mod cpuset;
+pub(crate) mod load;
+pub mod placement;
+mod queue;
+
+use crate::calendar::NEVER;
+use cpuset::CpuSet;
+use load::TaskLoad;
+use placement::{CoreUse, Order, Placement, Waking};
+use queue::{Entity, Queue};
+use std::cmp::Reverse;
+use wattwise_model::machine::Machine;
+use wattwise_policy::pelt::FULL;
+
+/// How long a task runs while others wait: the usual 3 ms of Linux's fair class.
+const SLICE_NS: u64 = 3_000_000;
+/// How much a waking task must be owed to take over at once.
+const WAKE_GRANULARITY_NS: u64 = 1_000_000;
+/// How far ahead of a queue's clock a task may arrive: a slice at the lightest weight (nice 19).
+const MOST_AHEAD_NS: u64 = 70 * SLICE_NS;
+
+/// Run queues and sets of CPUs.
+pub(crate) struct Scheduler<'a> {
+    machine: &'a Machine,
+    placement: &'static Placement,
+    /// A queue a CPU.
+    queues: Vec<Queue>,
+    entities: Vec<Entity>,
+    idle_set: CpuSet,
+    /// Of those, the ones on cores that idle as a whole; kept where a core has several threads.
+    idle_cores: CpuSet,
+    smt: bool,
+    /// CPUs on which some task waits behind another.
+    crowded: CpuSet,
+    allowed: CpuSet,
+    /// For each package the sets to search for an idle CPU, best first.
+    search: Vec<Vec<CpuSet>>,
+}
+
+/// A task that has been taken off another CPU's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stolen {
+    pub(crate) task: u32,
+    pub(crate) from: usize,
+    /// Nobody waits there any more.
+    pub(crate) emptied: bool,
+}
+
+impl<'a> Scheduler<'a> {
+    /// Empty queues; tasks recorded there aside, none is placed on the CPUs of the mask `idle_cpus`.
+    pub(crate) fn new(
+        machine: &'a Machine,
+        placement: &'static Placement,
+        idle_cpus: &[u64],
+    ) -> Scheduler<'a> {
+        let cpus = machine.cpus.len();
+        Scheduler {
+            machine,
+            placement,
+            queues: (0..cpus).map(|_| Queue::default()).collect(),
+            entities: Vec::new(),
+            idle_set: CpuSet::new(cpus),
+            idle_cores: CpuSet::new(cpus),
+            smt: machine.cores.len() < cpus,
+            crowded: CpuSet::new(cpus),
+            allowed: CpuSet::without(cpus, idle_cpus),
+            search: cpuset::search_order(machine),
+        }
+    }
+
+    /// A new task, whose CPU is `cpu` until it is placed.
+    pub(crate) fn add(&mut self, cpu: u32, nice: i8, realtime: bool) {
+        self.entities.push(Entity::new(cpu, nice, realtime));
+    }
+
+    /// The rules in force.
+    #[inline]
+    pub(crate) fn placement(&self) -> &'static Placement {
+        self.placement
+    }
+
+    #[inline]
+    fn entity(&self, t: u32) -> &Entity {
+        &self.entities[t as usize]
+    }
+
+    /// CPU of a task's last run, and of its timers.
+    #[inline]
+    pub(crate) fn cpu_of(&self, t: u32) -> usize {
+        self.entity(t).cpu as usize
+    }
+
+    #[inline]
+    pub(crate) fn set_cpu(&mut self, t: u32, c: usize) {
+        self.entities[t as usize].cpu = c as u32;
+    }
+
+    /// The recorded CPU of a task's coming run, and when that began.
+    #[inline]
+    pub(crate) fn set_hint(&mut self, t: u32, (cpu, at_ns): (u32, u64)) {
+        let entity = &mut self.entities[t as usize];
+        (entity.hint, entity.order) = (cpu, at_ns);
+    }
+
+    /// The recorded CPU of a task's coming run, where this machine has it.
+    #[inline]
+    pub(crate) fn hint(&self, t: u32) -> Option<usize> {
+        Some(self.entity(t).hint as usize).filter(|&c| c < self.queues.len())
+    }
+
+    /// When the coming run began as recorded.
+    #[inline]
+    pub(crate) fn recorded_at(&self, t: u32) -> u64 {
+        self.entity(t).order
+    }
+
+    /// A task's load.
+    #[inline]
+    pub(crate) fn load(&mut self, t: u32) -> &mut TaskLoad {
+        &mut self.entities[t as usize].load
+    }
+
+    /// A new task's credit, of 1024: half of what a CPU with this load has free.
+    pub(crate) fn credit(&mut self, t: u32, clock_ns: u64, load: i64) -> u64 {
+        let credit = ((FULL as i64 - load).clamp(0, FULL as i64) / 2) as u64;
+        *self.load(t) = TaskLoad::credited(credit, clock_ns);
+        credit
+    }
+
+    /// What is expected of the tasks on a CPU, of 1024; `running` is the one that is not queued.
+    pub(crate) fn expected_of(&self, c: usize, running: Option<u32>) -> u32 {
+        let waiting = self.queues[c].realtime.iter().chain(&self.queues[c].fair);
+        let all = waiting.copied().chain(running).map(|t| self.entity(t));
+        all.filter(|e| e.cpu as usize == c).map(|e| e.load.expected()).sum()
+    }
+
+    /// A CPU idles.
+    #[inline]
+    pub(crate) fn idles(&mut self, c: usize) {
+        self.idle_set.insert(c);
+        if self.smt {
+            let siblings = self.siblings(c);
+            if siblings.clone().all(|t| self.idle_set.contains(t)) {
+                siblings.for_each(|t| self.idle_cores.insert(t));
+            }
+        }
+    }
+
+    /// A CPU is wanted.
+    #[inline]
+    pub(crate) fn wakes(&mut self, c: usize) {
+        self.idle_set.remove(c);
+        if self.smt {
+            self.siblings(c).for_each(|t| self.idle_cores.remove(t));
+        }
+    }
+
+    /// CPUs of the core of `c`, itself included.
+    #[inline]
+    fn siblings(&self, c: usize) -> std::ops::Range<usize> {
+        let cpus = &self.machine.cores[usize::from(self.machine.cpus[c].core)].cpus;
+        let first = usize::from(cpus[0]);
+        first..first + cpus.len()
+    }
+
+    /// CPUs on cores that idle as a whole.
+    #[inline]
+    pub(crate) fn idle_cores(&self) -> &CpuSet {
+        if self.smt { &self.idle_cores } else { &self.idle_set }
+    }
+
+    /// Whether no CPU idles.
+    #[inline]
+    pub(crate) fn none_idles(&self) -> bool {
+        self.idle_set.is_empty()
+    }
+
+    /// The first `most` CPUs that idle and may be used.
+    pub(crate) fn idle_cpus(&self, most: usize) -> Vec<usize> {
+        self.idle_set.iter().filter(|&c| self.allowed.contains(c)).take(most).collect()
+    }
+
+    /// The idle core that is best to use.
+    pub(crate) fn best_idle_core(&self) -> Option<usize> {
+        self.search[0].iter().find_map(|s| self.idle_cores().first_in(s, &self.allowed))
+    }
+
+    /// Only these CPUs may be used from now on.
+    pub(crate) fn allow(&mut self, cpus: impl Iterator<Item = usize>) {
+        self.allowed = CpuSet::new(self.queues.len());
+        cpus.for_each(|c| self.allowed.insert(c));
+    }
+
+    /// The CPU for a runnable task. `from` is where the wake-up happens; `fresh`: it has not been on any.
+    #[inline]
+    pub(crate) fn choose(&self, t: u32, from: usize, fresh: bool, cores: &dyn CoreUse) -> usize {
+        let waking = Waking { last: self.cpu_of(t), hint: self.entity(t).hint, from, fresh };
+        self.placement.choose(self, &waking, cores)
+    }
+
+    /// Of the CPUs that may be used, the one for which fewest wait.
+    fn least_queued(&self) -> Option<usize> {
+        self.allowed.iter().min_by_key(|&c| self.queues[c].len())
+    }
+
+    /// Whether a task that the recorded scheduler put on a CPU anew has to leave this one, or to let others go first.
+    pub(crate) fn yields(&self, t: u32, c: usize) -> bool {
+        if !self.placement.follows_recording {
+            return false;
+        }
+        let order = self.entity(t).order;
+        self.hint(t).is_some_and(|hint| hint != c)
+            || self.queues[c].fair.iter().any(|&q| self.entity(q).order < order)
+    }
+
+    /// How many wait for a CPU.
+    #[inline]
+    pub(crate) fn waiting(&self, c: usize) -> usize {
+        self.queues[c].len()
+    }
+
+    #[inline]
+    pub(crate) fn nobody_waits(&self, c: usize) -> bool {
+        self.queues[c].is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn is_realtime(&self, t: u32) -> bool {
+        self.entity(t).realtime
+    }
+
+    /// Queues a task on a CPU.
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, c: usize, t: u32, now: u64) {
+        let entity = &mut self.entities[t as usize];
+        let queue = &mut self.queues[c];
+        entity.queued_at = now;
+        if entity.realtime && self.placement.realtime_first {
+            queue.realtime.push_back(t);
+        } else {
+            queue.fair.push(t);
+        }
+        if self.placement.order == Order::Fair {
+            // Virtual times are the queue's own: bring the task to this one's clock, at most half a slice
+            // behind, and not so far ahead as another queue's clock may have been.
+            let clock = queue.clock;
+            entity.vruntime =
+                entity.vruntime.clamp(clock.saturating_sub(SLICE_NS / 2), clock + MOST_AHEAD_NS);
+        }
+    }
+
+    /// Queues a task that is waited for by a busy CPU: it still belongs to the CPU where it was.
+    pub(crate) fn enqueue_from_afar(&mut self, c: usize, t: u32, now: u64) {
+        self.entities[t as usize].queued_at = now;
+        self.queues[c].fair.push(t);
+    }
+
+    /// Puts a task that ran back on its queue.
+    pub(crate) fn requeue(&mut self, c: usize, t: u32, now: u64) {
+        let entity = &mut self.entities[t as usize];
+        entity.queued_at = now;
+        if entity.realtime && self.placement.realtime_first {
+            self.queues[c].realtime.push_front(t);
+        } else {
+            self.queues[c].fair.push(t);
+        }
+    }
+
+    /// Takes off its queue a task that has just been put back there.
+    pub(crate) fn dequeue_last(&mut self, c: usize, t: u32) -> Option<u32> {
+        let queue = &mut self.queues[c];
+        if self.entities[t as usize].realtime { queue.realtime.pop_front() } else { queue.fair.pop() }
+    }
+
+    /// Takes some waiting task off a queue.
+    pub(crate) fn dequeue_any(&mut self, c: usize) -> Option<u32> {
+        let queue = &mut self.queues[c];
+        let t = queue.realtime.pop_front().or_else(|| queue.fair.pop())?;
+        if queue.is_empty() {
+            self.uncrowd(c);
+        }
+        Some(t)
+    }
+
+    /// A task begins to run.
+    #[inline]
+    pub(crate) fn starts(&mut self, c: usize, now: u64) {
+        self.queues[c].charged_at = now;
+    }
+
+    /// Charges the running task `t` for its time since the last charge, and moves the queue's clock.
+    #[inline(always)]
+    pub(crate) fn charge(&mut self, c: usize, t: u32, now: u64) {
+        let ran = now - std::mem::replace(&mut self.queues[c].charged_at, now);
+        if self.placement.order == Order::Fair {
+            self.charge_fairly(c, t, ran);
+        }
+    }
+
+    fn charge_fairly(&mut self, c: usize, t: u32, ran: u64) {
+        let entity = &mut self.entities[t as usize];
+        entity.charge(ran);
+        let mut least = entity.vruntime;
+        let queue = &self.queues[c];
+        if !queue.fair.is_empty() {
+            let waiting = queue.fair.iter().map(|&t| self.entity(t).vruntime).min();
+            least = least.min(waiting.unwrap_or(least));
+        }
+        let queue = &mut self.queues[c];
+        queue.clock = queue.clock.max(least);
+    }
+
+    /// Whether a task that has been queued preempts the running one.
+    pub(crate) fn preempts(&self, t: u32, running: u32) -> bool {
+        let (new, old) = (self.entity(t), self.entity(running));
+        if self.placement.order == Order::Recorded {
+            new.order < old.order
+        } else if new.realtime || old.realtime {
+            new.realtime && !old.realtime
+        } else {
+            new.vruntime + WAKE_GRANULARITY_NS < old.vruntime
+        }
+    }
+
+    /// Others wait while `t` runs on a CPU: when its slice ends, which was to end at `slice_end`.
+    pub(crate) fn share(&mut self, c: usize, t: u32, now: u64, slice_end: u64) -> u64 {
+        self.crowded.insert(c);
+        if !self.placement.slices {
+            slice_end
+        } else if !self.queues[c].realtime.is_empty() && !self.entity(t).realtime {
+            now
+        } else if slice_end == NEVER {
+            now + SLICE_NS
+        } else {
+            slice_end
+        }
+    }
+
+    /// Takes the next task off a queue.
+    #[inline(always)]
+    pub(crate) fn pick(&mut self, c: usize) -> Option<u32> {
+        let queue = &mut self.queues[c];
+        if queue.len() > 1 {
+            return self.pick_among(c);
+        }
+        let t = queue.fair.pop().or_else(|| queue.realtime.pop_front())?;
+        self.uncrowd(c);
+        Some(t)
+    }
+
+    /// [`Scheduler::pick`] where several wait.
+    #[inline(never)]
+    fn pick_among(&mut self, c: usize) -> Option<u32> {
+        let queue = &self.queues[c];
+        if !queue.realtime.is_empty() {
+            return self.queues[c].realtime.pop_front();
+        }
+        let first = |key: &dyn Fn(&Entity) -> u64| {
+            let all = queue.fair.iter().enumerate();
+            all.min_by_key(|&(i, &t)| (key(self.entity(t)), i)).map_or(0, |(i, _)| i)
+        };
+        let at = match self.placement.order {
+            Order::Arrival => 0,
+            Order::Recorded => first(&|e| e.order),
+            Order::Fair => first(&|e| e.vruntime),
+        };
+        Some(self.queues[c].fair.remove(at))
+    }
+
+    /// Nobody waits on a CPU any more.
+    #[inline(always)]
+    pub(crate) fn uncrowd(&mut self, c: usize) {
+        if !self.crowded.is_empty() {
+            self.leave_crowded(c);
+        }
+    }
+
+    // Out of line: the set's bit would be reckoned for every task that is picked.
+    #[inline(never)]
+    fn leave_crowded(&mut self, c: usize) {
+        self.crowded.remove(c);
+    }
+
+    /// Whether some task waits behind another.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        !self.crowded.is_empty()
+    }
+
+    /// A task that waits elsewhere, for a CPU that would otherwise idle.
+    #[inline]
+    pub(crate) fn steal_for_idle(
+        &mut self,
+        c: usize,
+        now: u64,
+        runner: impl Fn(usize) -> Option<u32>,
+    ) -> Option<Stolen> {
+        if self.crowded.is_empty() || !self.allowed.contains(c) {
+            return None;
+        }
+        self.steal(c, now, self.placement.pull_delay_ns, runner)
+    }
+
+    /// Since when a queued task waits; in a recorded placement, since when it waits longer than it did.
+    #[inline]
+    fn waits_since(&self, t: u32) -> u64 {
+        let entity = self.entity(t);
+        if self.placement.order == Order::Recorded {
+            entity.queued_at.max(entity.order)
+        } else {
+            entity.queued_at
+        }
+    }
+
+    /// The task that has waited longest for a CPU, and its place in the queue.
+    fn longest_waiting(&self, c: usize) -> Option<(usize, u32)> {
+        let queue = self.queues[c].fair.iter().enumerate();
+        queue.min_by_key(|&(i, &t)| (self.waits_since(t), i)).map(|(i, &t)| (i, t))
+    }
+
+    /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, own package first. `runner` says
+    /// which task runs on a CPU.
+    pub(crate) fn steal(
+        &mut self,
+        c: usize,
+        now: u64,
+        least_ns: u64,
+        runner: impl Fn(usize) -> Option<u32>,
+    ) -> Option<Stolen> {
+        let package = self.machine.cpus[c].package;
+        let waits = |&v: &usize| {
+            let longest = self.longest_waiting(v);
+            longest.is_some_and(|(_, t)| now.saturating_sub(self.waits_since(t)) >= least_ns)
+        };
+        let rank = |&v: &usize| (self.machine.cpus[v].package == package, self.queues[v].len(), Reverse(v));
+        let victims = self.crowded.iter().filter(|&v| v != c && runner(v).is_some());
+        let from = victims.filter(waits).max_by_key(rank)?;
+        let (at, task) = self.longest_waiting(from)?;
+        self.queues[from].fair.remove(at);
+        let emptied = self.queues[from].is_empty();
+        if emptied {
+            self.uncrowd(from);
+            if let Some(running) = runner(from) {
+                self.charge(from, running, now);
+            }
+        }
+        self.carry_over(task, from, c);
+        Some(Stolen { task, from, emptied })
+    }
+
+    /// Brings a task's virtual time from one queue's clock to another's: it stays as far behind as it was.
+    pub(crate) fn carry_over(&mut self, t: u32, from: usize, to: usize) {
+        let ahead = self.entity(t).vruntime.saturating_sub(self.queues[from].clock);
+        self.entities[t as usize].vruntime = self.queues[to].clock + ahead.min(MOST_AHEAD_NS);
+    }
+
+    /// The CPU with fewest waiting of those that `runs` names, where some other has two more.
+    pub(crate) fn uneven(&self, runs: impl Fn(usize) -> bool) -> Option<usize> {
+        let usable = (0..self.queues.len()).filter(|&c| self.allowed.contains(c) && runs(c));
+        let shortest = usable.min_by_key(|&c| self.queues[c].len())?;
+        let longest = self.crowded.iter().map(|v| self.queues[v].len()).max()?;
+        (longest >= self.queues[shortest].len() + 2).then_some(shortest)
+    }
+}

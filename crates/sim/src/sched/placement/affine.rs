@@ -1,0 +1,33 @@
+//! Near whoever wakes it, as Linux 3.1 does: the waker's CPU when that idles, else an idle thread of its core, else
+//! of its package. Timers wake tasks where they slept. A new task goes where most is free.
+
+use super::{CoreUse, FAIR, Placement, Waking, spread};
+use crate::sched::Scheduler;
+
+/// `affine`
+pub static AFFINE: Placement = Placement {
+    name: "affine",
+    summary: "an idle thread of its waker's core, else of its package (Linux 3.1)",
+    choose,
+    unshares: true,
+    ..FAIR
+};
+
+pub(super) fn choose(s: &Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> usize {
+    if w.fresh {
+        return spread::choose(s, w, cores);
+    }
+    let ok = |c: usize| s.allowed.contains(c);
+    let idle = |c: &usize| ok(*c) && s.idle_set.contains(*c);
+    let target = match (ok(w.from), ok(w.last)) {
+        (true, _) => w.from,
+        (false, true) => w.last,
+        (false, false) => s.least_queued().unwrap_or(w.last),
+    };
+    if idle(&target) {
+        return target;
+    }
+    let order = &s.search[usize::from(s.machine.cpus[target].package)];
+    let package = || order.iter().find_map(|set| s.idle_set.first_in(set, &s.allowed));
+    s.siblings(target).find(idle).or_else(package).unwrap_or(target)
+}

@@ -1,0 +1,77 @@
+//! What waits for a CPU, and what the scheduler knows of a task.
+
+use super::load::TaskLoad;
+use crate::NONE;
+use std::collections::VecDeque;
+
+/// A task as the scheduler knows it.
+pub(super) struct Entity {
+    /// CPU of its last run, and of its timers.
+    pub(super) cpu: u32,
+    /// CPU of its next run as recorded.
+    pub(super) hint: u32,
+    /// When that run began as recorded, in ns.
+    pub(super) order: u64,
+    /// Fair share: weighted run time.
+    pub(super) vruntime: u64,
+    /// `1024 * 1024 / weight`: weighted run time per 1024 ns.
+    inverse_weight: u32,
+    pub(super) realtime: bool,
+    /// When it was queued.
+    pub(super) queued_at: u64,
+    /// Where a policy follows it.
+    pub(super) load: TaskLoad,
+}
+
+impl Entity {
+    pub(super) fn new(cpu: u32, nice: i8, realtime: bool) -> Entity {
+        Entity {
+            cpu,
+            hint: NONE,
+            order: 0,
+            vruntime: 0,
+            inverse_weight: inverse_weight(nice),
+            realtime,
+            queued_at: 0,
+            load: TaskLoad::default(),
+        }
+    }
+
+    /// Charges it for time it ran.
+    #[inline]
+    pub(super) fn charge(&mut self, ran_ns: u64) {
+        self.vruntime += ran_ns * u64::from(self.inverse_weight) / 1024;
+    }
+}
+
+/// CPU shares halve about every three nice levels: 1.25 times less each, as POSIX systems do it.
+fn inverse_weight(nice: i8) -> u32 {
+    let mut weight = 1024.0f64;
+    for _ in 0..nice.unsigned_abs().min(20) {
+        weight = if nice > 0 { weight / 1.25 } else { weight * 1.25 };
+    }
+    (1024.0 * 1024.0 / weight) as u32
+}
+
+/// Tasks that wait for one CPU.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) realtime: VecDeque<u32>,
+    pub(super) fair: Vec<u32>,
+    /// The queue's clock: virtual time of the task that is furthest behind, never goes back.
+    pub(super) clock: u64,
+    /// When the running task was last charged.
+    pub(super) charged_at: u64,
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.realtime.len() + self.fair.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.fair.is_empty() && self.realtime.is_empty()
+    }
+}

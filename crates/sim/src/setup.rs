@@ -1,0 +1,80 @@
+//! What a replay is given: machine, work, policies.
+
+use crate::sched::placement::{self, Placement};
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::Workload;
+use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, PowerSource, SpeedPolicy};
+
+/// Makes an idle policy for a CPU with these states and this tick period in ns.
+pub type MakeIdle<'a> = &'a dyn Fn(&[IdleState], u64) -> Box<dyn IdlePolicy>;
+
+/// What a simulation runs, and under what.
+pub struct Setup<'a, 'i> {
+    /// The hardware.
+    pub machine: &'a Machine,
+    /// The work.
+    pub workload: &'a Workload,
+    /// The governor of P-states, built for [`platform`](crate::platform) of this machine.
+    pub speed: Box<dyn SpeedPolicy>,
+    /// The governor of C-states.
+    pub idle: MakeIdle<'i>,
+    /// Which CPU a waking task goes to.
+    pub placement: &'static Placement,
+    /// CPUs that should idle: none but tasks recorded there are placed on them. A bit each, 64 a word.
+    pub idle_cpus: Vec<u64>,
+    /// The policy that decides which CPUs are kept for work; the recorded placement knows none.
+    pub cores: Option<Box<dyn CorePolicy>>,
+    /// Mains or battery, as policies see it.
+    pub source: PowerSource,
+    /// Longest exit latency that users tolerate, in ns ([`u64::MAX`]: any).
+    pub latency_limit_ns: u64,
+    /// Delay of the policy's clock and of the tick against the work's start, in ns: the phase in which the work meets the polls.
+    pub phase_ns: u64,
+    /// Where the work's start lies in a period of the scheduler's load signal, in ns ([`policy::pelt`](wattwise_policy::pelt)).
+    pub load_phase_ns: u64,
+    /// Interrupts that wake a CPU and bring no task, by time; a CPU that does not idle takes none.
+    pub interrupts: &'a [Interrupt],
+    /// Speed before the policy takes over, in kHz (0: the highest).
+    pub initial_khz: u32,
+    /// Whether to keep a timeline.
+    pub timeline: bool,
+}
+
+/// An interrupt from outside the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Time since the work's start, in ns.
+    pub at_ns: u64,
+    /// The CPU.
+    pub cpu: u16,
+    /// What it takes at the highest speed, in ns.
+    pub ns: u64,
+}
+
+impl<'a, 'i> Setup<'a, 'i> {
+    /// The usual run: recorded placement where the CPUs match, else spread; no limits.
+    pub fn new(
+        machine: &'a Machine,
+        workload: &'a Workload,
+        speed: Box<dyn SpeedPolicy>,
+        idle: MakeIdle<'i>,
+    ) -> Setup<'a, 'i> {
+        let same = workload.recorded.as_ref().is_some_and(|r| usize::from(r.cpus) == machine.cpus.len());
+        Setup {
+            machine,
+            workload,
+            speed,
+            idle,
+            placement: if same { &placement::RECORDED } else { &placement::SPREAD },
+            idle_cpus: Vec::new(),
+            cores: None,
+            source: PowerSource::Unknown,
+            latency_limit_ns: u64::MAX,
+            phase_ns: 0,
+            load_phase_ns: 0,
+            interrupts: &[],
+            initial_khz: 0,
+            timeline: false,
+        }
+    }
+}

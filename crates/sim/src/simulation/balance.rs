@@ -1,0 +1,110 @@
+//! Balance: idle CPUs steal tasks that wait, long queues shed to short ones, and tasks that run badly placed move.
+
+use super::Simulation;
+use crate::calendar::NEVER;
+use crate::clock::Source;
+use crate::cpu::Phase;
+use crate::sched::Stolen;
+
+/// How much stronger an idle core must be for a task to move there.
+const WEAKER: f64 = 1.05;
+/// Most idle CPUs that one balance serves.
+const MOST_SERVED: usize = 64;
+
+impl Simulation<'_> {
+    /// A task that waits on another CPU, for one that would otherwise idle.
+    pub(super) fn pull(&mut self, c: usize) -> Option<u32> {
+        if self.sched.placement().one_queue {
+            // The first CPU keeps the queue. That it asks itself, and in vain, is cheaper than a branch nobody can foresee.
+            return self.sched.pick(0);
+        }
+        let cpus = &self.cpus;
+        let stolen = self.sched.steal_for_idle(c, self.clock.now(), |v| cpus[v].runner())?;
+        Some(self.bring(c, stolen))
+    }
+
+    /// A task for CPU `c` that has waited elsewhere for at least `least_ns`.
+    fn steal(&mut self, c: usize, least_ns: u64) -> Option<u32> {
+        let cpus = &self.cpus;
+        let stolen = self.sched.steal(c, self.clock.now(), least_ns, |v| cpus[v].runner())?;
+        Some(self.bring(c, stolen))
+    }
+
+    /// Carries a stolen task over to CPU `c`.
+    fn bring(&mut self, c: usize, stolen: Stolen) -> u32 {
+        if stolen.emptied {
+            self.cpus[stolen.from].slice_end = NEVER;
+            self.arm(stolen.from);
+        }
+        self.migrate(stolen.task, c);
+        stolen.task
+    }
+
+    /// Idle CPUs take tasks that wait; long queues shed to short ones.
+    pub(super) fn balance(&mut self) {
+        self.clock.set(Source::Balance, NEVER);
+        let placement = self.sched.placement();
+        for c in self.sched.idle_cpus(MOST_SERVED) {
+            if self.cpus[c].phase != Phase::Idle {
+                continue;
+            }
+            match self.steal(c, placement.balance_delay_ns) {
+                Some(t) => self.enqueue(c, t, true),
+                None => break,
+            }
+        }
+        if placement.evens_out && self.sched.none_idles() {
+            self.even_out();
+        }
+        if placement.unshares {
+            self.unshare();
+        }
+        if self.sched.is_crowded() {
+            self.arm_balance();
+        }
+    }
+
+    /// Running tasks that share a core, or run on a weaker kind, move to cores that idle.
+    fn unshare(&mut self) {
+        for _ in 0..self.hardware.machine().cores.len() {
+            let Some(target) = self.sched.best_idle_core() else { return };
+            let Some(victim) = self.worse_placed(target) else { return };
+            let Some(t) = self.stop_running(victim) else { return };
+            self.move_over(t, victim, target);
+        }
+    }
+
+    /// A CPU whose running task would be better off on the idle core of `target`.
+    fn worse_placed(&self, target: usize) -> Option<usize> {
+        let runs = |c: &usize| self.cpus[*c].runner().is_some_and(|t| !self.sched.is_realtime(t));
+        if self.hardware.shared_cores() > 0 {
+            let shared = self.hardware.shared_core()?;
+            return self.hardware.threads_of(shared).rev().find(runs);
+        }
+        let strength = |c: usize| self.hardware.strength(self.cpus[c].kind);
+        let weaker = |c: &usize| runs(c) && strength(*c) * WEAKER < strength(target);
+        (0..self.cpus.len()).find(weaker)
+    }
+
+    /// Sees to it that somebody looks whether tasks could be better placed, now that a CPU idles, if its core does.
+    #[inline]
+    pub(super) fn arm_unshare(&mut self, c: usize) {
+        if self.sched.placement().unshares
+            && (self.hardware.shared_cores() > 0 || self.hardware.machine().kinds.len() > 1)
+            && self.sched.idle_cores().contains(c)
+        {
+            self.arm_balance();
+        }
+    }
+
+    /// Moves one task from the longest queue to the shortest when that makes them more alike.
+    fn even_out(&mut self) {
+        let shortest = self.sched.uneven(|c| self.cpus[c].phase == Phase::Task);
+        let least_ns = self.sched.placement().balance_delay_ns;
+        if let Some(c) = shortest
+            && let Some(t) = self.steal(c, least_ns)
+        {
+            self.enqueue(c, t, true);
+        }
+    }
+}

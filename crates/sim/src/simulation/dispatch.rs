@@ -1,0 +1,210 @@
+//! What a CPU runs next: queueing, preemption, slices, and the end of a run.
+
+use super::Simulation;
+use crate::NONE;
+use crate::calendar::NEVER;
+use crate::clock::Source;
+use crate::cpu::Phase;
+use crate::govern::idle::Cause;
+use crate::tasks::RunState;
+
+/// Period of the balance while tasks wait and CPUs idle: one tick of a 250 Hz kernel.
+const BALANCE_NS: u64 = 4_000_000;
+
+impl Simulation<'_> {
+    /// Queues a task on a CPU. `here`: by a CPU that can set that one's clock.
+    #[inline(always)]
+    pub(super) fn enqueue(&mut self, c: usize, t: u32, here: bool) {
+        self.sched.enqueue(c, t, self.clock.now());
+        match self.cpus[c].phase {
+            Phase::Idle => self.leave_idle(c, Cause::Work),
+            Phase::Task => self.waits_behind(c, t),
+            _ => {}
+        }
+        self.hook_from(c, here);
+    }
+
+    /// A task waits behind a running one: it preempts that, or the running one gets a slice.
+    pub(super) fn waits_behind(&mut self, c: usize, t: u32) {
+        if self.sched.placement().one_queue {
+            return;
+        }
+        self.charge_current(c);
+        if self.sched.preempts(t, self.cpus[c].current) {
+            self.bank(c);
+            self.requeue_current(c);
+            self.dispatch(c);
+        } else {
+            self.share(c);
+        }
+        self.arm(c);
+    }
+
+    /// While others wait, a running task has a slice, and somebody looks for a better place for them.
+    #[inline(always)]
+    fn share(&mut self, c: usize) {
+        if !self.sched.nobody_waits(c) && !self.sched.placement().one_queue {
+            let s = &mut self.cpus[c];
+            s.slice_end = self.sched.share(c, s.current, self.clock.now(), s.slice_end);
+            self.arm_balance();
+        }
+    }
+
+    /// Sees to it that somebody looks again while tasks wait.
+    pub(super) fn arm_balance(&mut self) {
+        if !self.sched.placement().one_queue && self.clock.at(Source::Balance) == NEVER {
+            self.clock.set(Source::Balance, self.clock.now() + BALANCE_NS);
+        }
+    }
+
+    /// Charges the running task for its time since the last charge.
+    #[inline(always)]
+    fn charge_current(&mut self, c: usize) {
+        self.sched.charge(c, self.cpus[c].current, self.clock.now());
+    }
+
+    /// Puts the running task back on its queue; returns it.
+    fn requeue_current(&mut self, c: usize) -> u32 {
+        let s = &mut self.cpus[c];
+        let t = std::mem::replace(&mut s.current, NONE);
+        s.phase = Phase::Switching;
+        s.slice_end = NEVER;
+        self.tell_work(c, t);
+        self.sched.requeue(c, t, self.clock.now());
+        t
+    }
+
+    /// Takes the running task off its CPU, which goes on with its next or idles.
+    pub(super) fn stop_running(&mut self, c: usize) -> Option<u32> {
+        self.charge_current(c);
+        self.bank(c);
+        let t = self.requeue_current(c);
+        let t = self.sched.dequeue_last(c, t)?;
+        self.dispatch(c);
+        self.arm(c);
+        Some(t)
+    }
+
+    /// Gives a CPU something to do: a queued task, then one waiting elsewhere, then interrupt work; else it idles.
+    pub(super) fn dispatch(&mut self, c: usize) {
+        self.cpus[c].phase = Phase::Switching;
+        while let Some(t) = self.sched.pick(c).or_else(|| self.pull(c)) {
+            if self.go_on(c, t) {
+                return;
+            }
+        }
+        let s = &mut self.cpus[c];
+        if s.kernel_ns > 0 {
+            s.phase = Phase::Kernel;
+            return self.begin_run(c);
+        }
+        self.enter_idle(c);
+    }
+
+    /// Lets a task go on from where it was; false when it has nothing to compute.
+    #[inline]
+    fn go_on(&mut self, c: usize, t: u32) -> bool {
+        let now = self.clock.now();
+        // One that has been put off comes from where it was; one queue for all is nobody's.
+        let arrives = self.sched.placement().follows_recording && self.sched.cpu_of(t) != c;
+        if arrives {
+            self.migrate(t, c);
+        }
+        self.sched.set_cpu(t, c);
+        if let Some(waited) = self.tasks.take_wait(t, now) {
+            self.record.wake_latency.record(waited);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.waited(waited);
+            }
+        }
+        let works = if self.tasks.wants_lock(t) {
+            self.lock_and_go_on(t, c)
+        } else {
+            let steps = self.tasks.steps(t);
+            self.tasks.has_work(t) || self.go_further(t, c, steps)
+        };
+        if !works {
+            self.tasks.check_done(now);
+            return false;
+        }
+        let kernel = std::mem::take(&mut self.cpus[c].kernel_ns);
+        if kernel > 0 {
+            self.tasks.charge(t, kernel);
+        }
+        if self.governor.follows_tasks() {
+            self.follow(c, t, false);
+        }
+        let s = &mut self.cpus[c];
+        s.current = t;
+        s.phase = Phase::Task;
+        s.slice_end = NEVER;
+        self.sched.starts(c, now);
+        self.begin_run(c);
+        self.share(c);
+        if arrives {
+            self.hook(c);
+        }
+        true
+    }
+
+    /// The running piece is done.
+    #[inline]
+    pub(super) fn run_ended(&mut self, c: usize) {
+        let s = &mut self.cpus[c];
+        s.run_end = NEVER;
+        if s.phase == Phase::Kernel {
+            s.kernel_ns = 0;
+            return self.dispatch(c);
+        }
+        s.phase = Phase::Switching;
+        let t = s.current;
+        let steps = self.tasks.steps(t);
+        self.record.cycles += self.tasks.finish_piece(t);
+        self.tell_work(c, t);
+        self.charge_current(c);
+        if self.go_further(t, c, steps) {
+            self.cpus[c].phase = Phase::Task;
+            self.share(c);
+            return self.time_run(c);
+        }
+        if self.governor.follows_tasks() {
+            self.leave_off(c, t);
+        }
+        let s = &mut self.cpus[c];
+        s.current = NONE;
+        s.slice_end = NEVER;
+        self.tasks.check_done(self.clock.now());
+        if self.governor.is_told() {
+            self.hook(c);
+            if self.tasks.state(t) == RunState::Ended {
+                self.governor.task_moved(c);
+            }
+        }
+        self.dispatch(c);
+    }
+
+    /// What a task that runs no further leaves to its CPU's load.
+    #[inline(never)]
+    fn leave_off(&mut self, c: usize, t: u32) {
+        let load = self.sched.load(t);
+        match self.tasks.state(t) {
+            // Whoever only lets another go first has not slept: nothing new is expected of it.
+            RunState::Runnable => {}
+            RunState::Ended => self.governor.load_moved(c, -(load.util() as i32)),
+            _ => load.sleep(),
+        }
+    }
+
+    /// The slice is over: whoever is furthest behind goes next.
+    pub(super) fn slice_ended(&mut self, c: usize) {
+        self.charge_current(c);
+        self.cpus[c].slice_end = NEVER;
+        if self.sched.nobody_waits(c) {
+            self.sched.uncrowd(c);
+            return;
+        }
+        self.bank(c);
+        self.requeue_current(c);
+        self.dispatch(c);
+    }
+}

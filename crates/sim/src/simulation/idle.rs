@@ -1,0 +1,109 @@
+//! Entering and leaving C-states, interrupts and ticks.
+
+use super::Simulation;
+use crate::calendar::NEVER;
+use crate::cpu::Phase;
+use crate::govern::idle::Cause;
+use crate::hardware::ThreadState;
+
+impl Simulation<'_> {
+    /// A CPU has nothing to do: it enters the C-state that its policy chooses.
+    pub(super) fn enter_idle(&mut self, c: usize) {
+        let (now, next_tick) = (self.clock.now(), self.clock.tick());
+        let s = &mut self.cpus[c];
+        let follows = self.governor.follows_tasks();
+        let entered = self.idlers.enter(c, s.kind, now, next_tick, s.timers.first_at(), follows);
+        s.tick_at = entered.tick_at;
+        s.phase = Phase::Idle;
+        if !self.hardware.set_plain(now, s.core, ThreadState::Idle(entered.state)) {
+            self.set_thread(c, ThreadState::Idle(entered.state));
+        }
+        self.sched.idles(c);
+        self.arm_unshare(c);
+        self.arm(c);
+    }
+
+    /// An idle CPU is wanted: it is awake when the C-state, and the package's, have been left.
+    #[inline(always)]
+    pub(super) fn leave_idle(&mut self, c: usize, cause: Cause) {
+        let now = self.clock.now();
+        self.record.idle_exits += 1;
+        self.sched.wakes(c);
+        let (choice, since) = self.idlers.stay(c);
+        let ready = self.hardware.awake_at(now, c, choice, since);
+        let next_tick = if self.governor.busy_ticks() { self.clock.tick() } else { NEVER };
+        let s = &mut self.cpus[c];
+        s.phase = Phase::Exiting;
+        s.tick_at = next_tick;
+        let tick_was_stopped = self.idlers.leave(c, s.kind, now, ready, cause);
+        if tick_was_stopped && self.governor.ticks() {
+            self.report_missed_ticks(c);
+        }
+        if ready == now {
+            self.idlers.end_stay(c, now);
+            self.dispatch(c);
+        } else {
+            self.cpus[c].ready_at = ready;
+            self.set_thread(c, ThreadState::Stall);
+        }
+        self.arm(c);
+    }
+
+    /// The C-state has been left.
+    pub(super) fn ready(&mut self, c: usize) {
+        self.cpus[c].ready_at = NEVER;
+        self.idlers.end_stay(c, self.clock.now());
+        self.dispatch(c);
+    }
+
+    /// Work in interrupt context, in ns at the highest speed: wakes the CPU, or delays its task.
+    pub(super) fn interrupt(&mut self, c: usize, ns: u64) {
+        self.interrupt_for(c, ns, Cause::Interrupt);
+    }
+
+    fn interrupt_for(&mut self, c: usize, ns: u64, cause: Cause) {
+        match self.cpus[c].phase {
+            Phase::Idle => {
+                self.cpus[c].kernel_ns += ns;
+                self.leave_idle(c, cause);
+            }
+            Phase::Task => {
+                let slow = (ns as f64 * self.hardware.slowness(self.cpus[c].domain)) as u64;
+                self.bank(c);
+                self.tasks.charge(self.cpus[c].current, slow);
+                self.time_run(c);
+                self.arm(c);
+            }
+            Phase::Kernel => {
+                self.bank(c);
+                self.cpus[c].kernel_ns += ns;
+                self.time_run(c);
+                self.arm(c);
+            }
+            Phase::Exiting | Phase::Switching => self.cpus[c].kernel_ns += ns,
+        }
+    }
+
+    /// Work that rides along with whatever the CPU does next; never wakes it.
+    #[inline]
+    pub(super) fn charge_hook(&mut self, c: usize, ns: u64) {
+        if self.cpus[c].phase == Phase::Task {
+            self.interrupt(c, ns);
+        } else {
+            self.cpus[c].kernel_ns += ns;
+        }
+    }
+
+    /// The periodic tick of a CPU.
+    pub(super) fn tick(&mut self, c: usize) {
+        let idle = self.cpus[c].phase == Phase::Idle;
+        self.cpus[c].tick_at = NEVER;
+        self.observe_tick(c);
+        if idle && self.cpus[c].phase == Phase::Idle {
+            // A recorded run contains its ticks; an idle CPU has to be woken for one.
+            self.interrupt_for(c, self.hardware.machine().tick.cost_ns, Cause::Tick);
+        } else if self.governor.busy_ticks() {
+            self.cpus[c].tick_at = self.clock.tick();
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One run of one workload on one machine under one set of policies.
+//!
+//! ```text
+//!            calendar: one pending event a source
+//!                 |
+//!   CPU  . . . . next of: run or slice ends, C-state left, timer fires, tick
+//!   domain . . . a change of speed takes effect, or its stall ends
+//!   devices  . . an I/O is done
+//!   policy . . . a kernel timer of the speed policy
+//!   balance  . . idle CPUs look for queued tasks
+//!   bins . . . . temperature and timeline
+//! ```
+//!
+//! Everything between two events is constant, so nothing is computed between them: a CPU's run ends
+//! at a known time unless its speed changes, and then it is re-timed. Times are integer ns. Powers
+//! are not integrated along the way at all: the hardware counts integer nanoseconds in
+//! each state, and energy is their sum times the model's watts when somebody asks. Fractions of
+//! work are `f64`, but only with `+ - * /`, which are the same everywhere.
+//!
+//! The simulation owns the CPUs and the parts. An event asks one part, and its answer says what to tell the others.
+//!
+//! | file | events and what follows from them |
+//! |---|---|
+//! | `mod.rs` | set-up, the loop |
+//! | `run.rs` | a running piece: begins, is re-timed, stops |
+//! | `dispatch.rs` | a CPU's next task, preemption, slices |
+//! | `place.rs` | a runnable task's CPU, moves |
+//! | `balance.rs` | stealing, unsharing |
+//! | `step.rs` | a task's steps, wake-ups, timers, devices |
+//! | `idle.rs` | C-states, interrupts, ticks |
+//! | `speed.rs` | the speed policy, changes of speed, heat |
+//! | `cores.rs` | the core policy |
+//! | `books.rs` | the outcome, the timeline |
+
+mod balance;
+mod books;
+mod cores;
+mod dispatch;
+mod idle;
+mod place;
+mod run;
+mod speed;
+mod step;
+
+use crate::clock::{Clock, Source};
+use crate::cpu::CpuState;
+use crate::govern::cores::CoreGovernor;
+use crate::govern::idle::Idlers;
+use crate::govern::speed::SpeedGovernor;
+use crate::hardware::{HEAT_NS, Hardware};
+use crate::outcome::{Outcome, Timeline};
+use crate::platform::{core_powers, idle_tables};
+use crate::record::Record;
+use crate::sched::Scheduler;
+use crate::setup::Setup;
+use crate::tasks::Tasks;
+use wattwise_model::workload::Workload;
+
+/// One run of one workload; see the module's head.
+pub struct Simulation<'a> {
+    cpus: Vec<CpuState>,
+    /// The CPU whose event is being handled; `usize::MAX` for none.
+    handled: usize,
+    clock: Clock,
+    hardware: Hardware<'a>,
+    sched: Scheduler<'a>,
+    tasks: Tasks<'a>,
+    idlers: Idlers,
+    governor: SpeedGovernor,
+    keeper: Option<CoreGovernor>,
+    record: Record,
+}
+
+/// A workload that does not end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The limit came first.
+    #[error("the work was not done after {limit_s} simulated seconds: shorten it, or raise the limit")]
+    Unfinished {
+        /// The limit in seconds.
+        limit_s: u64,
+    },
+}
+
+impl<'a> Simulation<'a> {
+    /// A machine at rest, its policies in force, with the work about to begin at time 0.
+    pub fn new(setup: Setup<'a, '_>) -> Simulation<'a> {
+        let Setup { machine, workload, .. } = setup;
+        debug_assert!(
+            setup.cores.is_none() || setup.placement.heeds_kept_cpus,
+            "{:?} knows no kept CPUs",
+            setup.placement
+        );
+        let phases = (setup.phase_ns, setup.load_phase_ns);
+        let daemon = workload.tasks.len() as u32;
+        let governor = SpeedGovernor::new(setup.speed, machine, setup.source, daemon, phases);
+        let daemon_first = governor.daemon_first_ns();
+        let cpus = machine.cpus.len();
+        let mut sim = Simulation {
+            cpus: machine.cpus.iter().map(CpuState::new).collect(),
+            handled: usize::MAX,
+            clock: Clock::new(cpus, machine.domains.len(), machine.tick.period_ns, setup.phase_ns),
+            hardware: Hardware::new(machine, setup.initial_khz),
+            sched: Scheduler::new(machine, setup.placement, &setup.idle_cpus),
+            tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some()),
+            idlers: Idlers::new(machine, idle_tables(machine), setup.idle, setup.latency_limit_ns),
+            governor,
+            keeper: setup.cores.map(|policy| CoreGovernor::new(policy, machine, &core_powers(machine))),
+            record: Record::new(setup.timeline, workload.span_ns, cpus),
+        };
+        sim.start_governor();
+        sim.start_keeper(setup.phase_ns);
+        (0..cpus).for_each(|c| sim.enter_idle(c));
+        if sim.hardware.warms() {
+            sim.clock.set(Source::Heat, HEAT_NS);
+        }
+        if let Some(first) = sim.record.next_bin_ns() {
+            sim.clock.set(Source::Bins, first);
+        }
+        sim.start_tasks(workload, daemon_first);
+        sim.arm_devices();
+        sim
+    }
+
+    /// Lets every task take its first steps at time 0.
+    fn start_tasks(&mut self, workload: &Workload, daemon_first: Option<u64>) {
+        let cpus = self.cpus.len() as u32;
+        for (t, task) in workload.tasks.iter().enumerate() {
+            self.sched.add(t as u32 % cpus, task.nice, task.realtime);
+        }
+        if let Some(first) = daemon_first {
+            self.sched.add(0, 0, false);
+            self.sleep_on(0, self.governor.daemon(), first);
+        }
+        // Whoever begins by waiting must be found waiting by those who run at once.
+        let ready: Vec<u32> = (0..workload.tasks.len() as u32).filter(|&t| !self.begins_waiting(t)).collect();
+        for t in ready {
+            self.make_runnable(t, 0);
+        }
+        self.tasks.check_done(self.clock.now());
+    }
+
+    /// Runs until the work is done and returns the accounts at that time.
+    ///
+    /// # Errors
+    /// When `limit_ns` of virtual time were not enough.
+    pub fn run_to_completion(&mut self, limit_ns: u64) -> Result<Outcome, RunError> {
+        self.run(limit_ns, true);
+        if !self.is_done() {
+            return Err(RunError::Unfinished { limit_s: limit_ns / 1_000_000_000 });
+        }
+        Ok(self.outcome())
+    }
+
+    /// Runs on until `until_ns` (the equal window of a comparison) and returns the accounts there.
+    pub fn run_until(&mut self, until_ns: u64) -> Outcome {
+        self.run(until_ns, false);
+        self.clock.move_to(self.clock.now().max(until_ns));
+        self.outcome()
+    }
+
+    /// Whether every task of the workload has ended or waits for a wake-up that cannot come.
+    pub fn is_done(&self) -> bool {
+        self.tasks.done_at().is_some()
+    }
+
+    /// When the work was done, in ns.
+    pub fn done_ns(&self) -> Option<u64> {
+        self.tasks.done_at()
+    }
+
+    /// The timeline so far, where one is kept.
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.record.timeline()
+    }
+
+    /// Carries out the events that are not later than `limit`, one by one, until there are none or the work is done.
+    fn run(&mut self, limit: u64, only_work: bool) {
+        while !(only_work && self.is_done()) {
+            let Some((time, source)) = self.clock.next(limit) else { return };
+            self.clock.move_to(time);
+            self.record.events += 1;
+            match source {
+                Source::Cpu(c) => self.cpu_event(c),
+                Source::Domain(d) => self.domain_event(d),
+                Source::Devices => self.devices_due(),
+                Source::Policy => self.policy_timer(),
+                Source::Balance => self.balance(),
+                Source::Heat => self.heat(),
+                Source::Bins => self.close_bin(),
+                Source::Cores => self.keeper_timer(),
+            }
+        }
+    }
+
+    /// Whatever is due on a CPU, in this order: it becomes ready, its run ends, its timers fire, its tick comes.
+    #[inline]
+    fn cpu_event(&mut self, c: usize) {
+        let now = self.clock.now();
+        self.handled = c;
+        if self.cpus[c].ready_at <= now {
+            self.ready(c);
+        } else if self.cpus[c].run_end <= now {
+            self.run_ended(c);
+        } else if self.cpus[c].slice_end <= now {
+            self.slice_ended(c);
+        }
+        if self.cpus[c].timers.first_at() <= now {
+            self.timers_fire(c);
+        }
+        if self.cpus[c].tick_at <= now {
+            self.tick(c);
+        }
+        self.handled = usize::MAX;
+        self.arm(c);
+    }
+
+    /// Tells the calendar when a CPU's next event is. The one whose event is being handled comes last, and once.
+    #[inline]
+    fn arm(&mut self, c: usize) {
+        if c != self.handled {
+            self.clock.set(Source::Cpu(c), self.cpus[c].next_event());
+        }
+    }
+}

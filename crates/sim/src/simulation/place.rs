@@ -1,0 +1,147 @@
+//! Where a runnable task goes, and what it takes with it when it moves.
+
+use super::Simulation;
+use crate::cpu::Phase;
+use crate::hardware::Hardware;
+use crate::sched::placement::CoreUse;
+
+impl CoreUse for Hardware<'_> {
+    fn busy_threads(&self, core: usize) -> usize {
+        self.busy_threads(core)
+    }
+    fn is_awake(&self, core: usize) -> bool {
+        self.is_awake(core)
+    }
+}
+
+impl Simulation<'_> {
+    /// The CPU for a runnable task. `from` is where the wake-up happens.
+    #[inline]
+    pub(super) fn choose_cpu(&self, t: u32, from: usize) -> usize {
+        self.sched.choose(t, from, self.tasks.is_fresh(t), &self.hardware)
+    }
+
+    /// Reads the recorded CPU of a task's coming run, where its script says one.
+    #[inline]
+    pub(super) fn take_hint(&mut self, t: u32) {
+        if let Some(hint) = self.tasks.take_hint(t) {
+            self.sched.set_hint(t, hint);
+        }
+    }
+
+    /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
+    pub(super) fn place(&mut self, t: u32, from: usize) {
+        if self.sched.placement().follows_recording {
+            self.take_hint(t);
+        }
+        let target = self.choose_cpu(t, from);
+        let here = if self.tasks.arrives(t) {
+            self.place_first(t, from, target)
+        } else {
+            // Whether it moves cannot be foreseen: where that costs nothing, it is not asked.
+            let moves = target != self.sched.cpu_of(t);
+            let matters = self.governor.is_told() | (self.hardware.machine().migration_ns > 0);
+            if moves & matters {
+                self.charge_move(t, target);
+            }
+            self.sched.set_cpu(t, target);
+            self.record.migrations += u64::from(moves);
+            true
+        };
+        self.enqueue(target, t, here);
+    }
+
+    /// The first placement of a task; false where another domain's CPU queues it.
+    fn place_first(&mut self, t: u32, from: usize, target: usize) -> bool {
+        self.sched.set_cpu(t, target);
+        if !self.tasks.is_born(t) {
+            return true;
+        }
+        self.governor.task_moved(target);
+        if self.governor.follows_tasks() {
+            let clock_ns = self.governor.load_clock(self.clock.now());
+            let credit = self.sched.credit(t, clock_ns, self.governor.known_load(target));
+            self.governor.load_moved(target, credit as i32);
+        }
+        // A new task is queued by its parent's CPU; a woken one's own CPU is called.
+        self.cpus[from].domain == self.cpus[target].domain
+    }
+
+    /// A task that could run on, but goes on elsewhere or after others, as recorded. An idle CPU finds it when the recorded one
+    /// did, at the latest at its next tick.
+    pub(super) fn put_off(&mut self, t: u32, c: usize) {
+        self.take_hint(t);
+        let target = self.choose_cpu(t, c);
+        let found = self.sched.recorded_at(t).min(self.clock.tick());
+        if target != c && self.cpus[target].phase == Phase::Idle && found > self.clock.now() {
+            self.tasks.put_off(t, found);
+            self.arm_devices();
+        } else {
+            self.move_on(t, c);
+        }
+    }
+
+    /// Such a task has been found, or is waited for by a busy CPU, which takes it when it has the time: until then its load
+    /// stays where it was.
+    pub(super) fn move_on(&mut self, t: u32, c: usize) {
+        let target = self.choose_cpu(t, c);
+        if target == c || self.cpus[target].phase == Phase::Idle {
+            return self.place(t, c);
+        }
+        self.sched.enqueue_from_afar(target, t, self.clock.now());
+        if self.cpus[target].phase == Phase::Task {
+            self.waits_behind(target, t);
+        }
+    }
+
+    /// A task is on another CPU from now on.
+    pub(super) fn migrate(&mut self, t: u32, target: usize) {
+        self.charge_move(t, target);
+        self.sched.set_cpu(t, target);
+        self.record.migrations += 1;
+    }
+
+    /// What a task takes with it to another CPU, and what that costs.
+    fn charge_move(&mut self, t: u32, target: usize) {
+        let last = self.sched.cpu_of(t);
+        self.governor.task_moved(last);
+        self.governor.task_moved(target);
+        if self.governor.follows_tasks() {
+            // What waited faded meanwhile.
+            self.follow(last, t, false);
+            let util = self.sched.load(t).util() as i32;
+            self.governor.load_moved(last, -util);
+            self.governor.load_moved(target, util);
+        }
+        if self.sched.placement().charges_moves && t != self.governor.daemon() {
+            self.tasks.charge(t, self.hardware.machine().migration_ns);
+        }
+    }
+
+    /// Queues a task that waited or ran on one CPU on another, as far behind as it was.
+    pub(super) fn move_over(&mut self, t: u32, from: usize, to: usize) {
+        self.sched.carry_over(t, from, to);
+        self.migrate(t, to);
+        self.enqueue(to, t, true);
+    }
+
+    /// A task's load, brought up to now; `ran`: it ran meanwhile.
+    // Out of line: few policies follow tasks.
+    #[inline(never)]
+    pub(super) fn follow(&mut self, c: usize, t: u32, ran: bool) {
+        let clock = self.governor.load_clock(self.clock.now());
+        // The pace at which the load of a CPU's task grows, of 1024.
+        let invariant = self.hardware.machine().load_invariant;
+        let pace = if invariant { self.hardware.pace(self.cpus[c].domain) } else { 1024 };
+        let load = self.sched.load(t);
+        if ran { load.work(clock, pace) } else { load.rest(clock) }
+    }
+
+    /// The running task's load, told that it ran until now.
+    #[inline(always)]
+    pub(super) fn tell_work(&mut self, c: usize, t: u32) {
+        if self.governor.follows_tasks() {
+            self.follow(c, t, true);
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! The tasks own where each is in its program, the workload's locks and job counters, and what waits for a device or
+//! comes from outside. They answer what a task's next step is ([`Step`]), whether a wake-up makes one runnable, and who is due.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod.rs` | programs, steps, wake-ups, devices |
+//! | `timers.rs` | sleepers of one CPU |
+//! | `locks.rs` | the workload's locks |
+
+mod locks;
+pub(crate) mod timers;
+
+use crate::calendar::NEVER;
+use crate::{Interrupt, NONE};
+use locks::LockState;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use wattwise_model::workload::pattern::PatternCursor;
+use wattwise_model::workload::{Op, Program, Script, ScriptPosition, TaskId, Workload};
+
+/// Where a task is in its program.
+enum Cursor<'a> {
+    Recorded(&'a Script, ScriptPosition),
+    Pattern(PatternCursor),
+    /// The speed policy's own process: sleep, decide, and so on.
+    Daemon,
+}
+
+/// Where a task's steps come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Steps<'a> {
+    Recorded(&'a Script),
+    Generated,
+    Daemon,
+}
+
+/// A task as it runs.
+struct TaskState<'a> {
+    cursor: Cursor<'a>,
+    /// What is left of the current piece.
+    left_cycles: f64,
+    left_stall: f64,
+    /// Time to add to the next piece, in ns: a migration, interrupts.
+    overhead: f64,
+    /// The piece's cycles, credited when it is done.
+    piece_cycles: f64,
+    /// It has not been on any CPU: its first placement is no migration.
+    fresh: bool,
+    /// When it became runnable; [`NEVER`] while that latency is of no interest.
+    woken_at: u64,
+    /// Wake-ups that came before their block.
+    tokens: u32,
+    /// Who started it: the first to wake it, where that was within the run.
+    parent: u32,
+    /// Started within the run: it gets a credit.
+    born: bool,
+    state: RunState,
+    /// A lock to win before going on.
+    wants: u32,
+}
+
+/// Whether a task runs, or what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunState {
+    /// Running or queued.
+    Runnable,
+    Sleeping,
+    /// On a device: (the CPU whose I/O wait it is).
+    Device,
+    /// Until a wake-up.
+    Blocked,
+    Ended,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Work for the CPU.
+    Works,
+    /// Nothing that takes time.
+    Nothing,
+    /// Sleep on a timer, until then.
+    Sleeps(u64),
+    /// Waiting for a device.
+    WaitsForDevice,
+    /// Waiting for a wake-up or a lock.
+    Waits,
+    /// The program is over.
+    Ends,
+    /// It wakes another task.
+    Wakes(u32),
+    /// From here on it runs on another CPU or at another time, as recorded.
+    IsOn {
+        /// The CPU.
+        cpu: u32,
+        /// When it began to run there, in ns.
+        at_ns: u64,
+    },
+    /// It has given a lock back, for which this task waits.
+    HandsTo(u32),
+}
+
+/// Something that is due and belongs to no CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// A device has finished a task's I/O.
+    Io(u32),
+    /// A task that was put off has been found.
+    Found(u32),
+    /// An interrupt from outside.
+    Interrupt(Interrupt),
+}
+
+/// All tasks.
+pub(crate) struct Tasks<'a> {
+    tasks: Vec<TaskState<'a>>,
+    /// Jobs left in each shared counter.
+    jobs: Vec<u64>,
+    locks: Vec<LockState>,
+    /// Tasks that wait for a device, or to be found by an idle CPU.
+    devices: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Interrupts still to come.
+    interrupts: &'a [Interrupt],
+    /// Tasks of the workload that run, could run, or sleep on a timer or a device.
+    active: usize,
+    done_at: Option<u64>,
+}
+
+impl<'a> TaskState<'a> {
+    fn new(cursor: Cursor<'a>, born: bool) -> TaskState<'a> {
+        TaskState {
+            cursor,
+            left_cycles: 0.0,
+            left_stall: 0.0,
+            overhead: 0.0,
+            piece_cycles: 0.0,
+            fresh: true,
+            woken_at: NEVER,
+            tokens: 0,
+            parent: NONE,
+            born,
+            state: RunState::Runnable,
+            wants: NONE,
+        }
+    }
+
+    /// A piece of which nothing is left counts until its end has been seen. None of the three is negative.
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.left_cycles + self.left_stall + self.piece_cycles > 0.0
+    }
+}
+
+/// A length, of 292 years at most: the processor has no conversion of unsigned integers.
+#[inline(always)]
+fn float(x: u64) -> f64 {
+    x.min(i64::MAX as u64) as i64 as f64
+}
+
+impl<'a> Tasks<'a> {
+    /// All at the start of their programs; with `daemon` one more, the speed policy's process.
+    pub(crate) fn new(workload: &'a Workload, interrupts: &'a [Interrupt], daemon: bool) -> Tasks<'a> {
+        let cursor = |program: &'a Program| match program {
+            Program::Recorded(s) => Cursor::Recorded(s, ScriptPosition::default()),
+            Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
+        };
+        let of_workload = workload.tasks.iter().map(|task| TaskState::new(cursor(&task.program), task.born));
+        let process =
+            daemon.then(|| TaskState { state: RunState::Sleeping, ..TaskState::new(Cursor::Daemon, false) });
+        Tasks {
+            tasks: of_workload.chain(process).collect(),
+            jobs: workload.jobs.clone(),
+            locks: (0..workload.locks).map(|_| LockState::default()).collect(),
+            devices: BinaryHeap::new(),
+            interrupts,
+            active: workload.tasks.len(),
+            done_at: None,
+        }
+    }
+
+    #[inline]
+    fn task(&self, t: u32) -> &TaskState<'a> {
+        &self.tasks[t as usize]
+    }
+
+    #[inline]
+    fn task_mut(&mut self, t: u32) -> &mut TaskState<'a> {
+        &mut self.tasks[t as usize]
+    }
+
+    #[inline]
+    pub(crate) fn state(&self, t: u32) -> RunState {
+        self.task(t).state
+    }
+
+    /// Whether it has not been on any CPU.
+    #[inline]
+    pub(crate) fn is_fresh(&self, t: u32) -> bool {
+        self.task(t).fresh
+    }
+
+    /// Whether it was started within the run.
+    #[inline]
+    pub(crate) fn is_born(&self, t: u32) -> bool {
+        self.task(t).born
+    }
+
+    /// It is on a CPU; whether that is its first.
+    #[inline]
+    pub(crate) fn arrives(&mut self, t: u32) -> bool {
+        std::mem::take(&mut self.task_mut(t).fresh)
+    }
+
+    /// Who started it, where that was within the run.
+    pub(crate) fn parent(&self, t: u32) -> Option<u32> {
+        Some(self.task(t).parent).filter(|&p| p != NONE)
+    }
+
+    /// Keeps this share of what is left of a task's piece.
+    #[inline]
+    pub(crate) fn shrink(&mut self, t: u32, share: f64) {
+        let task = self.task_mut(t);
+        task.left_cycles *= share;
+        task.left_stall *= share;
+    }
+
+    /// Time for what is left of a task's piece, in ns.
+    #[inline]
+    pub(crate) fn need(&self, t: u32, ns_per_cycle: f64) -> f64 {
+        let task = self.task(t);
+        task.left_cycles * ns_per_cycle + task.left_stall
+    }
+
+    /// Adds time that no clock shortens.
+    #[inline]
+    pub(crate) fn charge(&mut self, t: u32, ns: u64) {
+        let task = self.task_mut(t);
+        if task.has_work() {
+            task.left_stall += ns as f64;
+        } else {
+            task.overhead += ns as f64;
+        }
+    }
+
+    /// A task's piece is done; returns its cycles.
+    #[inline]
+    pub(crate) fn finish_piece(&mut self, t: u32) -> f64 {
+        let task = self.task_mut(t);
+        task.left_cycles = 0.0;
+        task.left_stall = 0.0;
+        std::mem::take(&mut task.piece_cycles)
+    }
+
+    #[inline]
+    pub(crate) fn has_work(&self, t: u32) -> bool {
+        self.task(t).has_work()
+    }
+
+    #[inline]
+    pub(crate) fn wants_lock(&self, t: u32) -> bool {
+        self.task(t).wants != NONE
+    }
+
+    /// Where a task's steps come from.
+    #[inline(always)]
+    pub(crate) fn steps(&self, t: u32) -> Steps<'a> {
+        match self.task(t).cursor {
+            Cursor::Recorded(script, _) => Steps::Recorded(script),
+            Cursor::Pattern(_) => Steps::Generated,
+            Cursor::Daemon => Steps::Daemon,
+        }
+    }
+
+    /// Reads the recorded CPU of a task's coming run, and when that began, where the script says one.
+    #[inline]
+    pub(crate) fn take_hint(&mut self, t: u32) -> Option<(u32, u64)> {
+        let Cursor::Recorded(script, at) = &mut self.task_mut(t).cursor else { return None };
+        let mut hint = None;
+        while let Some((cpu, at_ns)) = script.on_cpu(at) {
+            hint = Some((u32::from(cpu), at_ns));
+        }
+        hint
+    }
+
+    /// A task whose recorded program begins with a wait takes that step: it needs no CPU for it.
+    pub(crate) fn begin_waiting(&mut self, t: u32) -> Option<Step> {
+        let Cursor::Recorded(script, at) = &mut self.task_mut(t).cursor else { return None };
+        let op = script.step(&mut { *at })?;
+        let step = match op {
+            Op::Block => Step::Waits,
+            Op::SleepUntil(at) => Step::Sleeps(at),
+            _ => return None,
+        };
+        script.step(at);
+        match step {
+            Step::Waits => self.block(t),
+            _ => self.task_mut(t).state = RunState::Sleeping,
+        }
+        Some(step)
+    }
+
+    /// Takes the next step of a task with a recorded program.
+    #[inline(always)]
+    pub(crate) fn recorded_step(&mut self, t: u32, now: u64, script: &Script) -> Step {
+        self.step(t, now, |task, _, _| match &mut task.cursor {
+            Cursor::Recorded(_, at) => script.step(at),
+            _ => None,
+        })
+    }
+
+    /// Takes the next step of a task with a generated program.
+    #[inline(always)]
+    pub(crate) fn generated_step(&mut self, t: u32, now: u64) -> Step {
+        self.step(t, now, |task, now, jobs| match &mut task.cursor {
+            Cursor::Pattern(at) => at.next(now, jobs),
+            _ => None,
+        })
+    }
+
+    /// Takes the step that `next` reads from the task's program; without one the task ends.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        t: u32,
+        now: u64,
+        next: impl Fn(&mut TaskState<'a>, u64, &mut [u64]) -> Option<Op>,
+    ) -> Step {
+        let task = &mut self.tasks[t as usize];
+        let Some(op) = next(task, now, &mut self.jobs) else {
+            task.state = RunState::Ended;
+            self.active -= 1;
+            return Step::Ends;
+        };
+        match op {
+            Op::Run { cycles, stall_ns } => {
+                task.left_cycles = float(cycles);
+                task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
+                task.piece_cycles = task.left_cycles;
+                if task.has_work() { Step::Works } else { Step::Nothing }
+            }
+            Op::SleepFor(ns) => {
+                task.state = RunState::Sleeping;
+                Step::Sleeps(now.saturating_add(ns.max(1)))
+            }
+            Op::SleepUntil(at) if at <= now => Step::Nothing,
+            Op::SleepUntil(at) => {
+                task.state = RunState::Sleeping;
+                Step::Sleeps(at)
+            }
+            Op::Io(ns) => {
+                task.state = RunState::Device;
+                self.devices.push(Reverse((now.saturating_add(ns.max(1)), t)));
+                Step::WaitsForDevice
+            }
+            Op::Block if task.tokens > 0 => {
+                task.tokens -= 1;
+                Step::Nothing
+            }
+            Op::Block => {
+                self.block(t);
+                Step::Waits
+            }
+            Op::Wake(TaskId(other)) => Step::Wakes(other),
+            Op::OnCpu { cpu, at_ns } => Step::IsOn { cpu: u32::from(cpu), at_ns },
+            Op::Lock(l) => {
+                task.wants = l;
+                if self.try_lock(t) { Step::Nothing } else { Step::Waits }
+            }
+            Op::Unlock(l) => match self.locks[l as usize].give_back() {
+                None => Step::Nothing,
+                Some(next) => {
+                    self.active += 1;
+                    Step::HandsTo(next)
+                }
+            },
+        }
+    }
+
+    /// Takes the wanted lock, or joins those who wait for it.
+    pub(crate) fn try_lock(&mut self, t: u32) -> bool {
+        let want = self.task(t).wants;
+        let taken = self.locks[want as usize].take(t);
+        if taken {
+            self.task_mut(t).wants = NONE;
+        } else {
+            self.block(t);
+        }
+        taken
+    }
+
+    /// Until a wake-up: such a task alone keeps nothing going.
+    fn block(&mut self, t: u32) {
+        self.task_mut(t).state = RunState::Blocked;
+        self.active -= 1;
+    }
+
+    /// A task wakes another, `t`; true when that becomes runnable. A wake-up that comes before its block waits for it.
+    pub(crate) fn wake(&mut self, t: u32, waker: u32) -> bool {
+        let Some(task) = self.tasks.get_mut(t as usize) else { return false };
+        if task.fresh & task.born {
+            task.parent = waker;
+        }
+        // A lock's waiter is woken by whoever unlocks, no one else.
+        let wakes = task.state == RunState::Blocked && task.wants == NONE;
+        self.active += usize::from(wakes);
+        task.tokens += u32::from(!wakes);
+        wakes
+    }
+
+    /// A task is runnable again.
+    #[inline]
+    pub(crate) fn runnable(&mut self, t: u32) {
+        self.task_mut(t).state = RunState::Runnable;
+    }
+
+    /// It has been woken, and its latency is of interest.
+    #[inline]
+    pub(crate) fn woken(&mut self, t: u32, now: u64) {
+        self.task_mut(t).woken_at = now;
+    }
+
+    /// It goes on: for how long it waited, where that is of interest.
+    #[inline]
+    pub(crate) fn take_wait(&mut self, t: u32, now: u64) -> Option<u64> {
+        let woken_at = std::mem::replace(&mut self.task_mut(t).woken_at, NEVER);
+        (woken_at != NEVER).then(|| now - woken_at)
+    }
+
+    /// The speed policy's process works for so long.
+    pub(crate) fn works(&mut self, t: u32, ns: f64) {
+        self.task_mut(t).left_stall += ns;
+    }
+
+    /// The speed policy's process sleeps.
+    pub(crate) fn sleeps(&mut self, t: u32) {
+        self.task_mut(t).state = RunState::Sleeping;
+    }
+
+    /// A task that could run waits for an idle CPU to find it then.
+    pub(crate) fn put_off(&mut self, t: u32, at: u64) {
+        self.devices.push(Reverse((at, t)));
+    }
+
+    /// What is due now and belongs to no CPU: first devices, then interrupts from outside.
+    pub(crate) fn due(&mut self, now: u64) -> Option<Due> {
+        if let Some(&Reverse((at, t))) = self.devices.peek()
+            && at <= now
+        {
+            self.devices.pop();
+            let found = self.task(t).state == RunState::Runnable;
+            return Some(if found { Due::Found(t) } else { Due::Io(t) });
+        }
+        let (first, rest) = self.interrupts.split_first().filter(|(i, _)| i.at_ns <= now)?;
+        self.interrupts = rest;
+        Some(Due::Interrupt(*first))
+    }
+
+    /// When something is due next that belongs to no CPU.
+    pub(crate) fn next_due(&self, now: u64) -> u64 {
+        let next = self.devices.peek().map_or(NEVER, |r| r.0.0);
+        self.interrupts.first().map_or(next, |i| i.at_ns.max(now).min(next))
+    }
+
+    /// The workload is done when no task of it runs, could run, or will by itself.
+    #[inline]
+    pub(crate) fn check_done(&mut self, now: u64) {
+        if self.active == 0 && self.done_at.is_none() {
+            self.done_at = Some(now);
+        }
+    }
+
+    /// When the work was done.
+    #[inline]
+    pub(crate) fn done_at(&self) -> Option<u64> {
+        self.done_at
+    }
+}
