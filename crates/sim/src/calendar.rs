@@ -96,27 +96,28 @@ impl Calendar {
         self.open[source % ROW] = entry;
     }
 
-    /// Opens another leaf.
+    /// Opens another leaf: puts the old one back, and takes the new one out of the tree.
     #[cold]
     #[inline(never)]
     fn open(&mut self, leaf: usize) {
         self.leaves[self.opened] = self.open;
-        self.mend(self.opened, first_of(&self.open));
+        // The two paths to the top, up to where they meet; from there on, the new one's.
+        let (mut old, mut new) = (self.opened, leaf);
+        let (mut first_of_old, mut first_of_new) = (first_of(&self.open), NEVER);
+        for level in &mut self.inner {
+            if old != new {
+                level[old / ROW][old % ROW] = first_of_old;
+            }
+            level[new / ROW][new % ROW] = first_of_new;
+            (old, new) = (old / ROW, new / ROW);
+            if old != new {
+                first_of_old = first_of(&level[old]);
+            }
+            first_of_new = first_of(&level[new]);
+        }
+        self.others = first_of_new;
         self.open = self.leaves[leaf];
         self.opened = leaf;
-        self.others = self.mend(leaf, NEVER);
-    }
-
-    /// Sets what the tree holds for a leaf, on the whole path above it; the first entry of the top.
-    #[inline]
-    fn mend(&mut self, mut child: usize, mut first: u64) -> u64 {
-        for level in &mut self.inner {
-            let row = &mut level[child / ROW];
-            row[child % ROW] = first;
-            first = first_of(row);
-            child /= ROW;
-        }
-        first
     }
 
     /// The next event, its time and its source; [`NEVER`] when there is none.

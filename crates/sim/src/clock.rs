@@ -1,6 +1,6 @@
 //! The clock owns the time and the calendar, and says when the next event and the next tick are.
 
-use crate::calendar::{Calendar, NEVER};
+use crate::calendar::Calendar;
 
 /// A source of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,33 +73,30 @@ impl Clock {
         }
     }
 
-    /// When a source's event is; [`NEVER`] without one.
+    /// When a source's event is; [`NEVER`](crate::calendar::NEVER) without one.
     #[inline]
     pub(crate) fn at(&self, source: Source) -> u64 {
         self.calendar.at(self.index(source))
     }
 
-    /// Sets, moves or (with [`NEVER`]) cancels a source's event.
+    /// Sets, moves or (with [`NEVER`](crate::calendar::NEVER)) cancels a source's event.
     #[inline]
     pub(crate) fn set(&mut self, source: Source, time: u64) {
         self.calendar.set(self.index(source), time);
     }
 
-    /// The next event, if it is not later than `limit`.
+    /// The next event's time and source, by number: CPUs come first, in order. [`NEVER`](crate::calendar::NEVER) without one.
+    // By number, since most are CPUs' and a source's kind would have to be found out twice.
     #[inline]
-    pub(crate) fn next(&self, limit: u64) -> Option<(u64, Source)> {
-        let (time, index) = self.calendar.first();
-        if time > limit.min(NEVER - 1) {
-            return None;
-        }
-        let source = if index < self.cpus {
-            Source::Cpu(index)
-        } else if index < self.cpus + self.domains {
-            Source::Domain(index - self.cpus)
-        } else {
-            OTHERS[index - self.cpus - self.domains]
-        };
-        Some((time, source))
+    pub(crate) fn next(&self) -> (u64, usize) {
+        self.calendar.first()
+    }
+
+    /// The source of that number, which is no CPU's.
+    #[inline]
+    pub(crate) fn other(&self, number: usize) -> Source {
+        let domain = number - self.cpus;
+        if domain < self.domains { Source::Domain(domain) } else { OTHERS[domain - self.domains] }
     }
 
     /// The first tick after the present.
@@ -117,6 +114,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calendar::NEVER;
 
     #[test]
     fn every_source_has_a_place_of_its_own() {
@@ -125,11 +123,13 @@ mod tests {
         let all: Vec<Source> = all.collect();
         for &source in &all {
             clock.set(source, 7);
-            assert_eq!(clock.next(7), Some((7, source)));
-            assert_eq!(clock.next(6), None);
+            let (time, number) = clock.next();
+            let found = if number < 3 { Source::Cpu(number) } else { clock.other(number) };
+            assert_eq!((time, found), (7, source));
+            assert_eq!(clock.at(source), 7);
             clock.set(source, NEVER);
         }
-        assert_eq!(clock.next(u64::MAX), None);
+        assert_eq!(clock.next().0, NEVER);
     }
 
     #[test]

@@ -88,7 +88,8 @@ pub(crate) struct SpeedGovernor {
 }
 
 impl SpeedGovernor {
-    /// `phase_ns`: delay of the policy's clock against the work's start; `load_phase_ns`: where that lies in a period of the load.
+    /// `phase_ns`: delay of the policy's clock against the work's start; `load_phase_ns`: where that lies in a period of
+    /// the load.
     pub(crate) fn new(
         policy: Box<dyn SpeedPolicy>,
         m: &Machine,

@@ -89,15 +89,16 @@ impl<'a> Hardware<'a> {
         self.changed.pop().map(usize::from)
     }
 
-    /// Changes what the thread of a core does on which nothing else depends; false, and nothing done, for any other core.
+    /// Changes what the thread of a core does on which nothing else depends: time of a cycle then. None, and nothing
+    /// done, for any other core.
     #[inline(always)]
-    pub(crate) fn set_plain(&mut self, now: u64, core: u16, state: ThreadState) -> bool {
+    pub(crate) fn set_plain(&mut self, now: u64, core: u16, state: ThreadState) -> Option<f64> {
         let core = &mut self.cores[usize::from(core)];
-        let plain = core.is_plain();
-        if plain {
-            core.set_plain(now, state);
+        if !core.is_plain() {
+            return None;
         }
-        plain
+        core.set_plain(now, state);
+        Some(core.ns_per_cycle)
     }
 
     /// Changes what CPU `c` of a core does, and with it its core's and package's state; true when there are CPUs to re-time.

@@ -40,6 +40,13 @@ impl CpuSet {
         self.0.iter().all(|&w| w == 0)
     }
 
+    /// The lowest CPU that is in both.
+    #[inline]
+    pub(crate) fn first_common(&self, b: &CpuSet) -> Option<usize> {
+        let words = self.0.iter().zip(&b.0).map(|(a, b)| a & b);
+        words.enumerate().find_map(|(i, w)| (w != 0).then(|| i * 64 + w.trailing_zeros() as usize))
+    }
+
     /// The lowest CPU that is in all three.
     #[inline]
     pub(crate) fn first_in(&self, b: &CpuSet, c: &CpuSet) -> Option<usize> {

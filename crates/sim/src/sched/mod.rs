@@ -167,7 +167,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// A CPU is wanted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wakes(&mut self, c: usize) {
         self.idle_set.remove(c);
         if self.smt {
@@ -302,10 +302,12 @@ impl<'a> Scheduler<'a> {
         Some(t)
     }
 
-    /// A task begins to run.
+    /// A task begins to run on a CPU; true when others wait there.
     #[inline]
-    pub(crate) fn starts(&mut self, c: usize, now: u64) {
-        self.queues[c].charged_at = now;
+    pub(crate) fn starts(&mut self, c: usize, now: u64) -> bool {
+        let queue = &mut self.queues[c];
+        queue.charged_at = now;
+        !queue.is_empty()
     }
 
     /// Charges the running task `t` for its time since the last charge, and moves the queue's clock.

@@ -111,17 +111,17 @@ impl Simulation<'_> {
             self.migrate(t, c);
         }
         self.sched.set_cpu(t, c);
-        if let Some(waited) = self.tasks.take_wait(t, now) {
+        let task = self.tasks.resume(t, now);
+        if let Some(waited) = task.waited {
             self.record.wake_latency.record(waited);
             if let Some(keeper) = &mut self.keeper {
                 keeper.waited(waited);
             }
         }
-        let works = if self.tasks.wants_lock(t) {
-            self.lock_and_go_on(t, c)
+        let works = if task.wants_lock {
+            self.lock_and_go_on(t, c, &task)
         } else {
-            let steps = self.tasks.steps(t);
-            self.tasks.has_work(t) || self.go_further(t, c, steps)
+            task.has_work || self.go_further(t, c, task.steps)
         };
         if !works {
             self.tasks.check_done(now);
@@ -138,9 +138,11 @@ impl Simulation<'_> {
         s.current = t;
         s.phase = Phase::Task;
         s.slice_end = NEVER;
-        self.sched.starts(c, now);
+        let others_wait = self.sched.starts(c, now);
         self.begin_run(c);
-        self.share(c);
+        if others_wait {
+            self.share(c);
+        }
         if arrives {
             self.hook(c);
         }
@@ -158,8 +160,8 @@ impl Simulation<'_> {
         }
         s.phase = Phase::Switching;
         let t = s.current;
-        let steps = self.tasks.steps(t);
-        self.record.cycles += self.tasks.finish_piece(t);
+        let (cycles, steps) = self.tasks.finish_piece(t);
+        self.record.cycles += cycles;
         self.tell_work(c, t);
         self.charge_current(c);
         if self.go_further(t, c, steps) {

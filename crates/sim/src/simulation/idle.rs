@@ -15,7 +15,7 @@ impl Simulation<'_> {
         let entered = self.idlers.enter(c, s.kind, now, next_tick, s.timers.first_at(), follows);
         s.tick_at = entered.tick_at;
         s.phase = Phase::Idle;
-        if !self.hardware.set_plain(now, s.core, ThreadState::Idle(entered.state)) {
+        if self.hardware.set_plain(now, s.core, ThreadState::Idle(entered.state)).is_none() {
             self.set_thread(c, ThreadState::Idle(entered.state));
         }
         self.sched.idles(c);

@@ -42,6 +42,7 @@ mod run;
 mod speed;
 mod step;
 
+use crate::calendar::NEVER;
 use crate::clock::{Clock, Source};
 use crate::cpu::CpuState;
 use crate::govern::cores::CoreGovernor;
@@ -176,20 +177,32 @@ impl<'a> Simulation<'a> {
 
     /// Carries out the events that are not later than `limit`, one by one, until there are none or the work is done.
     fn run(&mut self, limit: u64, only_work: bool) {
+        let limit = limit.min(NEVER - 1);
         while !(only_work && self.is_done()) {
-            let Some((time, source)) = self.clock.next(limit) else { return };
+            let (time, source) = self.clock.next();
+            if time > limit {
+                return;
+            }
             self.clock.move_to(time);
             self.record.events += 1;
-            match source {
-                Source::Cpu(c) => self.cpu_event(c),
-                Source::Domain(d) => self.domain_event(d),
-                Source::Devices => self.devices_due(),
-                Source::Policy => self.policy_timer(),
-                Source::Balance => self.balance(),
-                Source::Heat => self.heat(),
-                Source::Bins => self.close_bin(),
-                Source::Cores => self.keeper_timer(),
+            if source < self.cpus.len() {
+                self.cpu_event(source);
+            } else {
+                self.other_event(self.clock.other(source));
             }
+        }
+    }
+
+    fn other_event(&mut self, source: Source) {
+        match source {
+            Source::Cpu(_) => unreachable!("handled before"),
+            Source::Domain(d) => self.domain_event(d),
+            Source::Devices => self.devices_due(),
+            Source::Policy => self.policy_timer(),
+            Source::Balance => self.balance(),
+            Source::Heat => self.heat(),
+            Source::Bins => self.close_bin(),
+            Source::Cores => self.keeper_timer(),
         }
     }
 

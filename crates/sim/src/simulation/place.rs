@@ -34,8 +34,9 @@ impl Simulation<'_> {
         if self.sched.placement().follows_recording {
             self.take_hint(t);
         }
-        let target = self.choose_cpu(t, from);
-        let here = if self.tasks.arrives(t) {
+        let fresh = self.tasks.arrives(t);
+        let target = self.sched.choose(t, from, fresh, &self.hardware);
+        let here = if fresh {
             self.place_first(t, from, target)
         } else {
             // Whether it moves cannot be foreseen: where that costs nothing, it is not asked.

@@ -6,11 +6,11 @@ use crate::cpu::{CpuState, Phase};
 use crate::hardware::{Hardware, ThreadState};
 use crate::tasks::Tasks;
 
-/// How long a CPU's running piece would take from here, in ns.
+/// How long a CPU's running piece would take from here, in ns, at so much a cycle of a task.
 #[inline(always)]
-fn need(s: &CpuState, tasks: &Tasks<'_>, hardware: &Hardware<'_>) -> f64 {
+fn need(s: &CpuState, tasks: &Tasks<'_>, hardware: &Hardware<'_>, ns_per_cycle: f64) -> f64 {
     match s.phase {
-        Phase::Task => tasks.need(s.current, hardware.ns_per_cycle(s.core)),
+        Phase::Task => tasks.need(s.current, ns_per_cycle),
         _ => s.kernel_ns as f64 * hardware.slowness(s.domain),
     }
 }
@@ -55,8 +55,8 @@ impl Simulation<'_> {
         if self.hardware.stalled(s.domain) {
             self.set_thread(c, ThreadState::Stall);
             self.cpus[c].run_end = NEVER;
-        } else if self.hardware.set_plain(now, s.core, ThreadState::Busy) {
-            s.time(now, need(s, &self.tasks, &self.hardware));
+        } else if let Some(ns_per_cycle) = self.hardware.set_plain(now, s.core, ThreadState::Busy) {
+            s.time(now, need(s, &self.tasks, &self.hardware, ns_per_cycle));
         } else {
             self.set_thread(c, ThreadState::Busy);
             self.time_moving_run(c);
@@ -77,6 +77,7 @@ impl Simulation<'_> {
     #[inline(always)]
     fn time_moving_run(&mut self, c: usize) {
         let s = &mut self.cpus[c];
-        s.time(self.clock.now(), need(s, &self.tasks, &self.hardware));
+        let ns_per_cycle = self.hardware.ns_per_cycle(s.core);
+        s.time(self.clock.now(), need(s, &self.tasks, &self.hardware, ns_per_cycle));
     }
 }

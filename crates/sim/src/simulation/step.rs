@@ -2,9 +2,10 @@
 
 use super::Simulation;
 use crate::NONE;
+use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
-use crate::tasks::{Due, Step, Steps};
+use crate::tasks::{Due, Resumed, Step, Steps};
 use wattwise_model::workload::Script;
 
 /// What a step came to.
@@ -49,9 +50,8 @@ impl<'a> Simulation<'a> {
 
     /// Takes the lock that a task wants and goes on with it; true when that is work for CPU `c`.
     #[inline(never)]
-    pub(super) fn lock_and_go_on(&mut self, t: u32, c: usize) -> bool {
-        let (works, steps) = (self.tasks.has_work(t), self.tasks.steps(t));
-        self.tasks.try_lock(t) && (works || self.go_further(t, c, steps))
+    pub(super) fn lock_and_go_on(&mut self, t: u32, c: usize, task: &Resumed<'a>) -> bool {
+        self.tasks.try_lock(t) && (task.has_work || self.go_further(t, c, task.steps))
     }
 
     /// Takes the steps of a task that has done its piece and wants no lock, until one of them takes time; true when that
@@ -195,9 +195,9 @@ impl<'a> Simulation<'a> {
 
     /// Puts a task on a run queue.
     pub(super) fn make_runnable(&mut self, t: u32, from: usize) {
-        self.tasks.runnable(t);
-        if t != self.governor.daemon() {
-            self.tasks.woken(t, self.clock.now());
+        let of_workload = t != self.governor.daemon();
+        self.tasks.runnable(t, if of_workload { self.clock.now() } else { NEVER });
+        if of_workload {
             self.record.wakeups += 1;
             if self.governor.follows_tasks() {
                 self.follow(from, t, false);

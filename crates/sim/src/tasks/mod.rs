@@ -72,6 +72,17 @@ pub(crate) enum RunState {
     Ended,
 }
 
+/// A task that is given a CPU.
+pub(crate) struct Resumed<'a> {
+    /// For how long it waited, where that is of interest.
+    pub(crate) waited: Option<u64>,
+    /// It has to win a lock before it goes on.
+    pub(crate) wants_lock: bool,
+    /// Something is left of its piece.
+    pub(crate) has_work: bool,
+    pub(crate) steps: Steps<'a>,
+}
+
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -141,6 +152,16 @@ impl<'a> TaskState<'a> {
             born,
             state: RunState::Runnable,
             wants: NONE,
+        }
+    }
+
+    /// Where its steps come from.
+    #[inline(always)]
+    fn steps(&self) -> Steps<'a> {
+        match self.cursor {
+            Cursor::Recorded(script, _) => Steps::Recorded(script),
+            Cursor::Pattern(_) => Steps::Generated,
+            Cursor::Daemon => Steps::Daemon,
         }
     }
 
@@ -242,32 +263,25 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// A task's piece is done; returns its cycles.
+    /// A task's piece is done; returns its cycles, and where its steps come from.
     #[inline]
-    pub(crate) fn finish_piece(&mut self, t: u32) -> f64 {
+    pub(crate) fn finish_piece(&mut self, t: u32) -> (f64, Steps<'a>) {
         let task = self.task_mut(t);
         task.left_cycles = 0.0;
         task.left_stall = 0.0;
-        std::mem::take(&mut task.piece_cycles)
+        (std::mem::take(&mut task.piece_cycles), task.steps())
     }
 
-    #[inline]
-    pub(crate) fn has_work(&self, t: u32) -> bool {
-        self.task(t).has_work()
-    }
-
-    #[inline]
-    pub(crate) fn wants_lock(&self, t: u32) -> bool {
-        self.task(t).wants != NONE
-    }
-
-    /// Where a task's steps come from.
+    /// A task is given a CPU.
     #[inline(always)]
-    pub(crate) fn steps(&self, t: u32) -> Steps<'a> {
-        match self.task(t).cursor {
-            Cursor::Recorded(script, _) => Steps::Recorded(script),
-            Cursor::Pattern(_) => Steps::Generated,
-            Cursor::Daemon => Steps::Daemon,
+    pub(crate) fn resume(&mut self, t: u32, now: u64) -> Resumed<'a> {
+        let task = self.task_mut(t);
+        let woken_at = std::mem::replace(&mut task.woken_at, NEVER);
+        Resumed {
+            waited: (woken_at != NEVER).then(|| now - woken_at),
+            wants_lock: task.wants != NONE,
+            has_work: task.has_work(),
+            steps: task.steps(),
         }
     }
 
@@ -407,23 +421,12 @@ impl<'a> Tasks<'a> {
         wakes
     }
 
-    /// A task is runnable again.
+    /// A task is runnable again since `woken_at`; [`NEVER`] where that latency is of no interest.
     #[inline]
-    pub(crate) fn runnable(&mut self, t: u32) {
-        self.task_mut(t).state = RunState::Runnable;
-    }
-
-    /// It has been woken, and its latency is of interest.
-    #[inline]
-    pub(crate) fn woken(&mut self, t: u32, now: u64) {
-        self.task_mut(t).woken_at = now;
-    }
-
-    /// It goes on: for how long it waited, where that is of interest.
-    #[inline]
-    pub(crate) fn take_wait(&mut self, t: u32, now: u64) -> Option<u64> {
-        let woken_at = std::mem::replace(&mut self.task_mut(t).woken_at, NEVER);
-        (woken_at != NEVER).then(|| now - woken_at)
+    pub(crate) fn runnable(&mut self, t: u32, woken_at: u64) {
+        let task = self.task_mut(t);
+        task.state = RunState::Runnable;
+        task.woken_at = woken_at;
     }
 
     /// The speed policy's process works for so long.

@@ -16,5 +16,5 @@ pub static FIFO: Placement = Placement {
 
 /// An idle CPU; without one, the first CPU, which keeps the queue.
 fn choose(s: &Scheduler<'_>, _: &Waking, _: &dyn CoreUse) -> usize {
-    s.idle_set.first_in(&s.allowed, &s.allowed).unwrap_or(0)
+    s.idle_set.first_common(&s.allowed).unwrap_or(0)
 }
