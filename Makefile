@@ -42,6 +42,7 @@ verify:
 	$(CARGO) clippy --workspace --quiet -- -D warnings
 	$(MAKE) lab
 	sh scripts/first-command.sh
+	sh scripts/perfetto.sh
 	sh scripts/deny.sh
 	$(MAKE) fuzz loom miri
 

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Makes the bundled recordings anew: workloads/record.sh [NAME...]. Needs root (or CAP_PERFMON and a
 # readable tracefs), a quiet machine, and Debian's packages gcc, python3, rt-tests, dbench, nuttcp and
-# chromium. Each recording is what the whole machine did while its command ran.
+# chromium. Each recording is what the whole machine did while its command ran; the command's process
+# tree is the work, so each command must end with status 0. Look at the foreground and at the share of
+# other programs afterwards: wattwise trace FILE.
 set -eu
 cd "$(dirname "$0")"
 wattwise=${WATTWISE:-../target/release/wattwise}
@@ -24,6 +26,7 @@ record() {
     quiet
     echo "record: $name"
     "$wattwise" record -o "$work/$name.perf" "$@"
+    "$wattwise" trace "$work/$name.perf" | grep -E '^(foreground|clock|warning)' || true
     zstd -q -19 -f "$work/$name.perf" -o "$name.perf.zst"
 }
 
@@ -102,8 +105,10 @@ setInterval(() => { document.body.style.caretColor = n % 2 ? 'red' : 'black' }, 
 fill()
 </script>
 HTML
-    record idle-browse -- timeout 20 chromium --headless --no-sandbox --disable-gpu --disable-quic \
+    # To run until the time is over (status 124) is what it shall do.
+    record idle-browse -- sh -c 'timeout 20 "$@" 2>/dev/null; [ $? -eq 124 ]' browse \
+        chromium --headless --no-sandbox --disable-gpu --disable-quic \
         --no-first-run --disable-background-networking --disable-component-update --disable-sync \
-        --user-data-dir="$work/profile" --remote-debugging-port=0 "file://$work/page.html" 2>/dev/null || true
+        --user-data-dir="$work/profile" --remote-debugging-port=0 "file://$work/page.html"
 fi
 ls -l ./*.perf.zst

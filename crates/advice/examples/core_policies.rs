@@ -5,12 +5,12 @@
 //! cargo run --release --example core_policies -- [--csv] [MACHINE...]
 //! ```
 //!
-//! Prints the tables of `docs/notes/coreidle.md`, or every single figure with `--csv`. A workload is cut off after
+//! Prints the tables of `docs/notes/coreidle.md`, or every single figure with `--csv`. Every policy of
+//! [`wattwise_policy::cores::ALL`] takes part; `crates/advice/tests/core_table.rs` holds the page against that list. A workload is cut off after
 //! [`window_s`]: a run that is not done by then counts as slowed down by the work that it lacks.
 //!
 //! Where tasks end up is chaotic, and a percentile may stand at an edge that a handful of wake-ups decide: each figure is
 //! of [`PHASES`] runs that differ in when the tick comes, wake-ups of all of them together.
-
 //!
 //! The policies see more here than under the live governor (`crates/control/src/govern/cores.rs`), so that the figures
 //! are those of a governor with better senses:
@@ -25,34 +25,38 @@ use rayon::prelude::*;
 use wattwise_figure::Histogram;
 use wattwise_model::machine::{Machine, builtin};
 use wattwise_model::workload::Workload;
-use wattwise_policy::IdleState;
+use wattwise_policy::{IdleState, cores};
 use wattwise_replay::job::machine_idle;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::{Setup, Simulation, platform};
 use wattwise_trace::ImportOptions;
 
-/// The scheduler as it comes first; `consolidate` last.
-const POLICIES: [&str; 8] = [
-    "spread",
-    "sched_mc",
-    "pack",
-    "spread+coreidle-ondemand",
-    "spread+coreidle-userspace",
-    "spread+dragonfly",
-    "spread+lpmd",
-    "spread+consolidate",
-];
+/// The scheduler as it comes, and the placements that gather by themselves.
+const PLACEMENTS: [&str; 3] = ["spread", "sched_mc", "pack"];
+/// The core policy whose table this is.
+const OURS: &str = "consolidate";
+/// What a user fixes and no policy decides.
+const FIXED: [&str; 3] = ["sched_mc", "pack", "coreidle-userspace"];
+
+/// The placements, then every core policy; the default is the first, `consolidate` the last.
+fn policies() -> Vec<String> {
+    let others = cores::ALL.iter().map(|c| c.name).filter(|name| *name != OURS);
+    let cores = others.chain([OURS]).map(|name| format!("spread+{name}"));
+    PLACEMENTS.iter().map(|p| (*p).to_owned()).chain(cores).collect()
+}
 
 /// When the tick and the core policy's clock begin, ns: anywhere within a tick of 4 ms, at no even distance.
 const PHASES: [u64; 4] = [0, 370_000, 1_410_000, 2_830_000];
 
 /// Less than this share of the energy is no difference.
 const SAME_ENERGY: f64 = 0.002;
-/// A latency's histogram has steps of 6.25 %.
-const SAME_LATENCY: f64 = 0.0625;
+/// A latency's histogram has steps of 1.6 %.
+const SAME_LATENCY: f64 = 0.016;
 /// The greatest 99th percentile that is allowed, of the default's.
 const GUARD: f64 = 1.5;
+/// Time over the default's beyond which a policy is called slower.
+const SLOWER: f64 = 1.1;
 
 /// Seconds of a workload that are looked at.
 fn window_s(workload: &str) -> u64 {
@@ -76,9 +80,10 @@ struct Seen {
 fn see(
     machine: &Machine,
     workload: &Workload,
+    policies: &[String],
 ) -> Result<Vec<Seen>, Box<dyn std::error::Error + Send + Sync>> {
     let policies: Vec<PolicySpec> =
-        POLICIES.iter().map(|p| PolicySpec::parse(&format!("performance+{p}"))).collect::<Result<_, _>>()?;
+        policies.iter().map(|p| PolicySpec::parse(&format!("performance+{p}"))).collect::<Result<_, _>>()?;
     let idle = machine_idle(machine)?;
     let limit = window_s(&workload.name) * 1_000_000_000;
     let make = |states: &[IdleState], tick: u64| idle.build(states, tick);
@@ -130,6 +135,115 @@ fn word(policy: &str) -> &str {
     policy.trim_start_matches("spread+")
 }
 
+/// One workload on one machine: a [`Seen`] for each policy, in the order of [`policies`].
+struct Cell<'a> {
+    machine: &'a str,
+    workload: &'a str,
+    runs: Vec<Seen>,
+}
+
+impl Cell<'_> {
+    /// A policy's p99 over the default's.
+    fn ratio(&self, policy: usize) -> f64 {
+        let first = self.runs[0].p99_us;
+        if first > 0.0 { self.runs[policy].p99_us / first } else { 1.0 }
+    }
+
+    /// A policy's energy against the default's, in %.
+    fn change(&self, policy: usize) -> f64 {
+        (self.runs[policy].joules / self.runs[0].joules - 1.0) * 100.0
+    }
+
+    /// Those that dominate a policy.
+    fn above(&self, policy: usize) -> Vec<usize> {
+        (0..self.runs.len())
+            .filter(|&p| p != policy && dominates(&self.runs[p], &self.runs[policy]))
+            .collect()
+    }
+
+    fn guarded(&self, policy: usize) -> bool {
+        self.ratio(policy) <= GUARD
+    }
+
+    fn slower(&self, policy: usize) -> bool {
+        self.runs[policy].slowdown > SLOWER
+    }
+}
+
+fn print_csv(cell: &Cell<'_>, policies: &[String]) {
+    for (p, s) in policies.iter().zip(&cell.runs) {
+        println!(
+            "{},{},{},{:.4},{:.1},{:.4}",
+            cell.machine,
+            cell.workload,
+            word(p),
+            s.joules,
+            s.p99_us,
+            s.slowdown
+        );
+    }
+}
+
+fn print_machine(machine: &str, cells: &[Cell<'_>], policies: &[String]) {
+    println!("\n### {machine}\n");
+    println!(
+        "| workload | default J | p99 us | consolidate, J | its p99 | slower | least J of the others | on the front |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---|---|");
+    let ours = policies.len() - 1;
+    for cell in cells {
+        let best = (1..ours)
+            .filter(|&p| cell.guarded(p) && !cell.slower(p))
+            .min_by(|&a, &b| cell.runs[a].joules.total_cmp(&cell.runs[b].joules));
+        let above: Vec<&str> = cell.above(ours).into_iter().map(|p| word(&policies[p])).collect();
+        println!(
+            "| {} | {:.3} | {:.1} | {:+.1} % | x {:.2} | x {:.2} | {} | {} |",
+            cell.workload,
+            cell.runs[0].joules,
+            cell.runs[0].p99_us,
+            cell.change(ours),
+            cell.ratio(ours),
+            cell.runs[ours].slowdown,
+            best.map_or(String::new(), |p| format!("{} {:+.1} %", word(&policies[p]), cell.change(p))),
+            if above.is_empty() { "yes".to_owned() } else { format!("no: {}", above.join(", ")) },
+        );
+    }
+}
+
+/// Every policy over all cells.
+fn print_all(cells: &[Cell<'_>], policies: &[String]) {
+    let count = |which: &dyn Fn(&Cell<'_>) -> bool| cells.iter().filter(|c| which(c)).count();
+    println!(
+        "\n| policy | energy, mean change | p99 at most x {GUARD} | over a tenth slower | on the front |"
+    );
+    println!("|---|---:|---:|---:|---:|");
+    for (p, name) in policies.iter().enumerate() {
+        let mean = cells.iter().map(|c| c.change(p)).sum::<f64>() / cells.len() as f64;
+        println!(
+            "| {} | {mean:+.1} % | {} | {} | {} |",
+            word(name),
+            count(&|c| c.guarded(p)),
+            count(&|c| c.slower(p)),
+            count(&|c| c.above(p).is_empty()),
+        );
+    }
+    let ours = policies.len() - 1;
+    let all = cells.len();
+    let chosen = count(&|c| c.above(ours).iter().all(|&p| FIXED.contains(&word(&policies[p]))));
+    println!(
+        "\nOn the front of all: {} of {all}; of the default and the policies that choose CPUs by themselves: \
+         {chosen} of {all}.",
+        count(&|c| c.above(ours).is_empty())
+    );
+    println!("\np99 at most {GUARD} times the default's: {} of {all}.", count(&|c| c.guarded(ours)));
+    let exceptions: Vec<String> = cells
+        .iter()
+        .filter(|c| !c.above(ours).is_empty() || !c.guarded(ours))
+        .map(|c| format!("{} on {}", c.workload, c.machine))
+        .collect();
+    println!("\nExceptions: {}.", exceptions.join("; "));
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let (flags, wanted): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with("--"));
@@ -142,73 +256,30 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         .iter()
         .map(|b| library::workload(b.name, &ImportOptions::default()))
         .collect::<Result<_, _>>()?;
+    let policies = policies();
     if csv {
         println!("machine,workload,policy,joules,p99_us,slowdown");
     }
-    let (mut front, mut chosen, mut guarded, mut all) = (0, 0, 0, 0);
-    let mut exceptions = Vec::new();
+    let mut all: Vec<Cell<'_>> = Vec::new();
     for machine in machines.iter().filter(|m| m.cpus.len() > 1) {
-        let seen: Vec<Vec<Seen>> = workloads.par_iter().map(|w| see(machine, w)).collect::<Result<_, _>>()?;
-        if !csv {
-            println!("\n## {}\n", machine.name);
-            println!(
-                "| workload | default J | p99 us | consolidate J | p99 | slower | others: least J at p99 <= 1.5 | on the front |"
-            );
-            println!("|---|---:|---:|---:|---:|---:|---|---|");
+        let cell = |w| {
+            let workload: &Workload = w;
+            see(machine, workload, &policies).map(|runs| Cell {
+                machine: &machine.name,
+                workload: &workload.name,
+                runs,
+            })
+        };
+        let cells: Vec<Cell<'_>> = workloads.par_iter().map(cell).collect::<Result<_, _>>()?;
+        if csv {
+            cells.iter().for_each(|c| print_csv(c, &policies));
+        } else {
+            print_machine(&machine.name, &cells, &policies);
         }
-        for (w, runs) in workloads.iter().zip(&seen) {
-            if csv {
-                for (p, s) in POLICIES.iter().zip(runs) {
-                    println!(
-                        "{},{},{},{:.4},{:.1},{:.4}",
-                        machine.name,
-                        w.name,
-                        word(p),
-                        s.joules,
-                        s.p99_us,
-                        s.slowdown
-                    );
-                }
-                continue;
-            }
-            let (first, ours) = (&runs[0], &runs[runs.len() - 1]);
-            let ratio = |s: &Seen| if first.p99_us > 0.0 { s.p99_us / first.p99_us } else { 1.0 };
-            let others = || POLICIES.iter().zip(runs).take(runs.len() - 1);
-            let best = others()
-                .skip(1)
-                .filter(|(_, s)| ratio(s) <= GUARD && s.slowdown <= 1.1)
-                .min_by(|a, b| a.1.joules.total_cmp(&b.1.joules));
-            let above: Vec<&str> =
-                others().filter(|(_, s)| dominates(s, ours)).map(|(p, _)| word(p)).collect();
-            let change = |s: &Seen| (s.joules / first.joules - 1.0) * 100.0;
-            println!(
-                "| {} | {:.3} | {:.1} | {:+.1} % | x {:.2} | x {:.2} | {} | {} |",
-                w.name,
-                first.joules,
-                first.p99_us,
-                change(ours),
-                ratio(ours),
-                ours.slowdown,
-                best.map_or(String::new(), |(p, s)| format!("{} {:+.1} %", word(p), change(s))),
-                if above.is_empty() { "yes".to_owned() } else { format!("no: {}", above.join(", ")) },
-            );
-            all += 1;
-            chosen +=
-                usize::from(!above.iter().any(|p| !["sched_mc", "pack", "coreidle-userspace"].contains(p)));
-            front += usize::from(above.is_empty());
-            guarded += usize::from(ratio(ours) <= GUARD);
-            if !above.is_empty() || ratio(ours) > GUARD {
-                exceptions.push(format!("{} on {}", w.name, machine.name));
-            }
-        }
+        all.extend(cells);
     }
     if !csv {
-        println!(
-            "\nOn the front of all: {front} of {all}; of the default and the policies that choose CPUs by themselves: \
-             {chosen} of {all}."
-        );
-        println!("p99 at most {GUARD} times the default's: {guarded} of {all}.");
-        println!("Exceptions: {}.", exceptions.join("; "));
+        print_all(&all, &policies);
     }
     Ok(())
 }

@@ -1,17 +1,42 @@
-//! Experiments: the same work under several policies.
+//! The same work under several policies.
 //!
-//! [`compare`] is the main job. Every policy replays the whole workload; then each run is carried on,
-//! idle, to the end of the longest, so that all are charged over the same window: a policy that
-//! finishes early pays for the time that it has won, as a machine that stays on does (study 001).
+//! [`compare`] is the main job. One run of the nominal model gives the details; replicas (see `replicas`) give
+//! the intervals, the ties and the chance of being best.
+//!
+//! Within a replica all policies are charged over the same window, which the reference policy alone sets: from the release
+//! of the foreground until so much later than the reference's end as the limit of time allows; for interactive work its
+//! recorded span. So a policy that finishes early pays for the time that it has won, as a machine that stays on does
+//! (study 001), and no policy moves another's figures. One that is not done by then is charged over its own time.
 
+use crate::answer::{self, Answered};
+use crate::measurable::measurable;
+use crate::replicas::{self, Replica};
 use crate::result::*;
-use crate::rule::{Rule, choose};
+use crate::rule::{Goal, Rule};
+use crate::sensitivity::{Share, sensitivity};
+use crate::ties::{Candidate, Standing};
+use crate::time::{Judged, Response, TimeKind, beyond, judged, makespan_ns, missed, quantile, response};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use wattwise_model::machine::{Confidence, Drawn};
+use wattwise_model::workload::Workload;
+use wattwise_model::workload::replica::TooManyRounds;
 use wattwise_policy::chosen::IdleSpec;
-use wattwise_replay::job::{IdleError, ReplayJob, limit_ns, machine_idle, simulate};
+use wattwise_replay::job::{Circumstances, IdleError, ReplayJob, limit_ns, machine_idle, simulate};
 use wattwise_replay::spec::PolicySpec;
+use wattwise_sim::RunError;
 use wattwise_sim::outcome::{Energy, Outcome, Timeline};
-use wattwise_sim::{RunError, Simulation};
+
+/// Foreground work under two policies may differ by this share of its cycles.
+const SAME_WORK: f64 = 1e-4;
+/// The window where the limit of time is none, in makespans of the reference policy.
+const UNLIMITED_WINDOW: f64 = 4.0;
+/// For how long the machine without work is looked at, in ns.
+const IDLE_LOOK_NS: u64 = 1_000_000_000;
+/// By how much the second run of the reference policy is out of phase with its first, in ns: no tick's period.
+const TWIN_PHASE_NS: u64 = 1_370_000;
+/// More deadlines than the reference policy's may be missed by this share.
+const DEADLINE_SLACK: f64 = 1e-3;
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +52,29 @@ pub enum CompareError {
         /// The engine's word.
         source: RunError,
     },
+    /// The work of a generated task cannot be fixed.
+    #[error(transparent)]
+    Work(#[from] TooManyRounds),
+    /// Nothing in the workload is foreground.
+    #[error(
+        "{workload}: no task is foreground; expected one whose completion can be judged (--foreground NAME)"
+    )]
+    NoForeground {
+        /// The workload.
+        workload: String,
+    },
+    /// Two policies did not do the same work: a fault of ours, and no answer.
+    #[error(
+        "{policy}: did {share:.4} % more or less work than {reference}; no comparison is possible (please report it)"
+    )]
+    DifferentWork {
+        /// The policy.
+        policy: String,
+        /// The reference policy.
+        reference: String,
+        /// By how much, in per cent.
+        share: f64,
+    },
 }
 
 /// What a report draws of one policy beyond its figures.
@@ -40,86 +88,508 @@ pub struct PolicyDetail {
     pub wake_histogram: Vec<(u64, u64)>,
 }
 
-/// Runs every policy. `done` is called with the number of runs finished so far, of twice the
-/// number of policies (the work, then the rest of the window).
-///
-/// # Errors
-/// When the machine's idle policy does not exist or the work does not end.
-pub fn compare(
-    job: &ReplayJob<'_>,
-    rule: Rule,
-    done: &(dyn Fn(usize) + Sync),
-) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
-    let idle = machine_idle(job.machine)?;
-    let counter = std::sync::atomic::AtomicUsize::new(0);
-    let tell = || done(counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
-    let mut runs: Vec<(Simulation<'_>, Outcome)> = job
-        .policies
-        .par_iter()
-        .map(|p| {
-            let mut sim = simulate(job, p, &idle);
-            let outcome = sim
-                .run_to_completion(limit_ns(job.workload))
-                .map_err(|source| CompareError::Run { policy: p.text.clone(), source })?;
-            tell();
-            Ok((sim, outcome))
-        })
-        .collect::<Result<_, CompareError>>()?;
-    let longest = runs.iter().map(|(_, o)| o.elapsed_ns).max().unwrap_or(0);
-    let window_ns = longest.max(job.workload.span_ns);
-    let windows: Vec<Outcome> = runs
-        .par_iter_mut()
-        .map(|(sim, _)| {
-            let outcome = sim.run_until(window_ns);
-            tell();
-            outcome
-        })
-        .collect();
-    let fastest = runs.iter().map(|(_, o)| o.elapsed_ns).min().unwrap_or(1).max(1);
-    let results: Vec<PolicyResult> = job
-        .policies
-        .iter()
-        .zip(&runs)
-        .zip(&windows)
-        .map(|((p, (_, own)), window)| policy_result(&p.text, own, window, fastest))
-        .collect();
-    let details = if job.detail {
-        let detail =
-            |((p, (sim, own)), _): ((&PolicySpec, &(Simulation<'_>, Outcome)), &Outcome)| PolicyDetail {
-                policy: p.text.clone(),
-                timeline: sim.timeline().unwrap_or_default(),
-                wake_histogram: own.wake_latency.iter().collect(),
-            };
-        job.policies.iter().zip(&runs).zip(&windows).map(detail).collect()
-    } else {
-        Vec::new()
-    };
-    let events = match &job.workload.recorded {
-        Some(r) => r.events,
-        None => runs.first().map_or(0, |(_, o)| o.wakeups),
-    };
-    let comparison = Comparison {
-        schema: "wattwise-compare-1".into(),
-        machine: job.machine.name.clone(),
-        workload: WorkloadInfo {
-            name: job.workload.name.clone(),
-            source: job.workload.source.clone(),
-            cpus: job.workload.recorded.as_ref().map_or(0, |r| r.cpus),
-            duration_s: job.workload.span_ns as f64 * 1e-9,
-            events,
-        },
-        window_s: window_ns as f64 * 1e-9,
-        best: choose(&results, rule),
-        results,
-        inputs: inputs(job, &idle),
-    };
-    Ok((comparison, details))
+/// How to compare.
+pub struct Options<'a> {
+    /// What is to be small, and how much slower a policy may be.
+    pub rule: Rule,
+    /// Replicas beside the nominal run; 0 for that run alone.
+    pub replicas: u64,
+    /// The policy that the others are held against; it always runs.
+    pub reference: &'a PolicySpec,
+    /// How a policy is put in force, or why it cannot be.
+    pub apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
+    /// Called with the number of runs done so far.
+    pub done: &'a (dyn Fn(usize) + Sync),
+    /// Set by somebody who has seen enough: the replicas done by then are the answer.
+    pub stop: &'a AtomicBool,
 }
 
-fn policy_result(policy: &str, own: &Outcome, window: &Outcome, fastest_ns: u64) -> PolicyResult {
-    let elapsed_s = own.elapsed_ns as f64 * 1e-9;
-    let energy_j = own.energy.total_j();
-    let us = |q: f64| own.wake_latency.quantile(q) as f64 * 1e-3;
+impl Options<'_> {
+    /// How many runs there will be for so many policies.
+    pub fn runs(&self, policies: usize) -> usize {
+        (self.replicas as usize + 1) * policies
+    }
+}
+
+/// One policy's run in one replica.
+struct Ran {
+    /// At the release.
+    before: Energy,
+    /// At the end of the foreground.
+    own: Outcome,
+    /// At the end of the window, or of the foreground where that is later.
+    energy: Energy,
+    busy_cycles: f64,
+    /// When the window ends, in ns since the start.
+    window_ns: u64,
+    within_window: bool,
+    timeline: Option<Timeline>,
+}
+
+/// One policy's figures in one replica.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// What is judged as time: seconds, a stretch, or a share.
+    time: f64,
+    within: bool,
+    energy_j: f64,
+    own_j: f64,
+    elapsed_s: f64,
+    above_idle_j: f64,
+    response: Response,
+    missed: f64,
+}
+
+/// Compares the policies of a job.
+///
+/// # Errors
+/// When the machine's idle policy does not exist, the work has no foreground or no end, or is not the same.
+pub fn compare(
+    job: &ReplayJob<'_>,
+    options: &Options<'_>,
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+    if !job.workload.tasks.iter().any(|t| t.is_foreground()) {
+        return Err(CompareError::NoForeground { workload: job.workload.name.clone() });
+    }
+    let counter = AtomicUsize::new(0);
+    let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
+    let comparing = Comparing::new(job, options, &tell)?;
+    let nominal = comparing.nominal()?;
+    let kind = nominal.judged.kind;
+    let stopped = || options.stop.load(Ordering::Relaxed);
+    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> = (1..=options.replicas)
+        .into_par_iter()
+        .filter_map(|number| (!stopped()).then(|| comparing.replica(number, kind)))
+        .collect::<Result<_, _>>()?;
+    let (mut samples, draws): (Vec<_>, Vec<_>) = replicas.into_iter().unzip();
+    if samples.is_empty() {
+        samples.push(nominal.samples.clone());
+    }
+    Ok(comparing.conclude(nominal, &samples, &draws, options))
+}
+
+/// The best policy of each of `options.replicas` replicas by itself, from number `first` on: how an answer would differ
+/// with one draw of what is uncertain.
+///
+/// # Errors
+/// As [`compare`].
+pub fn draws(job: &ReplayJob<'_>, options: &Options<'_>, first: u64) -> Result<Vec<String>, CompareError> {
+    let comparing = Comparing::new(job, options, &|| {})?;
+    let kind = comparing.nominal()?.judged.kind;
+    let best = |number: u64| -> Result<String, CompareError> {
+        let (samples, _) = comparing.replica(number, kind)?;
+        let within = samples.iter().zip(&comparing.policies).filter(|(s, _)| s.within);
+        let goal = |s: &Sample| cost(s, options.rule.goal);
+        let least = within.min_by(|a, b| goal(a.0).total_cmp(&goal(b.0)));
+        Ok(least.map_or_else(String::new, |(_, p)| p.text.clone()))
+    };
+    (first..first + options.replicas).into_par_iter().map(best).collect()
+}
+
+/// The job's policies and the reference, which is put first where it is not among them; and where it is.
+fn with_reference<'a>(job: &ReplayJob<'a>, reference: &'a PolicySpec) -> (Vec<&'a PolicySpec>, usize) {
+    let mut policies: Vec<&PolicySpec> = job.policies.iter().collect();
+    let at = policies.iter().position(|p| p.text == reference.text).unwrap_or_else(|| {
+        policies.insert(0, reference);
+        0
+    });
+    (policies, at)
+}
+
+/// What all runs of a comparison share.
+struct Comparing<'a, 'j> {
+    job: &'a ReplayJob<'j>,
+    /// The job's, its episodes found.
+    workload: Workload,
+    idle: IdleSpec,
+    policies: Vec<&'a PolicySpec>,
+    /// Which of them is the reference.
+    reference: usize,
+    rule: Rule,
+    tell: &'a (dyn Fn() + Sync),
+}
+
+/// The run of the nominal model.
+struct Nominal {
+    judged: Judged,
+    /// Length of the window.
+    window_ns: u64,
+    ran: Vec<Ran>,
+    samples: Vec<Sample>,
+}
+
+impl<'a, 'j> Comparing<'a, 'j> {
+    fn new(
+        job: &'a ReplayJob<'j>,
+        options: &Options<'a>,
+        tell: &'a (dyn Fn() + Sync),
+    ) -> Result<Comparing<'a, 'j>, CompareError> {
+        let (policies, reference) = with_reference(job, options.reference);
+        let mut workload = job.workload.clone();
+        workload.label_episodes();
+        let idle = machine_idle(job.machine)?;
+        Ok(Comparing { job, workload, idle, policies, reference, rule: options.rule, tell })
+    }
+
+    fn nominal(&self) -> Result<Nominal, CompareError> {
+        let replica = Replica::draw(self.job.machine, &self.workload, 0)?;
+        let with = replica.circumstances();
+        let detail = self.job.detail;
+        let reference = self.run(&with, self.reference, None, detail)?;
+        let judged = judged(with.workload, &reference.own.work);
+        let window_ns = reference.window_ns;
+        let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
+        let other = |p| self.run(&with, p, Some(window_ns), detail);
+        let mut ran: Vec<Ran> = others.into_par_iter().map(other).collect::<Result<_, _>>()?;
+        ran.insert(self.reference, reference);
+        let samples = self.samples(&ran, &with, judged.kind, self.idle_w(&with))?;
+        let release_ns = with.workload.release_ns;
+        Ok(Nominal { judged, window_ns: window_ns.saturating_sub(release_ns), ran, samples })
+    }
+
+    /// All policies in one replica.
+    fn replica(&self, number: u64, kind: TimeKind) -> Result<(Vec<Sample>, Vec<Drawn>), CompareError> {
+        let replica = Replica::draw(self.job.machine, &self.workload, number)?;
+        let with = replica.circumstances();
+        let reference = self.run(&with, self.reference, None, false)?;
+        let window_ns = reference.window_ns;
+        let others = (0..self.policies.len()).filter(|&p| p != self.reference);
+        let mut ran: Vec<Ran> =
+            others.map(|p| self.run(&with, p, Some(window_ns), false)).collect::<Result<_, _>>()?;
+        ran.insert(self.reference, reference);
+        let samples = self.samples(&ran, &with, kind, self.idle_w(&with))?;
+        Ok((samples, replica.into_drawn()))
+    }
+
+    /// The window that the reference policy's run sets.
+    fn window_ns(&self, workload: &Workload, reference: &Outcome) -> u64 {
+        let done = reference.work.done_ns.unwrap_or(reference.elapsed_ns);
+        match makespan_ns(&reference.work) {
+            Some(makespan) if !workload.is_interactive() => {
+                let factor = if self.rule.max_slowdown.is_finite() {
+                    1.0 + self.rule.max_slowdown
+                } else {
+                    UNLIMITED_WINDOW
+                };
+                let window = reference.work.released_ns + (makespan as f64 * factor) as u64;
+                window.max(done)
+            }
+            _ => workload.span_ns.max(done),
+        }
+    }
+
+    /// One policy's run; without a window it sets its own.
+    fn run(
+        &self,
+        with: &Circumstances<'_>,
+        p: usize,
+        window_ns: Option<u64>,
+        timeline: bool,
+    ) -> Result<Ran, CompareError> {
+        let policy = self.policies[p];
+        let mut sim = simulate(self.job, with, policy, &self.idle, timeline);
+        let before = match with.workload.release_ns {
+            0 => Energy::default(),
+            release => sim.run_until(release).energy,
+        };
+        let own = sim
+            .run_to_completion(limit_ns(with.workload))
+            .map_err(|source| CompareError::Run { policy: policy.text.clone(), source })?;
+        let window_ns = window_ns.unwrap_or_else(|| self.window_ns(with.workload, &own));
+        let within_window = own.elapsed_ns <= window_ns;
+        let after = sim.run_until(window_ns.max(own.elapsed_ns));
+        let (energy, busy_cycles) = (after.energy, after.work.background_cycles);
+        (self.tell)();
+        Ok(Ran { before, own, energy, busy_cycles, window_ns, within_window, timeline: sim.timeline() })
+    }
+
+    /// What the machine draws without any work under the reference policy, in watts.
+    fn idle_w(&self, with: &Circumstances<'_>) -> f64 {
+        let nothing = Workload::new("nothing", "no task", Vec::new(), IDLE_LOOK_NS);
+        let with = Circumstances { workload: &nothing, memory: &[], ..*with };
+        let mut sim = simulate(self.job, &with, self.policies[self.reference], &self.idle, false);
+        sim.run_until(IDLE_LOOK_NS).energy.total_j() / (IDLE_LOOK_NS as f64 * 1e-9)
+    }
+
+    /// The 95th percentile of the stretch of the reference policy against itself, in another phase. Where tasks meet is
+    /// chaotic: some responses take longer in any second run, and that is no policy's fault.
+    fn own_spread(&self, with: &Circumstances<'_>, reference: &Ran) -> Result<f64, CompareError> {
+        let twin = Circumstances {
+            phase_ns: with.phase_ns + TWIN_PHASE_NS,
+            background_shift_ns: with.background_shift_ns + TWIN_PHASE_NS,
+            ..*with
+        };
+        let twin = self.run(&twin, self.reference, Some(reference.window_ns), false)?;
+        Ok(response(&twin.own.work, &reference.own.work, |_| true).p95.max(1.0))
+    }
+
+    fn samples(
+        &self,
+        ran: &[Ran],
+        with: &Circumstances<'_>,
+        kind: TimeKind,
+        idle_w: f64,
+    ) -> Result<Vec<Sample>, CompareError> {
+        let reference = &ran[self.reference];
+        let own_spread = if kind == TimeKind::Response { self.own_spread(with, reference)? } else { 1.0 };
+        let judge = Judge { reference, workload: with.workload, kind, idle_w, limit: self.rule.max_slowdown };
+        let sample = |(p, own): (usize, &Ran)| {
+            let (did, should) = (own.own.work.cycles, reference.own.work.cycles);
+            if (did - should).abs() > SAME_WORK * should {
+                return Err(CompareError::DifferentWork {
+                    policy: self.policies[p].text.clone(),
+                    reference: self.policies[self.reference].text.clone(),
+                    share: (did / should - 1.0).abs() * 100.0,
+                });
+            }
+            Ok(judge.sample(own, if p == self.reference { 1.0 } else { own_spread }))
+        };
+        ran.iter().enumerate().map(sample).collect()
+    }
+
+    /// The answer from all samples.
+    fn conclude(
+        &self,
+        nominal: Nominal,
+        samples: &[Vec<Sample>],
+        draws: &[Vec<Drawn>],
+        options: &Options<'_>,
+    ) -> (Comparison, Vec<PolicyDetail>) {
+        let goal = self.rule.goal;
+        let candidate = |p: usize| Candidate {
+            cost: samples.iter().map(|s| cost(&s[p], goal)).collect(),
+            within: samples.iter().map(|s| s[p].within).collect(),
+        };
+        let candidates: Vec<Candidate> = (0..self.policies.len()).map(candidate).collect();
+        let standing = crate::ties::standing(&candidates);
+        let results: Vec<PolicyResult> =
+            (0..self.policies.len()).map(|p| self.policy_result(p, &nominal, samples, &standing)).collect();
+        let answer = answer::answer(&Answered {
+            results: &results,
+            policies: &self.policies,
+            reference: self.reference,
+            standing: &standing,
+            goal,
+            kind: nominal.judged.kind,
+            exact: draws.is_empty(),
+            apply: options.apply,
+        });
+        let deciding = deciding(&candidates, &standing, draws);
+        let details = if self.job.detail { self.details(&nominal) } else { Vec::new() };
+        let comparison = Comparison {
+            schema: SCHEMA.into(),
+            machine: self.job.machine.name.clone(),
+            workload: workload_info(self.job.workload, &nominal.ran[self.reference].own),
+            judged: nominal.judged,
+            reference: self.policies[self.reference].text.clone(),
+            replicas: draws.len() as u64,
+            max_slowdown: self.rule.max_slowdown.is_finite().then_some(self.rule.max_slowdown),
+            window_s: nominal.window_ns as f64 * 1e-9,
+            deciding: deciding.map(|(rival, figures)| Deciding {
+                between: [standing.leader.unwrap_or(0), rival].map(|p| self.policies[p].text.clone()),
+                figures,
+            }),
+            results,
+            answer,
+            inputs: inputs(self.job, &self.idle),
+        };
+        (comparison, details)
+    }
+
+    fn details(&self, nominal: &Nominal) -> Vec<PolicyDetail> {
+        let detail = |(p, ran): (&&PolicySpec, &Ran)| PolicyDetail {
+            policy: p.text.clone(),
+            timeline: ran.timeline.clone().unwrap_or_default(),
+            wake_histogram: ran.own.wake_latency.iter().collect(),
+        };
+        self.policies.iter().zip(&nominal.ran).map(detail).collect()
+    }
+
+    fn policy_result(
+        &self,
+        p: usize,
+        nominal: &Nominal,
+        samples: &[Vec<Sample>],
+        standing: &Standing,
+    ) -> PolicyResult {
+        let (ran, own) = (&nominal.ran[p], &nominal.samples[p]);
+        let reference = &nominal.samples[self.reference];
+        let over = |of: fn(&Sample) -> f64| interval(samples.iter().map(|s| of(&s[p])));
+        let ratio = |of: fn(&Sample) -> f64| {
+            interval(samples.iter().map(|s| {
+                let base = of(&s[self.reference]);
+                if base > 0.0 { of(&s[p]) / base } else { 1.0 }
+            }))
+        };
+        let us = |q: f64| ran.own.wake_latency.quantile(q) as f64 * 1e-3;
+        let within = samples.iter().filter(|s| s[p].within).count() as f64 / samples.len().max(1) as f64;
+        let elapsed_s = own.elapsed_s;
+        let (speed_residency, idle_residency) = residencies(&ran.own);
+        PolicyResult {
+            policy: self.policies[p].text.clone(),
+            elapsed_s,
+            energy_j: own.own_j,
+            window_energy_j: own.energy_j,
+            above_idle_j: own.above_idle_j,
+            mean_w: if elapsed_s > 0.0 { own.own_j / elapsed_s } else { 0.0 },
+            edp_js: own.own_j * elapsed_s,
+            slowdown: if reference.elapsed_s > 0.0 { elapsed_s / reference.elapsed_s } else { 1.0 },
+            response: own.response,
+            missed: own.missed,
+            wake_latency_us: Latency {
+                p50: us(0.5),
+                p99: us(0.99),
+                max: ran.own.wake_latency.max() as f64 * 1e-3,
+            },
+            over_own_time: !ran.within_window,
+            uncertain: Uncertain {
+                time: over(|s| s.time),
+                energy_j: over(|s| s.energy_j),
+                time_ratio: ratio(|s| s.time),
+                energy_ratio: ratio(|s| s.energy_j),
+            },
+            within_share: within,
+            admissible: standing.admissible[p],
+            best_share: standing.best_share[p],
+            tied: standing.leader == Some(p) || standing.ties.contains(&p),
+            transitions: ran.own.transitions,
+            speed_residency,
+            idle_residency,
+            window_split_j: split(&minus(&ran.energy, &ran.before)),
+            provenance: "modelled".into(),
+            approximation: self.policies[p].speed.approximation().map(str::to_owned),
+        }
+    }
+}
+
+/// Most figures that are named as deciding.
+const MOST_DECIDING: usize = 3;
+
+/// Between the leader and its nearest rival, which figures decide; the rival comes first.
+fn deciding(
+    all: &[Candidate],
+    standing: &Standing,
+    draws: &[Vec<Drawn>],
+) -> Option<(usize, Vec<DecidingFigure>)> {
+    let leader = standing.leader?;
+    let rivals = (0..all.len()).filter(|&p| p != leader && standing.admissible[p]);
+    let median = |p: usize| quantile(&crate::ties::excess(&all[p], &all[leader]), 0.5);
+    let rival = rivals.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;
+    let pairs = all[rival].cost.iter().zip(&all[leader].cost);
+    let excess: Vec<f64> = pairs.map(|(rival, leader)| (rival - leader) / leader).collect();
+    let found = sensitivity(draws, &excess);
+    let figure = |s: &Share| DecidingFigure {
+        what: s.what.clone(),
+        share: s.share,
+        low: s.low,
+        high: s.high,
+        by: measurable(&s.what)
+            .or_else(|| replicas::measurable(&s.what))
+            .unwrap_or("no known way")
+            .to_owned(),
+    };
+    let figures = found.shares.iter().filter(|s| s.decides).take(MOST_DECIDING).map(figure).collect();
+    Some((rival, figures))
+}
+
+/// What is to be small.
+fn cost(s: &Sample, goal: Goal) -> f64 {
+    match goal {
+        Goal::Energy => s.energy_j,
+        Goal::OwnEnergy => s.own_j,
+        Goal::Edp => s.own_j * s.elapsed_s,
+        Goal::Time => s.time,
+    }
+}
+
+/// What one policy's run is held against.
+struct Judge<'a> {
+    reference: &'a Ran,
+    workload: &'a Workload,
+    kind: TimeKind,
+    idle_w: f64,
+    limit: f64,
+}
+
+impl Judge<'_> {
+    /// The figures of a run; `spread`: what a second run of the reference policy would have of stretch.
+    fn sample(&self, ran: &Ran, spread: f64) -> Sample {
+        let (work, reference) = (&ran.own.work, &self.reference.own.work);
+        let done_ns = work.done_ns.unwrap_or(ran.own.elapsed_ns);
+        let span_ns = makespan_ns(work).unwrap_or(done_ns.saturating_sub(work.released_ns));
+        let response = response(work, reference, |_| true);
+        let missed_share = missed(self.workload, work);
+        let elapsed_s = span_ns as f64 * 1e-9;
+        let base_s = makespan_ns(reference).unwrap_or(span_ns) as f64 * 1e-9;
+        let (time, most) = match self.kind {
+            TimeKind::Makespan => (elapsed_s, base_s * (1.0 + self.limit)),
+            TimeKind::Response => (beyond(response.p95, spread), 1.0 + self.limit),
+            TimeKind::Deadlines => (missed_share, missed(self.workload, reference) + DEADLINE_SLACK),
+        };
+        let energy_j = minus(&ran.energy, &ran.before).total_j() + backlog_j(ran, self.reference);
+        let end_ns = ran.window_ns.max(done_ns);
+        let seconds = end_ns.saturating_sub(work.released_ns) as f64 * 1e-9;
+        Sample {
+            time,
+            within: time <= most,
+            energy_j,
+            own_j: minus(&ran.own.energy, &ran.before).total_j(),
+            elapsed_s,
+            above_idle_j: energy_j - self.idle_w * seconds,
+            response,
+            missed: missed_share,
+        }
+    }
+}
+
+/// Energy of the background that this policy has left undone by the end of the window and the reference has not, or the
+/// other way round: jobs in flight count whole. At the run's own energy a cycle.
+fn backlog_j(ran: &Ran, reference: &Ran) -> f64 {
+    if !(ran.within_window && reference.within_window) {
+        return 0.0;
+    }
+    let left = reference.busy_cycles - ran.busy_cycles;
+    let (work, busy_j) = (&ran.own.work, ran.own.energy.busy_j);
+    let done = work.cycles + work.background_cycles;
+    if done > 0.0 { left * busy_j / done } else { 0.0 }
+}
+
+/// Median and the 90 % interval of a sample.
+fn interval(values: impl Iterator<Item = f64>) -> Interval {
+    let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+    all.sort_by(f64::total_cmp);
+    Interval { median: quantile(&all, 0.5), low: quantile(&all, 0.05), high: quantile(&all, 0.95) }
+}
+
+/// What was used between two moments.
+fn minus(after: &Energy, before: &Energy) -> Energy {
+    let less = |(name, j): &(String, f64)| {
+        let was = before.idle_j.iter().find(|(n, _)| n == name).map_or(0.0, |(_, j)| *j);
+        (name.clone(), j - was)
+    };
+    let packages = after.package_j.iter().enumerate();
+    Energy {
+        busy_j: after.busy_j - before.busy_j,
+        stall_j: after.stall_j - before.stall_j,
+        idle_j: after.idle_j.iter().map(less).collect(),
+        uncore_j: after.uncore_j - before.uncore_j,
+        platform_j: after.platform_j - before.platform_j,
+        package_j: packages.map(|(i, j)| j - before.package_j.get(i).unwrap_or(&0.0)).collect(),
+    }
+}
+
+fn split(e: &Energy) -> Split {
+    Split {
+        busy_j: e.busy_j,
+        stall_j: e.stall_j,
+        idle_j: e.idle_j.clone(),
+        uncore_j: e.uncore_j,
+        platform_j: e.platform_j,
+    }
+}
+
+/// CPU-seconds at each speed, fastest first, and in each idle state, over all CPUs.
+fn residencies(own: &Outcome) -> (Vec<SpeedResidency>, Vec<IdleResidency>) {
     let mut speed: Vec<SpeedResidency> = Vec::new();
     let mut idle: Vec<IdleResidency> = Vec::new();
     for cpu in &own.cpus {
@@ -139,86 +609,49 @@ fn policy_result(policy: &str, own: &Outcome, window: &Outcome, fastest_ns: u64)
         }
     }
     speed.sort_by_key(|r| std::cmp::Reverse(r.khz));
-    PolicyResult {
-        policy: policy.to_owned(),
-        elapsed_s,
-        energy_j,
-        window_energy_j: window.energy.total_j(),
-        mean_w: if elapsed_s > 0.0 { energy_j / elapsed_s } else { 0.0 },
-        edp_js: energy_j * elapsed_s,
-        slowdown: own.elapsed_ns as f64 / fastest_ns as f64,
-        wake_latency_us: Latency { p50: us(0.5), p99: us(0.99), max: own.wake_latency.max() as f64 * 1e-3 },
-        transitions: own.transitions,
-        speed_residency: speed,
-        idle_residency: idle,
-        window_split_j: split(&window.energy),
-        provenance: "modelled".into(),
-    }
+    (speed, idle)
 }
 
-fn split(e: &Energy) -> Split {
-    Split {
-        busy_j: e.busy_j,
-        stall_j: e.stall_j,
-        idle_j: e.idle_j.clone(),
-        uncore_j: e.uncore_j,
-        platform_j: e.platform_j,
+fn workload_info(workload: &Workload, reference: &Outcome) -> WorkloadInfo {
+    let recorded = workload.recorded.as_ref();
+    WorkloadInfo {
+        name: workload.name.clone(),
+        source: workload.source.clone(),
+        cpus: recorded.map_or(0, |r| r.cpus),
+        duration_s: workload.span_ns as f64 * 1e-9,
+        events: recorded.map_or(reference.wakeups, |r| r.events),
+        foreground: answer::foreground(workload),
+        background_share: {
+            let (own, other) = (reference.work.cycles, reference.work.background_cycles);
+            if own + other > 0.0 { other / (own + other) } else { 0.0 }
+        },
+        clock: answer::clock(workload),
+        memory: answer::memory(workload),
     }
 }
 
 fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec) -> Inputs {
-    let confidence = |c: wattwise_model::machine::Confidence| format!("{c:?}").to_lowercase();
+    let confidence = |c: Confidence| format!("{c:?}").to_lowercase();
     Inputs {
         machine_summary: job.machine.summary.clone(),
         machine_figures: job
             .machine
-            .provenance
-            .iter()
+            .inputs()
+            .into_iter()
             .map(|f| InputFigure {
-                what: f.what.clone(),
-                source: f.source.clone(),
+                what: f.what.to_owned(),
+                source: f.source.to_owned(),
                 confidence: confidence(f.confidence),
+                range: f.value.map(|v| FigureRange {
+                    nominal: v.nominal,
+                    low: v.low,
+                    high: v.high,
+                    unit: v.unit.to_owned(),
+                }),
             })
             .collect(),
         idle_policy: idle.idle.name.to_owned(),
         warnings: job.workload.recorded.as_ref().map_or_else(Vec::new, |r| r.warnings.clone()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wattwise_policy::PowerSource;
-
-    /// Study 002's first load, recorded: `consolidate` needs the least energy of the policies that choose CPUs by
-    /// themselves, and its 99th percentile of wake-up latency is within the guard on each machine model with SMT.
-    #[test]
-    fn consolidate_beats_the_other_core_policies_where_there_is_something_to_gain() {
-        let workload =
-            wattwise_replay::library::workload("cyclictest", &Default::default()).expect("bundled");
-        let names = ["", "+coreidle-ondemand", "+dragonfly", "+lpmd", "+consolidate"];
-        let policies: Vec<PolicySpec> = names
-            .iter()
-            .map(|c| PolicySpec::parse(&format!("performance+spread{c}")).expect("valid"))
-            .collect();
-        for name in ["core-i5-2gen", "i7-4510u", "alderlake-p-laptop"] {
-            let machine = wattwise_replay::library::machine(name).expect("bundled");
-            let job = ReplayJob {
-                machine: &machine,
-                workload: &workload,
-                policies: &policies,
-                source: PowerSource::Unknown,
-                latency_limit_ns: u64::MAX,
-                detail: false,
-            };
-            let (comparison, _) = compare(&job, Rule::default(), &|_| {}).expect("runs");
-            let (ours, others) = comparison.results.split_last().expect("five");
-            for other in others {
-                assert!(ours.window_energy_j < other.window_energy_j, "{name}: {}", other.policy);
-            }
-            let (p99, open) = (ours.wake_latency_us.p99, others[0].wake_latency_us.p99);
-            assert!(p99 <= 1.5 * open, "{name}: {p99} us, {open} us without");
-        }
     }
 }

@@ -1,24 +1,38 @@
-//! The result of `compare`, as `--json` prints it (schema `docs/schema/compare-1.json`) and the report draws it.
+//! The result of `compare`, as `--json` prints it (schema `docs/schema/compare-2.json`) and the report draws it.
 //!
 //! SI units, named in the fields. Additive changes keep the schema's number; anything else raises it.
 
+use crate::time::{Judged, Response};
 use serde::{Deserialize, Serialize};
+
+/// The schema's name and number.
+pub const SCHEMA: &str = "wattwise-compare-2";
 
 /// One workload on one machine under several policies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    /// `"wattwise-compare-1"`.
+    /// [`SCHEMA`].
     pub schema: String,
     /// The machine's name.
     pub machine: String,
     /// The work.
     pub workload: WorkloadInfo,
-    /// The equal window over which [`PolicyResult::window_energy_j`] is charged: the longest run.
+    /// What is judged as time, and why.
+    pub judged: Judged,
+    /// The policy that the others are held against.
+    pub reference: String,
+    /// Replicas that the intervals rest on; 0: one run of the nominal model.
+    pub replicas: u64,
+    /// How much slower than the reference a policy may be, as a share; absent: any.
+    pub max_slowdown: Option<f64>,
+    /// Length of the window over which energy is charged, from the release of the foreground, in the nominal run.
     pub window_s: f64,
     /// One entry a policy, in the order asked.
     pub results: Vec<PolicyResult>,
-    /// The winner.
-    pub best: Best,
+    /// What follows.
+    pub answer: Answer,
+    /// Which uncertain figures decide between the leader and its nearest rival; absent where there is no rival.
+    pub deciding: Option<Deciding>,
     /// What went in, and how far each part is to be trusted.
     pub inputs: Inputs,
 }
@@ -34,39 +48,132 @@ pub struct WorkloadInfo {
     pub cpus: u16,
     /// Its recorded or generated length.
     pub duration_s: f64,
-    /// Trace events, or steps generated under the first policy.
+    /// Trace events, or wake-ups generated under the reference policy.
     pub events: u64,
+    /// Whose completion is judged, in words.
+    pub foreground: String,
+    /// Share of the cycles under the reference policy that was not the foreground's.
+    pub background_share: f64,
+    /// How the recording's clock is known, in words; empty for generated work.
+    pub clock: String,
+    /// How the memory-bound share of run time is known, in words.
+    pub memory: String,
 }
 
-/// One policy's figures.
+/// One policy's figures. Those without an interval are of the nominal run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PolicyResult {
     /// The policy as it can be given again to `--policy`.
     pub policy: String,
-    /// Time until the last of the work was done.
+    /// From the release of the foreground to its end.
     pub elapsed_s: f64,
-    /// Energy over the run's own duration.
+    /// Energy over that time.
     pub energy_j: f64,
-    /// Energy over the window: the rest of it spent idle under the same policy.
+    /// Energy over the window: the rest of it spent under the same policy with the background alone.
     pub window_energy_j: f64,
-    /// Mean power over the run's own duration.
+    /// Of that, what is above the machine without any work.
+    pub above_idle_j: f64,
+    /// Mean power over the run's own time.
     pub mean_w: f64,
-    /// Energy-delay product over the run's own duration.
+    /// Energy-delay product over the run's own time.
     pub edp_js: f64,
-    /// `elapsed_s` over the fastest policy's.
+    /// `elapsed_s` over the reference policy's.
     pub slowdown: f64,
+    /// Response times of the foreground's episodes.
+    pub response: Response,
+    /// Share of deadlines missed, or of periods overrun.
+    pub missed: f64,
     /// From runnable to running, in microseconds.
     pub wake_latency_us: Latency,
+    /// Its work was not done by the window's end: its energy is over its own time.
+    pub over_own_time: bool,
+    /// What the replicas say.
+    pub uncertain: Uncertain,
+    /// Share of the replicas in which it was within the limit of time.
+    pub within_share: f64,
+    /// Whether that is enough to be chosen.
+    pub admissible: bool,
+    /// Share of the replicas in which it was the best of the admissible ones.
+    pub best_share: f64,
+    /// Whether it is the best, or cannot be told apart from it.
+    pub tied: bool,
     /// Changes of speed.
     pub transitions: u64,
     /// CPU-seconds awake at each speed.
     pub speed_residency: Vec<SpeedResidency>,
     /// CPU-seconds in each idle state.
     pub idle_residency: Vec<IdleResidency>,
-    /// `window_energy_j` by where it went.
+    /// Energy over the window by where it went.
     pub window_split_j: Split,
-    /// `"modelled"` (this schema's only value so far; `"measured"` will follow).
+    /// `"modelled"`.
     pub provenance: String,
+    /// Why the policy is but an approximation of what hardware does; absent where its source is followed.
+    pub approximation: Option<String>,
+}
+
+/// A figure over the replicas: its median, and where 90 of 100 of them lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Half of the replicas have no more.
+    pub median: f64,
+    /// 5 of 100 have less.
+    pub low: f64,
+    /// 5 of 100 have more.
+    pub high: f64,
+}
+
+/// What the replicas say of one policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Uncertain {
+    /// What is judged as time: seconds, a stretch, or a share of deadlines.
+    pub time: Interval,
+    /// Energy over the window, in joules.
+    pub energy_j: Interval,
+    /// Time over the reference policy's of the same replica.
+    pub time_ratio: Interval,
+    /// Energy over the window, over the reference policy's of the same replica.
+    pub energy_ratio: Interval,
+}
+
+/// What follows from the figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// The winner, where one is named.
+    pub winner: Option<String>,
+    /// The policy to use: the winner, or of those that cannot be told apart the reference, else the simplest.
+    pub recommended: String,
+    /// Policies that cannot be told apart from the recommended one.
+    pub tied: Vec<String>,
+    /// The answer in a sentence or two.
+    pub text: String,
+    /// The command that puts the recommended policy in force, where there is one.
+    pub apply: Option<String>,
+    /// Why there is none.
+    pub why_not: Option<String>,
+}
+
+/// Which uncertain figures decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Deciding {
+    /// The leader and its nearest rival.
+    pub between: [String; 2],
+    /// At most three figures that are told apart from chance, the strongest first.
+    pub figures: Vec<DecidingFigure>,
+}
+
+/// A figure that decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecidingFigure {
+    /// Its path in the machine file, or what of the work it is.
+    pub what: String,
+    /// Its share of the variance of the difference over the replicas.
+    pub share: f64,
+    /// Low end of the share's 95 % interval.
+    pub low: f64,
+    /// High end.
+    pub high: f64,
+    /// How it can be measured.
+    pub by: String,
 }
 
 /// Quantiles of a latency, in microseconds.
@@ -113,15 +220,6 @@ pub struct Split {
     pub platform_j: f64,
 }
 
-/// The winner and why.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Best {
-    /// Its [`PolicyResult::policy`].
-    pub policy: String,
-    /// The rule and the figures that decided, in words.
-    pub why: String,
-}
-
 /// What went in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Inputs {
@@ -146,4 +244,19 @@ pub struct InputFigure {
     pub source: String,
     /// How it was obtained.
     pub confidence: String,
+    /// Its value and how far it may be off; absent for what is not drawn.
+    pub range: Option<FigureRange>,
+}
+
+/// A figure's value and how far it may be off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureRange {
+    /// In the file.
+    pub nominal: f64,
+    /// Low end of the interval that holds 19 of 20 draws.
+    pub low: f64,
+    /// Its high end.
+    pub high: f64,
+    /// What it is in; empty for a ratio.
+    pub unit: String,
 }

@@ -50,6 +50,20 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// A result behind the name and number of its schema (`docs/schema`).
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Named<T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    result: T,
+}
+
+/// Prints a result as JSON that names its schema.
+pub(crate) fn print_json_as(schema: &'static str, result: &impl serde::Serialize) -> Result<(), Failure> {
+    print_json(&Named { schema, result })
+}
+
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(Failure::work)?;

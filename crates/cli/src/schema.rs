@@ -1,10 +1,12 @@
 //! The shapes of what `--json` prints, as JSON Schema in `docs/schema`.
 //!
 //! They are made from the types that are printed and from their comments. `WATTWISE_BLESS=1 cargo test -p wattwise
-//! --bin wattwise schema` writes them anew; without it the tests compare. (`compare-1.json` is written by hand: it also says which
+//! --bin wattwise schema` writes them anew; without it the tests compare. (`compare-2.json` is written by hand: it also says which
 //! values make sense together.)
 
-use crate::machine::run;
+use crate::exit::Named;
+use crate::machine::{record, restore, run, set};
+use crate::model::{list, reproduce, trace};
 use schemars::{JsonSchema, Schema};
 use serde_json::json;
 use std::path::Path;
@@ -42,4 +44,12 @@ fn the_schemas_are_those_of_the_types() {
     check::<transition::Matrix>("bench-transition-1.json", transition::SCHEMA);
     check::<throughput::Throughput>("bench-throughput-1.json", throughput::SCHEMA);
     check::<wake::WakeUps>("bench-wake-1.json", wake::SCHEMA);
+    check::<Named<list::List<'_>>>("list-1.json", list::SCHEMA);
+    check::<Named<list::Shown<'_>>>("show-1.json", list::SHOW_SCHEMA);
+    check::<Named<trace::Shown>>("trace-1.json", trace::SCHEMA);
+    check::<Named<trace::Imported>>("import-1.json", trace::IMPORT_SCHEMA);
+    check::<Named<wattwise_trace::record::RecordReport>>("record-1.json", record::SCHEMA);
+    check::<Named<reproduce::Studies>>("reproduce-1.json", reproduce::SCHEMA);
+    check::<set::SetOutput<'_>>("set-1.json", set::SCHEMA);
+    check::<restore::RestoreOutput>("restore-1.json", restore::SCHEMA);
 }

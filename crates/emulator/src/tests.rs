@@ -554,16 +554,10 @@ fn random_machine(random: &mut Random) -> String {
     if kernel == "3.3.7" {
         (packages, count) = (1, 1);
     }
-    let active = rules::is_active_driver(driver);
     let min = 100_000 * (1 + random.below(12));
     let max = min + 100_000 * random.below(30);
-    let table = matches!(driver, "acpi-cpufreq" | "cpufreq-dt");
-    let mut levels = vec![min, max];
-    for _ in 0..random.below(6) {
-        levels.push(min + random.below(max - min + 1));
-    }
-    levels.sort_unstable();
-    levels.dedup();
+    let table = has_table(driver);
+    let levels = random_levels(random, min, max);
     let nominal = match table {
         true => *random.of(&levels),
         false => min + (max - min) * random.below(11) / 10,
@@ -580,48 +574,88 @@ fn random_machine(random: &mut Random) -> String {
     if table {
         out += &format!("levels_khz = {levels:?}\n");
     }
-    out += "idle = [\n";
+    out += &random_idle(random);
+    out += "[cpuinfo]\nvendor = \"GenuineIntel\"\nflags = \"est hwp\"\nsource = \"x\"\n";
+    if driver != "none" {
+        out += &random_cpufreq(random, driver);
+    }
+    out += &driver_section(driver, min);
+    out += &random_meters(random);
+    out
+}
+
+fn random_levels(random: &mut Random, min: u64, max: u64) -> Vec<u64> {
+    let mut levels = vec![min, max];
+    for _ in 0..random.below(6) {
+        levels.push(min + random.below(max - min + 1));
+    }
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+/// The end of `[[core]]`, and `[cpuidle]`.
+fn random_idle(random: &mut Random) -> String {
+    let mut out = String::from("idle = [\n");
     for i in 0..random.below(4) {
         let (latency, residency) = (i * random.below(200), i * random.below(900));
         out += &format!(
             "{{ name = \"C{i}\", desc = \"x\", latency_us = {latency}, residency_us = {residency} }},\n"
         );
     }
-    out += "]\n";
-    let idle = *random.of(&["haltpoll", "intel_idle"]);
+    let driver = random.of(&["haltpoll", "intel_idle"]);
     out += &format!(
-        "[cpuidle]\ndriver = \"{idle}\"\ngovernor = \"menu\"\ngovernors = [\"menu\", \"teo\"]\nsource = \"x\"\n"
+        "]\n[cpuidle]\ndriver = \"{driver}\"\ngovernor = \"menu\"\ngovernors = [\"menu\", \"teo\"]\nsource = \"x\"\n"
     );
-    out += "[cpuinfo]\nvendor = \"GenuineIntel\"\nflags = \"est hwp\"\nsource = \"x\"\n";
-    if driver != "none" {
-        let governors = match active {
-            true => "[\"performance\", \"powersave\"]",
-            false => {
-                "[\"conservative\", \"ondemand\", \"userspace\", \"powersave\", \"performance\", \"schedutil\"]"
-            }
-        };
-        let domain = random.of(&["cpu", "core", "kind", "package"]);
-        out += &format!(
-            "[cpufreq]\ndriver = \"{driver}\"\ngovernor = \"powersave\"\ngovernors = {governors}\ndomain = \"{domain}\"\n\
-             latency_ns = 1\nstats = {table}\nhardware_speed = true\nsource = \"x\"\n"
-        );
-        if random.below(2) == 0 && !driver.starts_with("intel") {
-            out += "boost = true\nown_boost = true\n";
+    out
+}
+
+/// `[cpufreq]`.
+fn random_cpufreq(random: &mut Random, driver: &str) -> String {
+    let active = rules::is_active_driver(driver);
+    let governors = match active {
+        true => "[\"performance\", \"powersave\"]",
+        false => {
+            "[\"conservative\", \"ondemand\", \"userspace\", \"powersave\", \"performance\", \"schedutil\"]"
         }
-        if active || driver.starts_with("intel") {
-            out += "preference = \"power\"\npreferences = [\"default\", \"power\"]\n";
-        }
+    };
+    let stats = has_table(driver);
+    let domain = random.of(&["cpu", "core", "kind", "package"]);
+    let mut out = format!(
+        "[cpufreq]\ndriver = \"{driver}\"\ngovernor = \"powersave\"\ngovernors = {governors}\ndomain = \"{domain}\"\n\
+         latency_ns = 1\nstats = {stats}\nhardware_speed = true\nsource = \"x\"\n"
+    );
+    if random.below(2) == 0 && !driver.starts_with("intel") {
+        out += "boost = true\nown_boost = true\n";
     }
+    if active || driver.starts_with("intel") {
+        out += "preference = \"power\"\npreferences = [\"default\", \"power\"]\n";
+    }
+    out
+}
+
+/// Whether a driver has a table of levels.
+fn has_table(driver: &str) -> bool {
+    matches!(driver, "acpi-cpufreq" | "cpufreq-dt")
+}
+
+/// `[intel_pstate]` or `[amd_pstate]`.
+fn driver_section(driver: &str, min_khz: u64) -> String {
+    let status = if rules::is_active_driver(driver) { "active" } else { "passive" };
     if driver.starts_with("intel") {
-        let status = if active { "active" } else { "passive" };
-        out += &format!("[intel_pstate]\nstatus = \"{status}\"\nbias = 6\nsource = \"x\"\n");
+        format!("[intel_pstate]\nstatus = \"{status}\"\nbias = 6\nsource = \"x\"\n")
+    } else if driver.starts_with("amd") {
+        format!(
+            "[amd_pstate]\nstatus = \"{status}\"\ncppc = [200, 150, 50, 20]\nlowest_nonlinear_khz = {min_khz}\nsource = \"x\"\n"
+        )
+    } else {
+        String::new()
     }
-    if driver.starts_with("amd") {
-        let status = if active { "active" } else { "passive" };
-        out += &format!(
-            "[amd_pstate]\nstatus = \"{status}\"\ncppc = [200, 150, 50, 20]\nlowest_nonlinear_khz = {min}\nsource = \"x\"\n"
-        );
-    }
+}
+
+/// `[[rapl]]` and `[battery]`.
+fn random_meters(random: &mut Random) -> String {
+    let mut out = String::new();
     if random.below(2) == 0 {
         let range = 2 + random.below(1 << 40);
         out += &format!("[[rapl]]\nname = \"package\"\nmax_energy_range_uj = {range}\nsource = \"x\"\n");
@@ -634,43 +668,101 @@ fn random_machine(random: &mut Random) -> String {
     out
 }
 
+/// Right somewhere, or nowhere.
+const VALUES: &[&str] = &[
+    "0",
+    "1",
+    "performance",
+    "powersave",
+    "userspace",
+    "ondemand",
+    "conservative",
+    "schedutil",
+    "power",
+    "balance_performance",
+    "active",
+    "passive",
+    "off",
+    "on",
+    "disable",
+    "guided",
+    "forceoff",
+    "n/a",
+    "",
+    "-5",
+    "300000",
+    "700000",
+    "1234567",
+    "99999999999999",
+    "default",
+    "teo",
+    "enabled",
+    "128",
+    "30",
+    "x",
+];
+const OPS: &[Op] = &[Op::Open, Op::Read, Op::Write, Op::List, Op::Any];
+
+/// A write, a hotplug, some time or a fault; what it was.
+fn disturb(m: &Emulator, cpus: u64, paths: &[String], random: &mut Random) -> String {
+    let path = match paths.is_empty() {
+        true => String::from("sys"),
+        false => random.of(paths).clone(),
+    };
+    let cpu = random.below(cpus + 1) as u32;
+    match random.below(20) {
+        0..10 => {
+            let value = random.of(VALUES);
+            let result = m.write(&path, value.as_bytes());
+            format!("{path} = '{value}': {result:?}")
+        }
+        10 | 11 => {
+            let on = random.below(2) == 0;
+            m.plug(cpu, on);
+            format!("plug {cpu} {on}")
+        }
+        12 | 13 => {
+            m.set_load(cpu, random.below(1100) as u32);
+            let bits = 1 + random.below(45);
+            let ns = random.below(1 << bits);
+            m.advance(ns);
+            format!("advance {ns}")
+        }
+        14 => {
+            m.set_mains(random.below(2) == 0);
+            "mains".into()
+        }
+        15 => {
+            let op = *random.of(OPS);
+            let nth = random.below(4);
+            m.inject(Fault::Errno { pattern: "*freq*".into(), op, nth, errno: Errno::IO });
+            "errno".into()
+        }
+        16 => {
+            let after = random.below(5);
+            m.inject(Fault::Unplug { cpu, after });
+            format!("unplug {cpu} after {after}")
+        }
+        17 => {
+            m.inject(Fault::Suspend { ns: random.below(1 << 40) });
+            m.inject(Fault::Wrap { pattern: "*".into() });
+            "suspend".into()
+        }
+        18 if random.below(40) == 0 => {
+            m.inject(Fault::Vanish { pattern: path.clone(), after: random.below(3) });
+            format!("vanish {path}")
+        }
+        _ => {
+            m.inject(Fault::Ignore { pattern: path.clone() });
+            format!("ignore {path}")
+        }
+    }
+}
+
 /// 10,000 sequences of writes, hotplug, time and faults on random machines: no panic, and the
 /// tree holds together after every step.
 #[test]
 fn ten_thousand_random_sequences() {
-    const VALUES: &[&str] = &[
-        "0",
-        "1",
-        "performance",
-        "powersave",
-        "userspace",
-        "ondemand",
-        "conservative",
-        "schedutil",
-        "power",
-        "balance_performance",
-        "active",
-        "passive",
-        "off",
-        "on",
-        "disable",
-        "guided",
-        "forceoff",
-        "n/a",
-        "",
-        "-5",
-        "300000",
-        "700000",
-        "1234567",
-        "99999999999999",
-        "default",
-        "teo",
-        "enabled",
-        "128",
-        "30",
-        "x",
-    ];
-    const OPS: &[Op] = &[Op::Open, Op::Read, Op::Write, Op::List, Op::Any];
     let mut random = Random(20_260_101);
     for machine in 0..500 {
         let text = random_machine(&mut random);
@@ -681,59 +773,7 @@ fn ten_thousand_random_sequences() {
         for _ in 0..20 {
             let paths: Vec<String> = m.snapshot().into_keys().collect();
             for _ in 0..2 + random.below(6) {
-                let path = match paths.is_empty() {
-                    true => String::from("sys"),
-                    false => random.of(&paths).clone(),
-                };
-                let cpu = random.below(cpus + 1) as u32;
-                let did = match random.below(20) {
-                    0..10 => {
-                        let value = random.of(VALUES);
-                        let result = m.write(&path, value.as_bytes());
-                        format!("{path} = '{value}': {result:?}")
-                    }
-                    10 | 11 => {
-                        let on = random.below(2) == 0;
-                        m.plug(cpu, on);
-                        format!("plug {cpu} {on}")
-                    }
-                    12 | 13 => {
-                        m.set_load(cpu, random.below(1100) as u32);
-                        let bits = 1 + random.below(45);
-                        let ns = random.below(1 << bits);
-                        m.advance(ns);
-                        format!("advance {ns}")
-                    }
-                    14 => {
-                        m.set_mains(random.below(2) == 0);
-                        "mains".into()
-                    }
-                    15 => {
-                        let op = *random.of(OPS);
-                        let nth = random.below(4);
-                        m.inject(Fault::Errno { pattern: "*freq*".into(), op, nth, errno: Errno::IO });
-                        "errno".into()
-                    }
-                    16 => {
-                        let after = random.below(5);
-                        m.inject(Fault::Unplug { cpu, after });
-                        format!("unplug {cpu} after {after}")
-                    }
-                    17 => {
-                        m.inject(Fault::Suspend { ns: random.below(1 << 40) });
-                        m.inject(Fault::Wrap { pattern: "*".into() });
-                        "suspend".into()
-                    }
-                    18 if random.below(40) == 0 => {
-                        m.inject(Fault::Vanish { pattern: path.clone(), after: random.below(3) });
-                        format!("vanish {path}")
-                    }
-                    _ => {
-                        m.inject(Fault::Ignore { pattern: path.clone() });
-                        format!("ignore {path}")
-                    }
-                };
-                log.push(did);
+                log.push(disturb(&m, cpus, &paths, &mut random));
             }
             m.clear_faults();
             check(&m).unwrap_or_else(|e| panic!("machine {machine}: {e}\n{text}\n{}", log.join("\n")));

@@ -1,6 +1,12 @@
 //! Counts of times.
 
-/// A log-linear histogram of times: 16 steps an octave, error under 6.25 %, fixed size.
+/// Steps an octave, as a power of two.
+const STEP_BITS: u32 = 6;
+const STEPS: usize = 1 << STEP_BITS;
+/// Slots up to the greatest time.
+const SLOTS: usize = (u64::BITS - STEP_BITS + 1) as usize * STEPS;
+
+/// A log-linear histogram of times: 64 steps an octave, so that a quantile is off by less than 1.6 %; fixed size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -10,7 +16,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: vec![0; 61 * 16], total: 0, max: 0 }
+        Histogram { counts: vec![0; SLOTS], total: 0, max: 0 }
     }
 }
 
@@ -23,18 +29,19 @@ impl Histogram {
         self.max = self.max.max(ns);
     }
 
-    /// Below 16 a slot a value; above, the top five bits choose it.
+    /// Below [`STEPS`] a slot a value; above, the top bits choose it.
     #[inline]
     fn slot(ns: u64) -> usize {
-        let octave = (ns | 15).ilog2() - 3;
-        (octave * 16) as usize + if octave == 0 { ns as usize } else { ((ns >> (octave - 1)) & 15) as usize }
+        let octave = (ns | (STEPS as u64 - 1)).ilog2() - (STEP_BITS - 1);
+        let step = if octave == 0 { ns } else { (ns >> (octave - 1)) & (STEPS as u64 - 1) };
+        octave as usize * STEPS + step as usize
     }
 
     /// Least value of a slot.
     fn floor(slot: usize) -> u64 {
-        match slot / 16 {
+        match slot / STEPS {
             0 => slot as u64,
-            octave => (16 + (slot % 16) as u64).checked_shl(octave as u32 - 1).unwrap_or(0),
+            octave => ((STEPS + slot % STEPS) as u64).checked_shl(octave as u32 - 1).unwrap_or(0),
         }
     }
 
@@ -57,16 +64,23 @@ impl Histogram {
         self.max
     }
 
-    /// The least value that a share `q` of the counts does not exceed, to the slot's width; 0 when nothing was counted.
+    /// The least value that a share `q` of the counts does not exceed: within a slot in proportion to its counts, and never
+    /// more than the greatest; 0 when nothing was counted.
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = (q * self.total as f64).ceil().max(1.0) as u64;
+        if rank >= self.total {
+            return self.max;
+        }
         let mut seen = 0;
         for (slot, &n) in self.counts.iter().enumerate() {
-            seen += n;
-            if n > 0 && seen >= rank {
+            if n > 0 && seen + n >= rank {
                 // The last slot has no next one below 2^64.
-                return Self::floor(slot + 1).wrapping_sub(1).min(self.max);
+                let (low, next) = (Self::floor(slot), Self::floor(slot + 1));
+                let width = next.wrapping_sub(low) as f64;
+                let within = (rank - seen) as f64 / n as f64;
+                return low.saturating_add((width * within) as u64).min(self.max);
             }
+            seen += n;
         }
         0
     }
@@ -86,7 +100,7 @@ mod tests {
         for ns in (0..5000).chain((0..60).map(|i| (1u64 << i) + 3)).chain([u64::MAX]) {
             let slot = Histogram::slot(ns);
             assert!(Histogram::floor(slot) <= ns, "{ns}");
-            assert!(slot + 1 == 61 * 16 || ns < Histogram::floor(slot + 1), "{ns}");
+            assert!(slot + 1 == SLOTS || ns < Histogram::floor(slot + 1), "{ns}");
         }
     }
 
@@ -107,7 +121,7 @@ mod tests {
         (1..=1000u64).for_each(|i| h.record(i * 1000));
         for (q, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
             let got = h.quantile(q) as f64;
-            assert!(got >= exact && got < exact * 1.0625, "{q}: {got}");
+            assert!((got / exact - 1.0).abs() < 0.002, "{q}: {got}");
         }
         assert_eq!(h.quantile(1.0), 1_000_000);
         assert_eq!(Histogram::default().quantile(0.5), 0);

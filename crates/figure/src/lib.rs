@@ -1,13 +1,15 @@
 //! Figures: what a number is in (`units`), how it spreads (`spread`, `histogram`), where it comes from
-//! (`provenance`), and what two samples say of each other (`verdict`).
+//! (`provenance`), the normal distribution that draws use (`normal`), what chance alone gives (`tail`), and what two samples say of each other (`verdict`).
 //!
 //! The ground floor: it uses no other crate of wattwise, and any may use it.
 #![forbid(unsafe_code)]
 
 pub mod histogram;
+pub mod normal;
 pub mod provenance;
 pub mod random;
 pub mod spread;
+pub mod tail;
 pub mod text;
 pub mod units;
 pub mod verdict;

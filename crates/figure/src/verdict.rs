@@ -102,11 +102,14 @@ pub struct Verdict {
     pub answer: Answer,
     /// Pairs that counted.
     pub pairs: usize,
-    /// B over A: geometric mean.
+    /// B over A: geometric mean; null, as the interval is, where nothing can be judged.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub ratio: f64,
     /// Low end of its interval.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub low: f64,
     /// High end.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub high: f64,
     /// Of the interval.
     pub confidence: f64,
@@ -158,6 +161,11 @@ pub fn judge(pairs: &[(f64, f64)], aim: &Aim) -> Verdict {
     let t = quantile(0.5 + aim.confidence / 2.0, pilot.len() as f64 - 1.0);
     let half = t * sd / (d.len() as f64).sqrt();
     let (low, high) = (mean - half, mean + half);
+    // Two runs that differ by orders of magnitude: Student's quantile for one degree of freedom takes the end out of
+    // what a number holds.
+    if !(high.exp().is_finite() && low.exp() > 0.0) {
+        return not("not enough runs: the pairs spread too far for an interval");
+    }
     let answer = match () {
         () if high < 0.0 => Answer::Less,
         () if low > 0.0 => Answer::More,
@@ -213,40 +221,86 @@ pub fn slope(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     Some((slope, quantile(0.5 + confidence / 2.0, n - 2.0) * error))
 }
 
+/// A change in per cent without its sign: two decimals below 1 %, so that small ones are not all alike.
+fn percent(change: f64) -> String {
+    let x = change.abs() * 100.0;
+    match x {
+        _ if x >= 99.5 => format!("{x:.0}"),
+        _ if x >= 0.995 => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    }
+}
+
+/// Beyond this ratio (or below its inverse) a reader wants a multiple, not per cent.
+const MULTIPLE: f64 = 3.0;
+
+/// An interval this wide (a change of 100 % lies in it) says nothing that somebody could use.
+const TELLS_NOTHING: f64 = 1.0;
+
+impl Verdict {
+    /// Whether there is a ratio with an interval that can be shown.
+    pub fn is_told(&self) -> bool {
+        let finite = [self.ratio, self.low, self.high].iter().all(|x| x.is_finite());
+        let useless = matches!(self.answer, Answer::NoneLargerThan(most) if most > TELLS_NOTHING);
+        finite && !useless && !matches!(self.answer, Answer::NotMeasured(_))
+    }
+
+    /// B against A with its interval: `-4.0 % [-5.8, -2.3]`, in words where it cannot be told.
+    pub fn change(&self) -> String {
+        if !self.is_told() {
+            return "cannot be told".to_owned();
+        }
+        if self.ratio >= MULTIPLE {
+            return format!("{:.1} times [{:.1}, {:.1}]", self.ratio, self.low, self.high);
+        }
+        let signed = |ratio: f64| {
+            let sign = if ratio < 1.0 { "-" } else { "+" };
+            format!("{sign}{}", percent(ratio - 1.0))
+        };
+        format!("{} % [{}, {}]", signed(self.ratio), signed(self.low), signed(self.high))
+    }
+}
+
 /// The verdict in a sentence: what of B against A.
 pub fn words(v: &Verdict, what: &str, a: &str, b: &str) -> String {
-    let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
-    let ends = |x: f64, y: f64| {
-        let (x, y) = (percent(x), percent(y));
-        format!("[{:.2}, {:.2}]", x.min(y), x.max(y))
-    };
     let sure = format!("{:.3}", v.confidence * 100.0);
     let sure = sure.trim_end_matches('0').trim_end_matches('.');
+    let basis = format!("({} pairs, {sure} % interval)", v.pairs);
+    let verb = match what {
+        "time" => "takes",
+        "of its figure" => "shows",
+        _ => "needs",
+    };
+    let ends = |x: f64, y: f64| {
+        let (x, y) = (x.min(y), x.max(y));
+        format!("[{}, {}]", percent(x), percent(y))
+    };
     match &v.answer {
-        Answer::Less => {
-            format!(
-                "{b} needs {:.2} % less {what} than {a} {} ({} pairs, {sure} % interval)",
-                percent(v.ratio),
-                ends(v.low, v.high),
-                v.pairs
-            )
-        }
-        Answer::More => {
-            format!(
-                "{b} needs {:.2} % more {what} than {a} {} ({} pairs, {sure} % interval)",
-                percent(v.ratio),
-                ends(v.low, v.high),
-                v.pairs
-            )
-        }
-        Answer::NoneLargerThan(most) => {
-            format!(
-                "no difference in {what} between {a} and {b} larger than {:.2} % ({} pairs, {sure} % interval)",
-                most * 100.0,
-                v.pairs
-            )
-        }
         Answer::NotMeasured(why) => format!("{what} of {a} and {b} cannot be compared: {why}"),
+        _ if !v.is_told() => {
+            format!("not enough runs: the pairs spread too far to tell {what} of {a} and {b} apart {basis}")
+        }
+        Answer::More if v.ratio >= MULTIPLE => format!(
+            "{b} {verb} {:.1} times [{:.1}, {:.1}] as much {what} as {a} {basis}",
+            v.ratio, v.low, v.high
+        ),
+        Answer::Less => format!(
+            "{b} {verb} {} % {} less {what} than {a} {basis}",
+            percent(v.ratio - 1.0),
+            ends(1.0 - v.low, 1.0 - v.high)
+        ),
+        Answer::More => format!(
+            "{b} {verb} {} % {} more {what} than {a} {basis}",
+            percent(v.ratio - 1.0),
+            ends(v.low - 1.0, v.high - 1.0)
+        ),
+        Answer::NoneLargerThan(most) if *most <= 0.0 => {
+            format!("no difference in {what} between {a} and {b} {basis}")
+        }
+        Answer::NoneLargerThan(most) => format!(
+            "no difference in {what} between {a} and {b} can be told: it is {} % at most {basis}",
+            percent(*most)
+        ),
     }
 }
 
@@ -280,6 +334,37 @@ mod tests {
         assert!((v.ratio.ln() - 0.02).abs() < 1e-9);
         assert!((v.high.ln() - 0.044842).abs() < 1e-5 && (v.low.ln() + 0.004842).abs() < 1e-5, "{v:?}");
         assert!(matches!(v.answer, Answer::NoneLargerThan(most) if (most - 0.045862).abs() < 1e-5));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_said_in_words() {
+        let said = |pairs: &[(f64, f64)]| {
+            let v = judge(pairs, &Aim::default());
+            format!("{} | {}", words(&v, "energy", "A", "B"), v.change())
+        };
+        let cases: [(&[(f64, f64)], &str); 7] = [
+            (&[], "no pair was completed"),
+            (&[(1.0, 2.0)], "supports no verdict"),
+            (&[(1.0, 2.0), (1.0, 0.4)], "not enough runs"),
+            (&[(1.0, 1e-300), (1.0, 1e300)], "not enough runs"),
+            (&[(1.0, 0.0), (1.0, 2.0)], "cannot be compared"),
+            (&[(1.0, 5.0), (1.0, 5.01), (1.0, 4.99)], "B needs 5.0 times [5.0, 5.0] as much energy as A"),
+            (&[(5.0, 5.0), (5.0, 5.0)], "no difference in energy between A and B"),
+        ];
+        for (pairs, expected) in cases {
+            let said = said(pairs);
+            assert!(said.contains(expected), "{said}");
+            assert!(
+                !["inf", "NaN", "null", "e+"].iter().any(|w| said.contains(w)) && said.len() < 200,
+                "{said}"
+            );
+        }
+        let four = said(&[(100.0, 96.1), (100.0, 95.9), (100.0, 96.0), (100.0, 96.0)]);
+        assert!(
+            four.starts_with("B needs 4.0 % [3.9, 4.1] less energy than A (4 pairs, 95 % interval)"),
+            "{four}"
+        );
+        assert!(four.ends_with("-4.0 % [-4.1, -3.9]"), "{four}");
     }
 
     #[test]

@@ -157,7 +157,6 @@ impl Lab<'_> {
         }
         println!("lab: {} against itself:", scenario.name);
         judge::fidelity::repeated(self.root, &once, &folder, guest::cpus(scenario.cpus))?
-            .figures
             .iter()
             .for_each(|line| println!("     {line}"));
         Ok(())

@@ -60,8 +60,8 @@ fn fidelity(root: &Path, cpus: usize, settings: &[(&str, &str)]) -> Result<Vec<(
 }
 
 /// Under every governor; a load's commas are its spaces.
-const GOVERNORS: &str = "ondemand conservative schedutil userspace powersave performance";
-const LOADS: &str = "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
+pub(crate) const GOVERNORS: &str = "ondemand conservative schedutil userspace powersave performance";
+pub(crate) const LOADS: &str = "steady,share=10 steady,share=30 steady,share=60 steady,share=90 burst,busy_ms=5,idle_ms=45 \
      burst,busy_ms=50,idle_ms=150 cyclic,period_us=1000,busy_us=100 build";
 fn four_menu(root: &Path) -> Result<Vec<(String, String)>, String> {
     fidelity_four(root, "menu")
@@ -115,6 +115,20 @@ fn thomson(root: &Path) -> Result<Vec<(String, String)>, String> {
         ("VPOWER".into(), crate::machine::vpower(&machine, 1)),
         ("JOB_US".into(), crate::judge::thomson::JOB_US.to_string()),
     ])
+}
+
+/// The topology that the scenario expects to find, and how long each load lasts.
+fn placement(siblings: &str, package: &str, llc: &str) -> Result<Vec<(String, String)>, String> {
+    let values = [("SIBLINGS", siblings), ("PACKAGE", package), ("LLC", llc), ("MS", "2000")];
+    Ok(values.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec())
+}
+
+fn placement_threads(_: &Path) -> Result<Vec<(String, String)>, String> {
+    placement("0-1", "0", "0-3")
+}
+
+fn placement_sockets(_: &Path) -> Result<Vec<(String, String)>, String> {
+    placement("0", "1", "0-1")
 }
 
 fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
@@ -209,7 +223,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         append: "",
         limit_s: LIMIT_S,
         environment: fidelity_menu,
-        judge: crate::judge::fidelity::judge_icount,
+        judge: crate::judge::fidelity::judge_menu,
     },
     Scenario {
         name: "ladder",
@@ -222,7 +236,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         append: "",
         limit_s: LIMIT_S,
         environment: fidelity_ladder,
-        judge: crate::judge::fidelity::judge_icount,
+        judge: crate::judge::fidelity::judge_ladder,
     },
     Scenario {
         name: "4cpu",
@@ -249,6 +263,32 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         limit_s: 4 * LIMIT_S,
         environment: four_ladder,
         judge: crate::judge::fidelity::judge_four,
+    },
+    Scenario {
+        name: "placement",
+        script: "placement",
+        summary: "where the kernel puts woken tasks against the placement `linux`, on two cores of two threads",
+        usual: false,
+        brings: Brings::Nothing,
+        cpus: "4,sockets=1,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: placement_threads,
+        judge: crate::judge::placement::judge_threads,
+    },
+    Scenario {
+        name: "placement-sockets",
+        script: "placement",
+        summary: "as placement, on two sockets of two cores",
+        usual: false,
+        brings: Brings::Nothing,
+        cpus: "4,sockets=2,cores=2,threads=1",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: LIMIT_S,
+        environment: placement_sockets,
+        judge: crate::judge::placement::judge_sockets,
     },
     Scenario {
         name: "coreidle",

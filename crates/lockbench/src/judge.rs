@@ -27,7 +27,8 @@ pub struct Cell {
     pub place: Place,
     /// Throughput: geometric mean.
     pub acquisitions_per_s: f64,
-    /// Half of its interval over it; none with one repeat.
+    /// Half of its interval over it; none with one repeat, and where the repeats spread so far that it would be
+    /// more than all of it.
     pub noise: Option<f64>,
     /// CPUs used: mean.
     pub cpus: f64,
@@ -145,7 +146,7 @@ pub fn cells(records: &[Record]) -> Vec<Cell> {
                 lock: lock.to_owned(),
                 place,
                 acquisitions_per_s: throughput.exp(),
-                noise: noise.map(|h| h.exp() - 1.0),
+                noise: noise.map(f64::exp_m1).filter(|n| *n <= 1.0),
                 cpus: mean(|r| r.cpus),
                 cpu_s_per_acquisition: log(|r| r.cpu_s_per_acquisition).0.exp(),
                 jain: mean(|r| r.jain),
@@ -195,12 +196,23 @@ impl Gain {
         if t.is_nan() { 1.0 } else { 2.0 * below(-t.abs(), self.freedom) }
     }
 
-    fn percent(self) -> f64 {
-        (self.log.exp() - 1.0) * 100.0
+    /// `12.3 %`, with its sign; of what is more than three times as much, the multiple.
+    fn change(self) -> String {
+        let change = self.log.exp_m1();
+        match change {
+            _ if !change.is_finite() => "beyond measure".to_owned(),
+            _ if change > 2.0 => format!("{:.1} times as much", change + 1.0),
+            _ => format!("{:+.1} %", change * 100.0),
+        }
     }
 
-    fn noise_percent(self) -> f64 {
-        (self.half.exp() - 1.0) * 100.0
+    fn noise(self) -> String {
+        let noise = self.half.exp_m1();
+        if noise <= 1.0 {
+            format!("noise {:.1} %", noise * 100.0)
+        } else {
+            "too few repeats for its noise".to_owned()
+        }
     }
 }
 
@@ -237,11 +249,8 @@ pub fn verdict(records: &[Record], lock: &str) -> Option<Verdict> {
             let gains = METRICS.map(|(_, metric)| Gain::of(&own, &theirs, metric));
             if gains.iter().all(|gain| gain.log >= 0.0) && gains.iter().any(|gain| gain.exceeds(0.0)) {
                 front = false;
-                let by: Vec<String> = METRICS
-                    .iter()
-                    .zip(gains)
-                    .map(|(m, g)| format!("{} {:+.1} %", m.0, g.percent()))
-                    .collect();
+                let by: Vec<String> =
+                    METRICS.iter().zip(gains).map(|(m, g)| format!("{} {}", m.0, g.change())).collect();
                 let chance = gains.iter().map(|gain| gain.chance(0.0)).fold(1.0, f64::min);
                 exceptions.push((chance, format!("{at}: {other} dominates ({})", by.join(", "))));
             }
@@ -249,9 +258,9 @@ pub fn verdict(records: &[Record], lock: &str) -> Option<Verdict> {
             if throughput.exceeds(0.0) {
                 best = false;
                 let what = format!(
-                    "{at}: {other} has {:+.1} % throughput (noise {:.1} %)",
-                    throughput.percent(),
-                    throughput.noise_percent()
+                    "{at}: {other} is better in throughput: {} ({})",
+                    throughput.change(),
+                    throughput.noise()
                 );
                 exceptions.push((throughput.chance(0.0), what));
             }
@@ -261,11 +270,8 @@ pub fn verdict(records: &[Record], lock: &str) -> Option<Verdict> {
                     // Infinite noise of one repeat excuses nothing: then there is nothing to say.
                     if gain.exceeds(TOLERANCE) {
                         fine = false;
-                        let what = format!(
-                            "{at}: glibc is better in {name} by {:.1} % (noise {:.1} %)",
-                            gain.percent(),
-                            gain.noise_percent()
-                        );
+                        let what =
+                            format!("{at}: glibc is better in {name}: {} ({})", gain.change(), gain.noise());
                         exceptions.push((gain.chance(TOLERANCE), what));
                     }
                 }
@@ -328,6 +334,20 @@ mod tests {
     }
 
     #[test]
+    fn noise_that_says_nothing_is_none() {
+        let wild = records("glibc", &[(1.0, 2.0, 0.9), (1e9, 2.0, 0.9)]);
+        let still = records("std", &[(100.0, 2.0, 0.9), (101.0, 2.0, 0.9)]);
+        let cells = cells(&[wild.clone(), still.clone()].concat());
+        assert!(cells[0].noise.is_none() && cells[1].noise.is_some(), "{cells:?}");
+        let fast = records("glibc", &[(1e12, 2.0, 0.9), (1e12, 2.0, 0.9), (1e12, 2.0, 0.9)]);
+        let own = records("std", &[(1.0, 2.0, 0.9), (1.0, 2.0, 0.9), (1.0, 2.0, 0.9)]);
+        for all in [[wild, still].concat(), [fast, own].concat()] {
+            let said = verdict(&all, "std").expect("two locks").exceptions.join("\n");
+            assert!(!["inf", "NaN", "99999999999 %"].iter().any(|w| said.contains(w)), "{said}");
+        }
+    }
+
+    #[test]
     fn chance_is_told_from_what_holds_among_many_comparisons() {
         let chances = |p: &[f64]| p.iter().map(|p| (*p, p.to_string())).collect::<Vec<_>>();
         assert_eq!(beyond_chance(chances(&[0.001, 0.0006, 0.0004]), 100), ["0.0004"]);
@@ -349,11 +369,12 @@ mod tests {
 
     #[test]
     fn cells_have_the_geometric_mean_and_its_noise() {
-        let cells = cells(&records("std", &[(100.0, 1.0, 1.0), (400.0, 1.0, 0.5)]));
+        let runs = [(190.0, 1.0, 1.0), (200.0, 1.0, 0.75), (40_000.0 / 190.0, 1.0, 0.5)];
+        let cells = cells(&records("std", &runs));
         assert_eq!(cells.len(), 1);
         assert!((cells[0].acquisitions_per_s - 200.0).abs() < 1e-9);
         assert!((cells[0].jain - 0.75).abs() < 1e-9);
-        assert!(cells[0].noise.expect("two repeats") > 1.0);
+        assert!((cells[0].noise.expect("three repeats") - 0.136).abs() < 1e-3, "{cells:?}");
         assert_eq!(super::cells(&records("std", &[(100.0, 1.0, 1.0)]))[0].noise, None);
     }
 }

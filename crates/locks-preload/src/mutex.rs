@@ -26,7 +26,7 @@ use crate::real;
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
-use wattwise_locks::dynamic::Kind;
+use wattwise_locks::dynamic::LockKind;
 use wattwise_locks::{Clock, Deadline, Token};
 
 const RECURSIVE: i32 = 1;
@@ -78,7 +78,7 @@ unsafe fn whose<'a>(mutex: *mut pthread_mutex_t) -> Whose<'a> {
 impl Mutex {
     /// The functions to use, after forgetting what a fork left behind.
     #[inline]
-    fn functions(&self) -> &'static Kind {
+    fn functions(&self) -> &'static LockKind {
         let (kind, generation) = process::now();
         if self.generation.load(Ordering::Acquire) != generation {
             self.repair(kind);
@@ -87,7 +87,7 @@ impl Mutex {
     }
 
     #[cold]
-    fn repair(&self, kind: &Kind) {
+    fn repair(&self, kind: &LockKind) {
         process::repair(&self.generation, || {
             let held = self.depth.load(Ordering::Relaxed) != 0;
             // SAFETY: the token of the acquisition that a thread brought along, or that of one that is gone, in

@@ -18,11 +18,11 @@ use crate::say::{fail, say};
 use libc::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use wattwise_locks::dynamic::Kind;
+use wattwise_locks::dynamic::LockKind;
 
 /// See the [module](self)'s table.
 pub(crate) struct Page {
-    kind: AtomicPtr<Kind>,
+    kind: AtomicPtr<LockKind>,
     generation: AtomicU32,
     repairing: AtomicU32,
 }
@@ -31,7 +31,7 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
 
 /// The generation, outside the page: what a child counts on from.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static CHOSEN: AtomicPtr<Kind> = AtomicPtr::new(null_mut());
+static CHOSEN: AtomicPtr<LockKind> = AtomicPtr::new(null_mut());
 
 /// Calls that were glibc's to answer, and condition variables among them.
 pub(crate) static FOREIGN_MUTEX: AtomicU64 = AtomicU64::new(0);
@@ -42,7 +42,7 @@ pub(crate) const ROOM: usize = 16;
 
 /// The lock's functions and the generation.
 #[inline]
-pub(crate) fn now() -> (&'static Kind, u32) {
+pub(crate) fn now() -> (&'static LockKind, u32) {
     let page = PAGE.load(Ordering::Acquire);
     if !page.is_null() {
         // SAFETY: never unmapped once set.
@@ -57,7 +57,7 @@ pub(crate) fn now() -> (&'static Kind, u32) {
 
 /// The first call in a process, or in the child of a fork.
 #[cold]
-fn begin() -> (&'static Kind, u32) {
+fn begin() -> (&'static LockKind, u32) {
     let mut page = PAGE.load(Ordering::Acquire);
     if page.is_null() {
         let kind = choose();
@@ -139,14 +139,14 @@ fn map() -> *mut Page {
     at.cast()
 }
 
-fn choose() -> &'static Kind {
+fn choose() -> &'static LockKind {
     let name = real::environment(c"WATTWISE_LOCK").map_or(&b"adaptive"[..], |value| value.to_bytes());
     let name = std::str::from_utf8(name).unwrap_or("?");
     let (lock, wait) = name.split_once(':').unwrap_or((name, ""));
-    // Not `Kind::parse`, whose complaint allocates: the program's `malloc` may be what is waiting for this lock.
+    // Not `LockKind::parse`, whose complaint allocates: the program's `malloc` may be what is waiting for this lock.
     let usual = if lock == "adaptive" { "spin" } else { "spin-then-park" };
     let wait = if wait.is_empty() { usual } else { wait };
-    match Kind::all().iter().find(|kind| kind.lock == lock && kind.wait == wait) {
+    match LockKind::all().iter().find(|kind| kind.lock == lock && kind.wait == wait) {
         Some(kind) if kind.size > ROOM => {
             fail(&[b"WATTWISE_LOCK=", name.as_bytes(), b": an array lock does not fit in a pthread_mutex_t; expected tas, ttas, ticket, mcs, clh or adaptive"])
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wattwise_locks::dynamic::Kind;
+use wattwise_locks::dynamic::LockKind;
 
 /// Built here: cargo does not build a cdylib for a test. A folder of its own, so as not to wait for cargo's lock.
 fn library() -> PathBuf {
@@ -31,7 +31,7 @@ fn every_mutex_type_call_and_error() {
     let alone = Command::new(&probe).args(["8", "glibc"]).output().expect("runs");
     assert!(alone.status.success(), "the probe is wrong: {}", String::from_utf8_lossy(&alone.stdout));
     let all = std::env::var_os("WATTWISE_ALL").is_some();
-    let kinds: Vec<(&Kind, bool)> = Kind::all()
+    let kinds: Vec<(&LockKind, bool)> = LockKind::all()
         .iter()
         .filter(|kind| kind.size <= 16)
         // FIFO spinning with more threads than cores takes for ever: see the notes on locks. Of the policies that never
@@ -59,7 +59,7 @@ fn every_mutex_type_call_and_error() {
 }
 
 /// The probe's every check holds under this lock, which was in use.
-fn passes(probe: &Path, library: &Path, kind: &Kind, threads: &str) {
+fn passes(probe: &Path, library: &Path, kind: &LockKind, threads: &str) {
     let run = Command::new(probe)
         .arg(threads)
         .env("LD_PRELOAD", library)

@@ -3,7 +3,7 @@
 //! A `ww_mutex` is any lock of the crate, chosen by name when it is initialised. Build it with
 //! `cargo rustc --release -p wattwise-locks --features capi --crate-type staticlib`.
 
-use crate::dynamic::Kind;
+use crate::dynamic::LockKind;
 use crate::primitive::Deadline;
 use crate::raw::Token;
 use core::ffi::{CStr, c_char, c_int};
@@ -12,13 +12,13 @@ use std::boxed::Box;
 
 /// A lock that was chosen by name. Made by `ww_mutex_new`, freed by `ww_mutex_free`.
 pub struct WwMutex {
-    kind: &'static Kind,
+    kind: &'static LockKind,
     /// What the holder needs for the release; used by the holder only.
     token: core::cell::Cell<usize>,
     memory: NonNull<u8>,
 }
 
-fn layout(kind: &Kind) -> std::alloc::Layout {
+fn layout(kind: &LockKind) -> std::alloc::Layout {
     // Sizes and alignments of real types.
     std::alloc::Layout::from_size_align(kind.size.max(1), kind.align).unwrap_or_else(|_| unreachable!())
 }
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn ww_mutex_new(name: *const c_char) -> *mut WwMutex {
             Err(_) => return core::ptr::null_mut(),
         }
     };
-    let Ok(kind) = Kind::parse(name) else { return core::ptr::null_mut() };
+    let Ok(kind) = LockKind::parse(name) else { return core::ptr::null_mut() };
     // SAFETY: the size is not 0.
     let Some(memory) = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(kind)) }) else {
         return core::ptr::null_mut();

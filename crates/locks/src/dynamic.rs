@@ -1,6 +1,6 @@
 //! Locks by name, at run time: `mcs:spin-then-park`.
 //!
-//! One row a lock and one a policy in the tables below; every pair becomes a [`Kind`] of plain functions over
+//! One row a lock and one a policy in the tables below; every pair becomes a [`LockKind`] of plain functions over
 //! zeroed memory, for the C API, the pthread interposer and benchmarks.
 
 use crate::primitive::Deadline;
@@ -14,7 +14,7 @@ use std::vec::Vec;
 /// The functions of one lock with one policy. All take a pointer to at least [`size`](Self::size) bytes,
 /// aligned to [`align`](Self::align), that began as zeros.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct LockKind {
     /// The lock's name.
     pub lock: &'static str,
     /// The policy's name.
@@ -39,9 +39,9 @@ pub struct Kind {
     pub forget_waiters: unsafe fn(NonNull<u8>, Option<Token>),
 }
 
-impl Kind {
-    const fn of<L: RawLock>(wait: &'static str) -> Kind {
-        Kind {
+impl LockKind {
+    const fn of<L: RawLock>(wait: &'static str) -> LockKind {
+        LockKind {
             lock: L::NAME,
             wait,
             size: size_of::<L>(),
@@ -69,7 +69,7 @@ impl Kind {
 
     /// The kind of a name: `LOCK:POLICY`, or `LOCK` for its usual policy (`adaptive:spin`, others
     /// `:spin-then-park`).
-    pub fn parse(name: &str) -> Result<&'static Kind, UnknownKind> {
+    pub fn parse(name: &str) -> Result<&'static LockKind, UnknownKind> {
         let (lock, wait) = name.split_once(':').unwrap_or((name, ""));
         let wait = match (lock, wait) {
             ("adaptive", "") => "spin",
@@ -83,7 +83,7 @@ impl Kind {
     }
 
     /// Every lock with every policy.
-    pub fn all() -> &'static [Kind] {
+    pub fn all() -> &'static [LockKind] {
         KINDS
     }
 }
@@ -96,7 +96,7 @@ pub struct UnknownKind {
 
 impl core::fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let distinct = |of: fn(&Kind) -> &'static str| {
+        let distinct = |of: fn(&LockKind) -> &'static str| {
             let mut names = Vec::new();
             for kind in KINDS {
                 if !names.contains(&of(kind)) {
@@ -120,20 +120,20 @@ impl std::error::Error for UnknownKind {}
 macro_rules! locks {
     ($($policy:ty => $name:expr),+ $(,)?) => {
         &[$(
-            Kind::of::<Tas<$policy>>($name),
-            Kind::of::<Ttas<$policy>>($name),
-            Kind::of::<Ticket<$policy>>($name),
-            Kind::of::<Anderson<$policy>>($name),
-            Kind::of::<GraunkeThakkar<$policy>>($name),
-            Kind::of::<Mcs<$policy>>($name),
-            Kind::of::<Clh<$policy>>($name),
-            Kind::of::<Adaptive<$policy>>($name),
+            LockKind::of::<Tas<$policy>>($name),
+            LockKind::of::<Ttas<$policy>>($name),
+            LockKind::of::<Ticket<$policy>>($name),
+            LockKind::of::<Anderson<$policy>>($name),
+            LockKind::of::<GraunkeThakkar<$policy>>($name),
+            LockKind::of::<Mcs<$policy>>($name),
+            LockKind::of::<Clh<$policy>>($name),
+            LockKind::of::<Adaptive<$policy>>($name),
         )+]
     };
 }
 
 /// ...times a row for each policy.
-static KINDS: &[Kind] = locks! {
+static KINDS: &[LockKind] = locks! {
     Spin => Spin::NAME,
     Yield => Yield::NAME,
     Park => Park::NAME,
@@ -152,13 +152,13 @@ mod tests {
 
     #[test]
     fn names_are_found_and_mistakes_explained() {
-        assert_eq!(Kind::parse("mcs:park").expect("known").name(), "mcs:park");
-        assert_eq!(Kind::parse("mcs").expect("known").name(), "mcs:spin-then-park");
-        assert_eq!(Kind::parse("adaptive").expect("known").name(), "adaptive:spin");
-        for kind in Kind::all() {
-            assert!(std::ptr::eq(Kind::parse(&kind.name()).expect("known"), kind), "{}", kind.name());
+        assert_eq!(LockKind::parse("mcs:park").expect("known").name(), "mcs:park");
+        assert_eq!(LockKind::parse("mcs").expect("known").name(), "mcs:spin-then-park");
+        assert_eq!(LockKind::parse("adaptive").expect("known").name(), "adaptive:spin");
+        for kind in LockKind::all() {
+            assert!(std::ptr::eq(LockKind::parse(&kind.name()).expect("known"), kind), "{}", kind.name());
         }
-        let why = Kind::parse("mutexee:park").expect_err("unknown").to_string();
+        let why = LockKind::parse("mutexee:park").expect_err("unknown").to_string();
         assert!(
             why.contains("mutexee:park") && why.contains("graunke-thakkar") && why.contains("user-wait"),
             "{why}"

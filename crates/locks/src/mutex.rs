@@ -90,7 +90,7 @@ impl<T: ?Sized, L: RawLock> Mutex<T, L> {
 
     /// What was counted so far.
     #[cfg(feature = "stats")]
-    pub fn stats(&self) -> crate::stats::Report {
+    pub fn stats(&self) -> crate::stats::LockStats {
         let _held = self.lock();
         // SAFETY: the lock is held.
         unsafe { self.stats.report() }

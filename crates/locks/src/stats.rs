@@ -28,7 +28,7 @@ impl Stats {
 }
 
 #[cfg(feature = "stats")]
-pub use on::Report;
+pub use on::LockStats;
 #[cfg(feature = "stats")]
 pub(crate) use on::Stats;
 
@@ -59,7 +59,7 @@ mod on {
 
     /// A mutex's counts so far.
     #[derive(Clone, Debug)]
-    pub struct Report {
+    pub struct LockStats {
         /// How often the lock was acquired.
         pub acquisitions: u64,
         /// From asking to acquiring, in ns.
@@ -114,15 +114,15 @@ mod on {
 
         /// # Safety
         /// The lock is held.
-        pub(crate) unsafe fn report(&self) -> Report {
+        pub(crate) unsafe fn report(&self) -> LockStats {
             // SAFETY: by contract.
             match unsafe { &*self.0.get() } {
-                Some(c) => Report {
+                Some(c) => LockStats {
                     acquisitions: c.acquisitions,
                     wait_ns: c.wait_ns.clone(),
                     hold_ns: c.hold_ns.clone(),
                 },
-                None => Report { acquisitions: 0, wait_ns: histogram(), hold_ns: histogram() },
+                None => LockStats { acquisitions: 0, wait_ns: histogram(), hold_ns: histogram() },
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use wattwise_locks::dynamic::Kind;
+use wattwise_locks::dynamic::LockKind;
 use wattwise_locks::wait::{Park, Spin, SpinThenPark};
 use wattwise_locks::{Adaptive, Clh, Deadline, Mcs, Mutex, RawLock, Ticket};
 
@@ -67,7 +67,7 @@ fn deadlines_are_kept() {
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn fifo_is_kept_also_by_sleepers() {
-    for kind in Kind::all().iter().filter(|kind| kind.fifo && kind.wait.ends_with("park")) {
+    for kind in LockKind::all().iter().filter(|kind| kind.fifo && kind.wait.ends_with("park")) {
         #[repr(align(128))]
         struct Memory(std::cell::UnsafeCell<[u8; 16 * 1024]>);
         // SAFETY: used as a lock.

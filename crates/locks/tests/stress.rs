@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use wattwise_locks::Deadline;
-use wattwise_locks::dynamic::Kind;
+use wattwise_locks::dynamic::LockKind;
 
 /// A lock of some kind and what it protects: two counters that must stay equal.
 #[repr(align(128))]
 struct Protected {
     memory: UnsafeCell<[u8; 16 * 1024]>,
-    kind: &'static Kind,
+    kind: &'static LockKind,
     data: UnsafeCell<(u64, u64)>,
     inside: AtomicU32,
     timeouts: AtomicU64,
@@ -25,7 +25,7 @@ unsafe impl Sync for Protected {}
 unsafe impl Send for Protected {}
 
 impl Protected {
-    fn new(kind: &'static Kind) -> Self {
+    fn new(kind: &'static LockKind) -> Self {
         Protected {
             memory: UnsafeCell::new([0; 16 * 1024]),
             kind,
@@ -73,7 +73,7 @@ fn xorshift(state: &mut u64) -> u64 {
 }
 
 /// `threads` at a time, each of which starts its successor and ends, `generations` times.
-fn storm(kind: &'static Kind, threads: u64, generations: u64, rounds: u64) {
+fn storm(kind: &'static LockKind, threads: u64, generations: u64, rounds: u64) {
     let shared = Arc::new(Protected::new(kind));
     let (sender, ends) = std::sync::mpsc::channel();
     fn life(shared: Arc<Protected>, seed: u64, left: u64, rounds: u64, end: std::sync::mpsc::Sender<u64>) {
@@ -109,7 +109,7 @@ fn storm(kind: &'static Kind, threads: u64, generations: u64, rounds: u64) {
 #[test]
 fn sixty_four_threads_come_and_go() {
     let factor: u64 = std::env::var("WATTWISE_STRESS").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
-    for kind in Kind::all() {
+    for kind in LockKind::all() {
         let gives_way = kind.wait.ends_with("park") || kind.wait == "yield" || kind.lock == "adaptive";
         let (threads, generations, rounds) = match gives_way {
             _ if cfg!(miri) => (3, 1, 3),

@@ -1,7 +1,7 @@
 //! The meter on emulated machines, whose energy is known.
 
 use crate::domain::Domain;
-use crate::{Meter, Provenance};
+use crate::{Energy, Meter, Provenance};
 use std::collections::BTreeMap;
 use wattwise_emulator::{Emulator, Fault, Op};
 use wattwise_figure::Random;
@@ -145,6 +145,71 @@ fn registers_show_what_the_driver_would() {
     }
 }
 
+/// What came of windows in which things went wrong.
+#[derive(Default)]
+struct Tally {
+    claimed: u64,
+    refused: u64,
+    wraps: u64,
+}
+
+impl Tally {
+    /// Holds what a meter claims against the machine's own account. `known`: the machine was awake throughout.
+    fn judge(&mut self, window: &str, energy: &Energy, used: &BTreeMap<Domain, f64>, known: bool) {
+        self.wraps += energy.domains.iter().map(|d| u64::from(d.total.wraps)).sum::<u64>();
+        for d in &energy.domains {
+            let used = used[&d.domain];
+            assert!(d.total.joules >= 0.0, "{window}: {d:?}");
+            // Never more than there was, whatever was missed.
+            assert!(d.total.joules <= used * 1.001 + 1e-3, "{window}: {d:?} of {used}");
+        }
+        let Some(joules) = energy.joules else {
+            self.refused += 1;
+            return;
+        };
+        self.claimed += 1;
+        let truth = whole(used);
+        assert!(known, "{window}: energy claimed over a suspend");
+        assert!((joules - truth).abs() <= truth * 1e-3 + 1e-3, "{window}: {joules} of {truth} J");
+    }
+}
+
+/// Lets time pass in which something may go wrong; false if the machine was suspended.
+fn pass(m: &Emulator, now: &mut Moment, longest_s: f64, random: &mut Random) -> bool {
+    let dt = longest_s * (0.001 + random.unit());
+    let mut awake = true;
+    match random.below(16) {
+        0 => {
+            m.inject(Fault::Suspend { ns: 40_000_000_000 });
+            now.boot_s += 40.0;
+            awake = false;
+        }
+        1 => {
+            m.inject(Fault::Errno {
+                pattern: "*energy_uj".into(),
+                op: Op::Read,
+                nth: 1,
+                errno: rustix::io::Errno::IO,
+            });
+        }
+        2 => {
+            let cpu = random.below(m.online().len()) as u32;
+            m.plug(cpu, random.below(2) == 0);
+        }
+        _ => {}
+    }
+    m.advance((dt * 1e9) as u64);
+    now.monotonic_s += dt;
+    now.boot_s += dt;
+    awake
+}
+
+/// How many of the windows a machine gets. The large ones have the same trees: few windows of theirs do.
+fn share(name: &str) -> u64 {
+    let large = name.starts_with("server") || name.starts_with("skylake") || name == "amd-server";
+    if large { 1 } else { 160 }
+}
+
 /// Wraps, missed reads, suspends, long pauses, unplugged packages: what is claimed is right, and what is not
 /// known is not claimed. `WATTWISE_METER_WINDOWS` asks for more windows than 20,000 (a million takes an
 /// hour's quarter).
@@ -153,15 +218,7 @@ fn what_is_claimed_is_right_and_what_is_unknown_is_not_claimed() {
     let windows: u64 =
         std::env::var("WATTWISE_METER_WINDOWS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
     let mut random = Random::new(11);
-    let (mut claimed, mut refused, mut wraps) = (0_u64, 0_u64, 0_u64);
-    // The large ones have the same trees: few windows of theirs do.
-    let share = |name: &str| {
-        if name.starts_with("server") || name.starts_with("skylake") || name == "amd-server" {
-            1
-        } else {
-            160
-        }
-    };
+    let mut tally = Tally::default();
     let all: u64 = METERED.iter().map(|n| share(n)).sum();
     for name in METERED {
         let m = wattwise_emulator::named(name).expect(name);
@@ -178,59 +235,15 @@ fn what_is_claimed_is_right_and_what_is_unknown_is_not_claimed() {
             meter.begin(now);
             let mut known = true;
             for _ in 0..1 + random.below(3) {
-                let dt = longest_s * (0.001 + random.unit());
-                match random.below(16) {
-                    0 => {
-                        m.inject(Fault::Suspend { ns: 40_000_000_000 });
-                        now.boot_s += 40.0;
-                        known = false;
-                    }
-                    1 => {
-                        m.inject(Fault::Errno {
-                            pattern: "*energy_uj".into(),
-                            op: Op::Read,
-                            nth: 1,
-                            errno: rustix::io::Errno::IO,
-                        });
-                    }
-                    2 => {
-                        let cpu = random.below(m.online().len()) as u32;
-                        m.plug(cpu, random.below(2) == 0);
-                    }
-                    _ => {}
-                }
-                m.advance((dt * 1e9) as u64);
-                now.monotonic_s += dt;
-                now.boot_s += dt;
+                known &= pass(&m, &mut now, longest_s, &mut random);
                 meter.sample(now);
             }
             let used: BTreeMap<Domain, f64> =
                 account(&m, &domains).into_iter().map(|(d, j)| (d, j - before[&d])).collect();
-            let energy = meter.energy();
-            wraps += energy.domains.iter().map(|d| u64::from(d.total.wraps)).sum::<u64>();
-            for d in &energy.domains {
-                assert!(d.total.joules >= 0.0, "{name} window {window}: {d:?}");
-                // Never more than there was, whatever was missed.
-                assert!(
-                    d.total.joules <= used[&d.domain] * 1.001 + 1e-3,
-                    "{name} window {window}: {d:?} of {}",
-                    used[&d.domain]
-                );
-            }
-            match energy.joules {
-                Some(joules) => {
-                    claimed += 1;
-                    let truth = whole(&used);
-                    assert!(known, "{name} window {window}: energy claimed over a suspend");
-                    assert!(
-                        (joules - truth).abs() <= truth * 1e-3 + 1e-3,
-                        "{name} window {window}: {joules} of {truth} J"
-                    );
-                }
-                None => refused += 1,
-            }
+            tally.judge(&format!("{name} window {window}"), &meter.energy(), &used, known);
         }
     }
+    let Tally { claimed, refused, wraps } = tally;
     assert!(
         claimed > refused && refused * 20 > claimed && wraps * 20 > claimed,
         "{claimed} {refused} {wraps}"

@@ -13,9 +13,11 @@ pub mod number;
 #[allow(clippy::module_inception)]
 mod page;
 mod plot;
+mod whiskers;
 
 pub use page::{Bar, Bars, Heatmap, Section, Table, page};
 pub use plot::{Axis, Plot, Point, Scale, Series, Shape};
+pub use whiskers::{Whisker, Whiskers};
 
 /// Style of every page.
 pub const REPORT_CSS: &str = include_str!("assets/report.css");

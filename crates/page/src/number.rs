@@ -75,6 +75,19 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Round values between two, 1, 2 or 5 times a power of ten apart, with their text; about `most` of them.
+pub fn ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
+    let raw = (high - low) / most.max(1) as f64;
+    if !(raw.is_finite() && raw > 0.0) {
+        return Vec::new();
+    }
+    let ten = 10f64.powf(raw.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * ten).into_iter().find(|s| *s >= raw * 0.999).unwrap_or(raw);
+    let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
+    let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+    (first..=last).map(|i| i as f64 * step).map(|v| (v, fixed(v, decimals))).collect()
+}
+
 /// A clock rate.
 pub fn speed(khz: u32) -> String {
     match khz {
@@ -101,6 +114,9 @@ mod tests {
         assert_eq!(si(99.99, "W"), "100\u{a0}W");
         assert_eq!(time(125.0), "2\u{a0}min 05\u{a0}s");
         assert_eq!(percent(0.1234), "12.3\u{a0}%");
+        let texts: Vec<String> = ticks(-21.0, 22.0, 6).into_iter().map(|t| t.1).collect();
+        assert_eq!(texts, ["−20", "−10", "0", "10", "20"]);
+        assert!(ticks(1.0, 1.0, 6).is_empty() && ticks(0.0, f64::INFINITY, 6).is_empty());
         assert_eq!(decimals([12.3, 4.0]), 2);
         assert_eq!(decimals([0.0]), 0);
         assert_eq!(decimals([123456.0, f64::INFINITY]), 0);

@@ -4,6 +4,7 @@ use askama::Template;
 
 use crate::number::{decimals, fixed, si};
 use crate::plot::Plot;
+use crate::whiskers::{self, Whiskers};
 use crate::{REPORT_CSS, REPORT_JS};
 
 /// One part of a page.
@@ -24,10 +25,13 @@ pub enum Section {
     Heatmap(Heatmap),
     /// Groups of bars: published against predicted.
     Bars(Bars),
+    /// Values with their intervals.
+    Whiskers(Whiskers),
 }
 
 /// A table; columns whose every cell begins like a number are set as numbers and sort as such.
 #[derive(Clone, Debug, Default, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Table {
     /// Said above it.
     pub title: String,
@@ -112,6 +116,7 @@ struct View<'a> {
     figure: String,
     bars: Vec<Group<'a>>,
     heat: Option<Heat<'a>>,
+    whiskers: Option<whiskers::View<'a>>,
     /// The figures themselves, or the chart's for who cannot see it.
     table: Option<Grid>,
 }
@@ -180,6 +185,9 @@ fn view(section: &Section) -> View<'_> {
             bars: groups(b),
             ..View::default()
         },
+        Section::Whiskers(w) => {
+            View { title: &w.title, note: &w.note, whiskers: Some(w.view()), ..View::default() }
+        }
     }
 }
 

@@ -27,14 +27,17 @@ extern crate alloc;
 pub mod chosen;
 pub mod cores;
 pub mod idle;
+pub mod limits;
 mod params;
 pub mod pelt;
 pub mod speed;
+mod system;
 
 pub use cores::{CoreObservation, CorePolicy, CorePower, Cores, Draw};
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
-pub use params::{Param, ParamKind, Settings, SpecError};
+pub use params::{Param, ParamKind, Settings, SpecError, number_and_unit, unit_ratio};
 pub use speed::{Cadence, Speed, SpeedPolicy};
+pub use system::System;
 
 use alloc::vec::Vec;
 
@@ -44,6 +47,9 @@ pub struct Khz(pub u32);
 
 /// Nanoseconds in a millisecond.
 pub const MS: u64 = 1_000_000;
+
+/// A step of the speed as Intel's drivers count it: the bus clock of all processors since 2008.
+pub(crate) const STEP_KHZ: u32 = 100_000;
 
 /// One speed that a domain's hardware offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,8 @@ pub struct DomainInfo {
     pub levels: Vec<Level>,
     /// What the driver states for one change of speed, in ns (0: unknown).
     pub transition_ns: u64,
+    /// The highest speed without boost; where nothing is known of a boost, the highest.
+    pub base: Khz,
     /// Work a CPU here does at its highest speed, where the machine's strongest CPU does 1024.
     pub capacity: u16,
 }
@@ -112,6 +120,8 @@ pub struct Platform {
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
     /// the real speed), or just time: then it means a share of the speed in force.
     pub load_invariant: bool,
+    /// Whether boost is on: a driver that knows it is off takes [`DomainInfo::base`] for its highest speed.
+    pub boost: bool,
     /// Power of one core in its deepest idle state, in microwatts, where known.
     pub deepest_idle_uw: Option<u32>,
     /// Power that is spent only while some core is awake (uncore), in microwatts, where known.

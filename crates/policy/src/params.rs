@@ -30,6 +30,94 @@ pub enum ParamKind {
     },
     /// One of a few words; the first is the default.
     Choice(&'static [&'static str]),
+    /// A whole number in `min..=max`, some of which have names.
+    Scale {
+        /// Least value.
+        min: u32,
+        /// Greatest value.
+        max: u32,
+        /// Value when nothing is said.
+        default: u32,
+        /// Names and their values.
+        words: &'static [(&'static str, u32)],
+    },
+}
+
+impl ParamKind {
+    /// A value as it is written.
+    pub fn show(&self, value: f64) -> String {
+        match self {
+            ParamKind::Number { .. } => format!("{value}"),
+            ParamKind::Choice(words) => words.get(value as usize).copied().unwrap_or_default().into(),
+            ParamKind::Scale { words, .. } => match words.iter().find(|(_, v)| f64::from(*v) == value) {
+                Some((word, _)) => (*word).into(),
+                None => format!("{value}"),
+            },
+        }
+    }
+
+    /// What it takes, in a few words.
+    pub fn expected(&self) -> String {
+        match self {
+            ParamKind::Number { unit, min, max, .. } => format!("a number from {min} to {max} {unit}"),
+            ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
+            ParamKind::Scale { min, max, words, .. } => {
+                let words: Vec<&str> = words.iter().map(|(w, _)| *w).collect();
+                format!("{}, or a whole number from {min} to {max}", words.join(", "))
+            }
+        }
+    }
+
+    /// Reads a value.
+    fn read(&self, given: &str) -> Option<f64> {
+        match self {
+            ParamKind::Number { unit, min, max, .. } => {
+                in_unit(given, unit).filter(|v| (*min..=*max).contains(v))
+            }
+            ParamKind::Choice(words) => words.iter().position(|&w| w == given).map(|i| i as f64),
+            ParamKind::Scale { min, max, words, .. } => {
+                let named = words.iter().find(|(w, _)| *w == given).map(|(_, v)| *v);
+                let value = named.or_else(|| given.parse().ok())?;
+                (*min..=*max).contains(&value).then_some(f64::from(value))
+            }
+        }
+    }
+}
+
+/// Units of one quantity, each in the smallest of them.
+const UNITS: [&[(&str, f64)]; 2] = [
+    &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)],
+    &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)],
+];
+
+/// How many of `to` are one `from` (`"ms"` in `"us"`: 1000), in any case; none where they measure different things.
+pub fn unit_ratio(from: &str, to: &str) -> Option<f64> {
+    if from.eq_ignore_ascii_case(to) {
+        return Some(1.0);
+    }
+    let of = |family: &[(&str, f64)], unit: &str| {
+        family.iter().find(|(u, _)| u.eq_ignore_ascii_case(unit)).map(|(_, size)| *size)
+    };
+    UNITS.iter().find_map(|family| Some(of(family, from)? / of(family, to)?))
+}
+
+/// A number and the letters after it: `"1.5 ms"` is `(1.5, "ms")`.
+pub fn number_and_unit(given: &str) -> Option<(f64, &str)> {
+    let given = given.trim();
+    if let Ok(number) = given.parse() {
+        return Some((number, ""));
+    }
+    let number = given.trim_end_matches(|c: char| c == '%' || c.is_alphabetic());
+    let unit = &given[number.len()..];
+    Some((number.trim_end().parse().ok()?, unit))
+}
+
+/// A number in `unit`: bare, or with a unit of the same quantity.
+fn in_unit(given: &str, unit: &str) -> Option<f64> {
+    match number_and_unit(given)? {
+        (number, "") => Some(number),
+        (number, written) => unit_ratio(written, unit).map(|ratio| number * ratio),
+    }
 }
 
 /// Values for every parameter of one policy.
@@ -90,6 +178,7 @@ impl Settings {
         let value = |p: &Param| match p.kind {
             ParamKind::Number { default, .. } => default,
             ParamKind::Choice(_) => 0.0,
+            ParamKind::Scale { default, .. } => f64::from(default),
         };
         Settings { values: params.iter().map(|p| (p.name, value(p))).collect() }
     }
@@ -104,7 +193,8 @@ impl Settings {
         Ok(s)
     }
 
-    /// Sets one parameter. A number may carry its own unit (`poll=250ms` where the unit is ms).
+    /// Sets one parameter. A number may carry a unit: its own, or another of the same quantity (`rate_limit=2ms` where the
+    /// parameter counts in us).
     pub fn set(&mut self, params: &'static [Param], key: &str, value: &str) -> Result<(), SpecError> {
         let Some(at) = params.iter().position(|p| p.name == key) else {
             return Err(SpecError::UnknownParam {
@@ -112,20 +202,12 @@ impl Settings {
                 known: params.iter().map(|p| p.name).collect(),
             });
         };
-        let bad = |expected| SpecError::BadValue { param: params[at].name, given: value.into(), expected };
-        self.values[at].1 = match params[at].kind {
-            ParamKind::Number { unit, min, max, .. } => {
-                let digits = value.strip_suffix(unit).unwrap_or(value).trim_end();
-                match digits.parse::<f64>() {
-                    Ok(v) if v >= min && v <= max => v,
-                    _ => return Err(bad(format!("a number from {min} to {max} {unit}"))),
-                }
-            }
-            ParamKind::Choice(words) => match words.iter().position(|&w| w == value) {
-                Some(i) => i as f64,
-                None => return Err(bad(format!("one of {}", words.join(", ")))),
-            },
-        };
+        let kind = &params[at].kind;
+        self.values[at].1 = kind.read(value).ok_or_else(|| SpecError::BadValue {
+            param: params[at].name,
+            given: value.into(),
+            expected: kind.expected(),
+        })?;
         Ok(())
     }
 
@@ -158,5 +240,81 @@ impl Settings {
     /// The values as written in a spec, for reports: every parameter, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
         self.values.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static PARAMS: &[Param] = &[
+        Param {
+            name: "wait",
+            help: "a time",
+            kind: ParamKind::Number { unit: "us", min: 0.0, max: 50_000.0, default: 1.0 },
+        },
+        Param {
+            name: "clock",
+            help: "a speed",
+            kind: ParamKind::Number { unit: "kHz", min: 0.0, max: 1e7, default: 0.0 },
+        },
+        Param {
+            name: "share",
+            help: "a share",
+            kind: ParamKind::Number { unit: "%", min: 0.0, max: 100.0, default: 0.0 },
+        },
+        Param {
+            name: "count",
+            help: "a count",
+            kind: ParamKind::Number { unit: "", min: 0.0, max: 9.0, default: 0.0 },
+        },
+        Param {
+            name: "bias",
+            help: "a scale",
+            kind: ParamKind::Scale { min: 0, max: 255, default: 128, words: &[("low", 0), ("middle", 128)] },
+        },
+    ];
+
+    fn value(list: &str) -> Option<f64> {
+        let name = list.split('=').next().expect("a name");
+        Settings::parse(PARAMS, list).ok().map(|s| s.number(name))
+    }
+
+    #[test]
+    fn a_value_may_have_any_unit_of_its_quantity() {
+        for (given, expected) in [
+            ("wait=20", 20.0),
+            ("wait=20us", 20.0),
+            ("wait=20 us", 20.0),
+            ("wait=20ms", 20_000.0),
+            ("wait=0.02s", 20_000.0),
+            ("wait=500ns", 0.5),
+            ("clock=1.2GHz", 1_200_000.0),
+            ("clock=800mhz", 800_000.0),
+            ("clock=800000", 800_000.0),
+            ("share=60%", 60.0),
+            ("count=3", 3.0),
+        ] {
+            assert_eq!(value(given), Some(expected), "{given}");
+        }
+        for given in
+            ["wait=2MHz", "wait=51ms", "clock=3ms", "share=3us", "count=3ms", "wait=ms", "wait=1.2.3us"]
+        {
+            assert_eq!(value(given), None, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_scale_has_words_and_numbers() {
+        let kind = PARAMS[4].kind;
+        assert_eq!(
+            (value("bias=low"), value("bias=255"), value("wait=1")),
+            (Some(0.0), Some(255.0), Some(1.0))
+        );
+        assert_eq!(Settings::defaults(PARAMS).count("bias"), 128);
+        assert_eq!((kind.show(128.0), kind.show(102.0)), ("middle".into(), "102".into()));
+        for given in ["bias=256", "bias=-1", "bias=1.5", "bias=high"] {
+            assert_eq!(value(given), None, "{given}");
+        }
     }
 }

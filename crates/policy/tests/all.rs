@@ -1,11 +1,13 @@
 //! Properties that every policy of the tables must have, whatever it is fed: it neither panics nor
 //! allocates, and asks only for what the machine offers.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::{
     CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
-    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, cores, idle, speed,
+    Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, System, cores, idle,
+    speed,
 };
 
 /// Counts the allocations of each thread, so that tests which run side by side do not see each other.
@@ -25,16 +27,16 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller's promises are handed on.
-        unsafe { System.alloc(layout) }
+        unsafe { std::alloc::System.alloc(layout) }
     }
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         // SAFETY: the caller's promises are handed on.
-        unsafe { System.dealloc(p, layout) }
+        unsafe { std::alloc::System.dealloc(p, layout) }
     }
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
         // SAFETY: the caller's promises are handed on.
-        unsafe { System.realloc(p, layout, size) }
+        unsafe { std::alloc::System.realloc(p, layout, size) }
     }
 }
 
@@ -101,6 +103,7 @@ fn domain(cpus: std::ops::Range<u16>, khz: &[u32], power: bool) -> DomainInfo {
         cpus: cpus.collect(),
         levels: khz.iter().map(|&k| Level { khz: Khz(k), busy_uw: power.then_some(k / 2) }).collect(),
         transition_ns: 10_000,
+        base: Khz(khz[khz.len() / 2]),
         capacity: 1024,
     }
 }
@@ -112,6 +115,7 @@ fn platforms() -> Vec<Platform> {
         domains,
         tick_ns,
         load_invariant: true,
+        boost: true,
         deepest_idle_uw: Some(u32::MAX),
         awake_uw: Some(u32::MAX),
     };
@@ -138,6 +142,10 @@ fn spellings(params: &'static [Param]) -> Vec<Settings> {
         let values: Vec<String> = match p.kind {
             ParamKind::Number { min, max, .. } => vec![min.to_string(), max.to_string()],
             ParamKind::Choice(words) => words.iter().map(|w| w.to_string()).collect(),
+            ParamKind::Scale { min, max, words, .. } => {
+                let words = words.iter().map(|(w, _)| w.to_string());
+                words.chain([min.to_string(), max.to_string()]).collect()
+            }
         };
         for v in values {
             all.push(Settings::parse(params, &format!("{}={v}", p.name)).expect("its own range"));
@@ -157,8 +165,14 @@ fn speed_policies_survive_anything_without_allocating() {
         let mut cpus = vec![CpuSample::default(); usize::from(platform.cpus)];
         let mut domains = vec![DomainSample::default(); platform.domains.len()];
         for policy in speed::ALL {
-            for settings in spellings(policy.params) {
-                let mut p = (policy.build)(&platform, &settings);
+            let tight = Limits {
+                min: Some(Bound::Khz(Khz(1_000_000))),
+                max: Some(Bound::Share(60_000)),
+                no_boost: true,
+            };
+            let free = spellings(policy.params).into_iter().map(|s| (s, Limits::default()));
+            for (settings, limits) in free.chain([(Settings::defaults(policy.params), tight)]) {
+                let mut p = limits.build(policy, &platform, &settings);
                 let mut intent = Intent::neutral(platform.domains.len());
                 let mut now_ns: u64 = 0;
                 let mut polls = 0;
@@ -195,6 +209,13 @@ fn speed_policies_survive_anything_without_allocating() {
                         is_offered(d, i.desired) && is_offered(d, i.min) && is_offered(d, i.max)
                     });
                     assert!(ok, "{}: {:?} at {scope:?}", policy.name, intent.domains);
+                    // A speed outside is no harm: the actuator keeps inside these.
+                    let inside = intent
+                        .domains
+                        .iter()
+                        .zip(&platform.domains)
+                        .all(|(i, d)| limits.is_none() || (i.min, i.max) == limits.range(d));
+                    assert!(inside, "{}: {:?} within {limits:?}", policy.name, intent.domains);
                     now_ns = now_ns.saturating_add(random.time());
                     polls += 1;
                 }
@@ -335,10 +356,45 @@ fn every_parameter_refuses_what_it_should() {
                 ParamKind::Choice(words) => {
                     assert!(bad("0") && words.iter().all(|w| set(w).is_ok()), "{}", p.name);
                 }
+                ParamKind::Scale { max, words, .. } => {
+                    assert!(bad(&(max + 1).to_string()) && bad("-1") && bad("0.5"), "{}", p.name);
+                    assert!(words.iter().all(|(w, _)| set(w).is_ok()), "{}", p.name);
+                }
             }
         }
         let unknown = Settings::parse(params, "no-such=1");
         assert!(matches!(unknown, Err(SpecError::UnknownParam { .. })));
         assert!(matches!(Settings::parse(params, "word"), Err(SpecError::NotAPair(_))));
+    }
+}
+
+/// An approximation says so wherever its name, its rule or its text is shown.
+#[test]
+fn approximations_say_so() {
+    let marked: Vec<_> = speed::ALL.iter().filter(|p| p.approximation().is_some()).map(|p| p.name).collect();
+    assert_eq!(marked, ["powersaving", "hwp", "amd-pstate-epp"]);
+    for p in ["hwp", "amd-pstate-epp"].map(|name| speed::find(name).expect("in the table")) {
+        let essay: Vec<_> = wattwise_policy::essay(p.source).collect();
+        assert!(
+            p.follows.contains("approximation") && essay.join(" ").contains("approximation"),
+            "{}",
+            p.name
+        );
+    }
+}
+
+#[test]
+fn policies_know_their_systems() {
+    let on = |name: &str| speed::find(name).expect("in the table").systems();
+    assert_eq!(on("performance"), System::ALL);
+    assert_eq!((on("schedutil"), on("powerd")), (&[System::Linux][..], &[System::FreeBsd][..]));
+    assert_eq!((on("obsdfreqd"), on("race-to-idle")), (&[System::OpenBsd][..], &[][..]));
+    for system in System::ALL {
+        assert_eq!(System::find(system.word()), Some(system));
+        assert!(
+            speed::ALL.iter().filter(|p| p.systems().contains(&system)).count() >= 4,
+            "{}",
+            system.title()
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! A job: one workload on one machine under several policies, and the simulation of each.
 
-use crate::spec::PolicySpec;
+use crate::spec::{PolicyError, PolicySpec};
 use wattwise_model::machine::Machine;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_policy::{IdleState, PowerSource};
-use wattwise_sim::{Setup, Simulation, placement, platform};
+use wattwise_sim::{Setup, Simulation, Watcher, placement, platform};
 
 /// What to replay.
 pub struct ReplayJob<'a> {
@@ -45,16 +45,76 @@ pub fn machine_idle(machine: &Machine) -> Result<IdleSpec, IdleError> {
     Ok(IdleSpec { idle, settings })
 }
 
-/// A simulation of one policy of a job, ready to run.
-pub fn simulate<'a>(job: &ReplayJob<'a>, policy: &PolicySpec, idle: &IdleSpec) -> Simulation<'a> {
-    let speed = (policy.speed.build)(&platform(job.machine), &policy.speed_settings);
-    let idle = policy.idle.as_ref().unwrap_or(idle);
-    let make = |states: &[IdleState], tick: u64| idle.build(states, tick);
-    let mut setup = Setup::new(job.machine, job.workload, speed, &make);
+/// The circumstances of one run: which machine within its figures, which draw of the work, which moment.
+pub struct Circumstances<'a> {
+    /// The hardware.
+    pub machine: &'a Machine,
+    /// The work, ready to be compared.
+    pub workload: &'a Workload,
+    /// Memory-bound share of each task's recorded run time; empty where the programs say it.
+    pub memory: &'a [f64],
+    /// The clock at which the recording was made, in kHz, where it is another than its cycles were counted with; else 0.
+    pub recorded_khz: f64,
+    /// Delay of the tick and of the policy's clock against the work, in ns.
+    pub phase_ns: u64,
+    /// Where the work's start lies in a period of the scheduler's load signal, in ns.
+    pub load_phase_ns: u64,
+    /// Delay of the recorded background against the recording, in ns.
+    pub background_shift_ns: u64,
+}
+
+/// What the machine's system does unless told otherwise, as its model says: what a saving is measured against.
+///
+/// # Errors
+/// When the model names a policy that does not exist; machines of the [library](crate::library) have been asked.
+pub fn reference_policy(machine: &Machine) -> Result<PolicySpec, PolicyError> {
+    PolicySpec::parse(&machine.default_policy)
+}
+
+/// Whether a machine has what a policy speaks of: the C-state of `+cmax`.
+///
+/// # Errors
+/// One line that says what the machine has.
+pub fn fits(policy: &PolicySpec, machine: &Machine) -> Result<(), PolicyError> {
+    policy.deepest_on(machine).map(drop)
+}
+
+/// A simulation of one policy of a job in these circumstances, ready to run. It follows the foreground's progress. A
+/// C-state that the machine does not have limits nothing: [`fits`] tells before.
+pub fn simulate<'a>(
+    job: &ReplayJob<'_>,
+    with: &Circumstances<'a>,
+    policy: &PolicySpec,
+    idle: &IdleSpec,
+    timeline: bool,
+) -> Simulation<'a> {
+    simulate_watched(job, with, policy, idle, timeline, None)
+}
+
+/// [`simulate`] with somebody who is told what happens; with a timeline also of energy.
+pub fn simulate_watched<'a>(
+    job: &ReplayJob<'_>,
+    with: &Circumstances<'a>,
+    policy: &PolicySpec,
+    idle: &IdleSpec,
+    timeline: bool,
+    watcher: Option<Box<dyn Watcher + 'a>>,
+) -> Simulation<'a> {
+    let speed = policy.build_speed(&platform(with.machine));
+    let deepest = policy.deepest_on(with.machine).unwrap_or_default();
+    let make = |states: &[IdleState], tick: u64| policy.build_idle(idle, deepest, states, tick);
+    let mut setup = Setup::new(with.machine, with.workload, speed, &make);
     place(policy, &mut setup);
     setup.source = job.source;
     setup.latency_limit_ns = job.latency_limit_ns;
-    setup.timeline = job.detail;
+    setup.timeline = timeline;
+    setup.watcher = watcher;
+    setup.follow_work = true;
+    setup.memory = with.memory;
+    setup.recorded_khz = with.recorded_khz;
+    setup.phase_ns = with.phase_ns;
+    setup.load_phase_ns = with.load_phase_ns;
+    setup.background_shift_ns = with.background_shift_ns;
     Simulation::new(setup)
 }
 
@@ -67,12 +127,12 @@ pub fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
         setup.cores = Some((c.cores.build)(setup.machine.cpus.len(), &c.settings));
         // A recorded placement knows no kept CPUs.
         if !setup.placement.heeds_kept_cpus {
-            setup.placement = &placement::SPREAD;
+            setup.placement = &placement::LINUX;
         }
     }
 }
 
-/// Virtual time after which work counts as endless: a thousand times its span and an hour.
+/// Virtual time after which work counts as endless: two hundred times its span and two hours.
 pub fn limit_ns(workload: &Workload) -> u64 {
-    workload.span_ns.saturating_mul(1000).saturating_add(3_600_000_000_000)
+    workload.span_ns.saturating_mul(200).saturating_add(7_200_000_000_000)
 }

@@ -4,8 +4,12 @@
 //! It puts `model`, `policy`, `sim` and `trace` together, and says nothing of which policy is better.
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod bursts;
+pub mod defaults;
+pub mod export;
 pub mod job;
 pub mod library;
 pub mod locks;
+mod scan;
 pub mod spec;

@@ -1,14 +1,28 @@
-//! A policy as people write it: `burst:busy=3,idle=3`, `schedutil+teo`, `performance+fixed:depth=1+pack`, or a TOML file.
+//! A policy as people write it: `burst:busy=3,idle=3`, `schedutil+teo`, `hwp:epp=power+max=60%`, or a TOML file.
 //!
-//! `SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES]`: a speed policy, then an idle policy
-//! where the machine's own is not wanted, then a placement. A `+` only separates when what follows
-//! it is a known word, since `powerd++` has its own.
+//! ```text
+//! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
+//! LIMIT: max=60% | max=2600MHz | min=1.2GHz | noboost | cmax=C1E | cmax=1
+//! ```
+//!
+//! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
+//! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
+//! (by name, or by index from 0, the shallowest). A `+` only separates when what follows it is a known word, since `powerd++`
+//! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
 use wattwise_figure::nearest;
+use wattwise_figure::units::{self, trim};
+use wattwise_model::machine::Machine;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
-use wattwise_policy::{Param, ParamKind, Settings, SpecError, Speed, cores, idle, speed};
+use wattwise_policy::idle::shallow::no_deeper_than;
+use wattwise_policy::limits::{Bound, Limits};
+use wattwise_policy::{
+    IdlePolicy, IdleState, Khz, Param, Platform, Settings, SpecError, Speed, SpeedPolicy, cores, idle, speed,
+};
 use wattwise_sim::placement::{self, Placement};
+
+pub use crate::scan::expand;
 
 /// A chosen set of policies.
 #[derive(Clone)]
@@ -23,8 +37,21 @@ pub struct PolicySpec {
     pub placement: Option<&'static Placement>,
     /// Which CPUs are kept for work; `None`: all.
     pub cores: Option<CoresSpec>,
+    /// The user's limits on the speed.
+    pub limits: Limits,
+    /// The deepest C-state allowed; `None`: any.
+    pub deepest: Option<Deepest>,
     /// As it can be given again.
     pub text: String,
+}
+
+/// A C-state that is named as the deepest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deepest {
+    /// Its index in the machine's table, 0 the shallowest.
+    Index(usize),
+    /// Its name in the machine's table.
+    Name(String),
 }
 
 /// Reads a core policy: `NAME[:key=value,...]`.
@@ -51,7 +78,7 @@ pub fn is_cores(text: &str) -> bool {
 pub enum PolicyError {
     /// No such name.
     #[error(
-        "--policy {given}: no policy of that name; did you mean '{nearest}'? ('wattwise policies' lists them)"
+        "{}no policy of that name; did you mean '{nearest}'? ('wattwise policies' lists them)", flag(.given)
     )]
     Unknown {
         /// What was written.
@@ -60,7 +87,7 @@ pub enum PolicyError {
         nearest: String,
     },
     /// Parameters that are wrong.
-    #[error("--policy {given}: {source}")]
+    #[error("{}{source}", flag(.given))]
     Settings {
         /// What was written.
         given: String,
@@ -68,12 +95,35 @@ pub enum PolicyError {
         source: SpecError,
     },
     /// A second word of a kind, or a word in the wrong place.
-    #[error("--policy {given}: '{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES]")]
+    #[error(
+        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..]",
+        flag(.given)
+    )]
     Twice {
         /// What was written.
         given: String,
         /// The word.
         word: String,
+    },
+    /// A limit that is none.
+    #[error("{}{limit}: expected {expected}", flag(.given))]
+    Limit {
+        /// What was written.
+        given: String,
+        /// The limit.
+        limit: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// A scan that has no end, or too many.
+    #[error("{}'{scan}': {problem}; expected FROM..TO:nPOINTS or FROM..TO:bySTEP, such as 1ms..20ms:n5", flag(.given))]
+    Scan {
+        /// What was written.
+        given: String,
+        /// The scan.
+        scan: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// A policy file that cannot be used.
     #[error(
@@ -87,6 +137,29 @@ pub enum PolicyError {
     },
 }
 
+/// The flag that an error names.
+fn flag(given: &str) -> String {
+    format!("--policy {given}: ")
+}
+
+impl PolicyError {
+    /// What is wrong, without the command line's flag: for policies that a file names.
+    pub fn problem(&self) -> String {
+        let whole = self.to_string();
+        match self {
+            PolicyError::File { .. } => whole,
+            PolicyError::Unknown { given, .. }
+            | PolicyError::Settings { given, .. }
+            | PolicyError::Twice { given, .. }
+            | PolicyError::Limit { given, .. }
+            | PolicyError::Scan { given, .. } => {
+                let problem = whole.strip_prefix(&flag(given)).unwrap_or(&whole);
+                format!("'{given}': {problem}")
+            }
+        }
+    }
+}
+
 /// Words for placements, with what each names and a line of help.
 pub fn placements() -> impl Iterator<Item = (&'static str, &'static Placement, &'static str)> {
     placement::ALL.iter().flat_map(|p| p.words().map(|(word, help)| (word, *p, help)))
@@ -97,14 +170,25 @@ fn word(part: &str) -> &str {
     part.split_once(':').map_or(part, |(name, _)| name)
 }
 
-/// Cuts at each `+` that a known idle policy, placement or core policy follows.
+/// Whether a part is a limit.
+fn is_limit(part: &str) -> bool {
+    let name = part.split_once('=').map_or(part, |(name, _)| name);
+    match part.contains('=') {
+        true => ["max", "min", "cmax"].contains(&name),
+        false => name == "noboost",
+    }
+}
+
+/// Cuts at each `+` that a known idle policy, placement, core policy or limit follows.
 fn parts(text: &str) -> Vec<&str> {
     let mut cut = vec![0];
     for (at, _) in text.match_indices('+') {
         let rest = &text[at + 1..];
         let end = rest.find([':', '+']).unwrap_or(rest.len());
         let name = &rest[..end];
-        if idle::find(name).is_some() || placement::find(name).is_some() || cores::find(name).is_some() {
+        let known =
+            idle::find(name).is_some() || placement::find(name).is_some() || cores::find(name).is_some();
+        if known || is_limit(name) {
             cut.push(at + 1);
         }
     }
@@ -137,9 +221,15 @@ impl PolicySpec {
             idle: None,
             placement: None,
             cores: None,
+            limits: Limits::default(),
+            deepest: None,
             text: String::new(),
         };
         for part in &all[1..] {
+            if is_limit(part) {
+                spec.limit(text, part)?;
+                continue;
+            }
             let twice = || PolicyError::Twice { given: given(), word: (*part).to_owned() };
             // A recorded placement and a single queue know no kept CPUs.
             let fixes_cpus = spec.placement.is_some_and(|p| !p.heeds_kept_cpus);
@@ -156,8 +246,68 @@ impl PolicySpec {
                 _ => return Err(twice()),
             }
         }
+        if let (Some(min), Some(max)) = (spec.limits.min, spec.limits.max)
+            && is_above(min, max)
+        {
+            let limit = format!("min={}", bound_text(min));
+            let expected = format!("at most max={}", bound_text(max));
+            return Err(PolicyError::Limit { given: given(), limit, expected });
+        }
         spec.text = spec.canonical();
         Ok(spec)
+    }
+
+    /// Takes one limit.
+    fn limit(&mut self, given: &str, part: &str) -> Result<(), PolicyError> {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let first = match name {
+            "max" => self.limits.max.replace(bound(given, part, value)?).is_none(),
+            "min" => self.limits.min.replace(bound(given, part, value)?).is_none(),
+            "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
+            _ => !std::mem::replace(&mut self.limits.no_boost, true),
+        };
+        match first {
+            true => Ok(()),
+            false => Err(PolicyError::Twice { given: given.to_owned(), word: part.to_owned() }),
+        }
+    }
+
+    /// Builds the speed policy, within the limits.
+    pub fn build_speed(&self, platform: &Platform) -> Box<dyn SpeedPolicy> {
+        self.limits.build(self.speed, platform, &self.speed_settings)
+    }
+
+    /// Builds the idle policy of one CPU: this one's, else `usual`, no deeper than `deepest` ([`PolicySpec::deepest_on`]).
+    pub fn build_idle(
+        &self,
+        usual: &IdleSpec,
+        deepest: Option<usize>,
+        states: &[IdleState],
+        tick_ns: u64,
+    ) -> Box<dyn IdlePolicy> {
+        let idle = self.idle.as_ref().unwrap_or(usual);
+        match deepest {
+            None => idle.build(states, tick_ns),
+            Some(deepest) => no_deeper_than(deepest, states, &|states| idle.build(states, tick_ns)),
+        }
+    }
+
+    /// The index of the deepest C-state allowed on a machine; names are those of its first kind of core.
+    ///
+    /// # Errors
+    /// One line with the machine's states, where it has none of that name or index.
+    pub fn deepest_on(&self, machine: &Machine) -> Result<Option<usize>, PolicyError> {
+        let Some(wanted) = &self.deepest else { return Ok(None) };
+        let names: Vec<&str> = machine.kinds[0].idle.iter().map(|s| s.name.as_str()).collect();
+        let found = match wanted {
+            Deepest::Index(index) => Some(*index).filter(|i| *i < names.len()),
+            Deepest::Name(name) => names.iter().position(|n| n.eq_ignore_ascii_case(name)),
+        };
+        found.map(Some).ok_or_else(|| PolicyError::Limit {
+            given: self.text.clone(),
+            limit: format!("cmax={wanted}"),
+            expected: format!("one of {}'s C-states: {}", machine.name, names.join(", ")),
+        })
     }
 
     /// Reads a policy file.
@@ -171,7 +321,9 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if !["speed", "idle", "placement", "cores"].contains(&key.as_str()) {
+            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax"]
+                .contains(&key.as_str())
+            {
                 return Err(fail(format!("unknown key '{key}'")));
             }
         }
@@ -185,6 +337,19 @@ impl PolicySpec {
         }
         if let Some(cores) = table.get("cores") {
             words.push(part_of(cores).ok_or_else(|| fail("'cores' has no policy".into()))?);
+        }
+        for key in ["max", "min", "cmax"] {
+            match table.get(key) {
+                None => {}
+                Some(toml::Value::String(s)) => words.push(format!("{key}={s}")),
+                Some(toml::Value::Integer(n)) => words.push(format!("{key}={n}")),
+                Some(_) => return Err(fail(format!("'{key}' is neither text nor a whole number"))),
+            }
+        }
+        match table.get("noboost") {
+            None | Some(toml::Value::Boolean(false)) => {}
+            Some(toml::Value::Boolean(true)) => words.push("noboost".to_owned()),
+            Some(_) => return Err(fail("'noboost' is neither true nor false".into())),
         }
         PolicySpec::parse(&words.join("+"))
     }
@@ -204,7 +369,74 @@ impl PolicySpec {
             text.push('+');
             text.push_str(&part_text(c.cores.name, c.cores.params, &c.settings));
         }
+        let end =
+            |name: &str, b: Option<Bound>| b.map_or(String::new(), |b| format!("+{name}={}", bound_text(b)));
+        text.push_str(&end("max", self.limits.max));
+        text.push_str(&end("min", self.limits.min));
+        if self.limits.no_boost {
+            text.push_str("+noboost");
+        }
+        if let Some(deepest) = &self.deepest {
+            text.push_str(&format!("+cmax={deepest}"));
+        }
         text
+    }
+}
+
+impl std::fmt::Display for Deepest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Deepest::Index(index) => write!(f, "{index}"),
+            Deepest::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Reads one end of the range of speeds.
+fn bound(given: &str, part: &str, value: &str) -> Result<Bound, PolicyError> {
+    match units::speed(value) {
+        Ok(units::Speed::Percent(percent)) => Ok(Bound::Share((percent * 1000.0).round() as u32)),
+        Ok(units::Speed::Khz(khz)) if khz <= u64::from(u32::MAX) => Ok(Bound::Khz(Khz(khz as u32))),
+        _ => Err(PolicyError::Limit {
+            given: given.to_owned(),
+            limit: part.to_owned(),
+            expected:
+                "a share of the highest speed such as 60%, or a speed such as 2600MHz or 1.2GHz (bare: kHz)"
+                    .into(),
+        }),
+    }
+}
+
+fn bound_text(bound: Bound) -> String {
+    match bound {
+        Bound::Khz(Khz(khz)) if khz % 1000 == 0 => format!("{}MHz", khz / 1000),
+        Bound::Khz(Khz(khz)) => format!("{khz}"),
+        Bound::Share(thousandths) => format!("{}%", trim(f64::from(thousandths) / 1e3, 3)),
+    }
+}
+
+/// Whether one end lies above another; a speed and a share can only be compared on a machine.
+fn is_above(min: Bound, max: Bound) -> bool {
+    match (min, max) {
+        (Bound::Khz(min), Bound::Khz(max)) => min > max,
+        (Bound::Share(min), Bound::Share(max)) => min > max,
+        _ => false,
+    }
+}
+
+fn deepest(given: &str, part: &str, value: &str) -> Result<Deepest, PolicyError> {
+    if let Ok(index) = value.parse::<u8>() {
+        return Ok(Deepest::Index(usize::from(index)));
+    }
+    let is_name = value.starts_with(|c: char| c.is_ascii_alphabetic())
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    match is_name {
+        true => Ok(Deepest::Name(value.to_owned())),
+        false => Err(PolicyError::Limit {
+            given: given.to_owned(),
+            limit: part.to_owned(),
+            expected: "a C-state's name such as C1E, or its index from 0".into(),
+        }),
     }
 }
 
@@ -232,10 +464,7 @@ fn part_text(name: &str, params: &'static [Param], settings: &Settings) -> Strin
         .iter()
         .zip(settings.iter().zip(defaults.iter()))
         .filter(|(_, ((_, now), (_, before)))| now != before)
-        .map(|(p, ((name, value), _))| match p.kind {
-            ParamKind::Number { .. } => format!("{name}={value}"),
-            ParamKind::Choice(words) => format!("{name}={}", words[value as usize]),
-        })
+        .map(|(p, ((name, value), _))| format!("{name}={}", p.kind.show(value)))
         .collect();
     if changed.is_empty() { name.to_owned() } else { format!("{name}:{}", changed.join(",")) }
 }
@@ -255,6 +484,14 @@ mod tests {
             "schedutil+consolidate",
             "performance+sched_mc",
             "performance+affine+lpmd",
+            "schedutil+max=60%",
+            "schedutil+min=1200MHz",
+            "schedutil+max=1861443",
+            "performance+noboost",
+            "schedutil+cmax=C1E",
+            "schedutil+cmax=0",
+            "hwp:epp=102+max=33.5%",
+            "powerd:poll=100+menu+pack+lpmd+max=2600MHz+min=20%+noboost+cmax=C6",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
@@ -264,6 +501,73 @@ mod tests {
     fn the_schedulers_two_switches_are_one_placement() {
         let text = |t: &str| PolicySpec::parse(t).unwrap().text;
         assert_eq!(text("performance+sched_smt"), text("performance+sched_mc"));
+    }
+
+    #[test]
+    fn limits_in_any_unit_and_order_have_one_text() {
+        let text = |t: &str| PolicySpec::parse(t).unwrap().text;
+        assert_eq!(text("schedutil+min=1.2GHz"), "schedutil+min=1200MHz");
+        assert_eq!(text("schedutil+max=2600000"), "schedutil+max=2600MHz");
+        assert_eq!(
+            text("schedutil+cmax=C6+noboost+min=10%+teo+max=60%"),
+            "schedutil+teo+max=60%+min=10%+noboost+cmax=C6"
+        );
+        assert_eq!(text("schedutil:rate_limit=2ms"), "schedutil:rate_limit=2000");
+        assert_eq!(text("userspace:khz=1.2GHz"), "userspace:khz=1200000");
+        assert_eq!(text("hwp:epp=128"), "hwp");
+        assert_eq!(text("hwp:epp=192"), "hwp:epp=balance_power");
+    }
+
+    #[test]
+    fn mistakes_in_limits_are_one_line() {
+        for (given, told) in [
+            ("schedutil+max=60%+max=70%", "one part too many"),
+            ("schedutil+noboost+noboost", "one part too many"),
+            ("schedutil+max=fast", "such as 60%"),
+            ("schedutil+max=base", "such as 60%"),
+            ("schedutil+max=101%", "such as 60%"),
+            ("schedutil+max=", "such as 60%"),
+            ("schedutil+min=70%+max=60%", "min=70%: expected at most max=60%"),
+            ("schedutil+max=1GHz+min=2GHz", "min=2000MHz: expected at most max=1000MHz"),
+            ("schedutil+cmax=", "such as C1E"),
+            ("schedutil+cmax=-1", "such as C1E"),
+            ("schedutil+noboost=1", "did you mean 'schedutil'"),
+        ] {
+            let error = PolicySpec::parse(given).err().unwrap().to_string();
+            assert!(error.contains(told) && error.contains(given) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_deepest_state_is_the_machines() {
+        let machine = crate::library::machine("xeon-4210").unwrap();
+        let on = |text: &str| PolicySpec::parse(text).unwrap().deepest_on(&machine);
+        assert_eq!(on("schedutil").unwrap(), None);
+        assert_eq!(on("schedutil+cmax=C1E").unwrap(), Some(1));
+        assert_eq!(on("schedutil+cmax=c6").unwrap(), Some(2));
+        assert_eq!(on("schedutil+cmax=0").unwrap(), Some(0));
+        for none in ["schedutil+cmax=C10", "schedutil+cmax=3"] {
+            let error = on(none).unwrap_err().to_string();
+            assert!(error.contains("C1, C1E, C6") && error.contains("xeon-4210"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_limits_too() {
+        let folder = std::env::temp_dir().join(format!("wattwise-spec-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let read = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            PolicySpec::read(&path).map(|s| s.text)
+        };
+        let all = "speed = 'schedutil'\nmax = '60%'\nmin = 400000\nnoboost = true\ncmax = 'C1E'";
+        assert_eq!(read("all.toml", all).unwrap(), "schedutil+max=60%+min=400MHz+noboost+cmax=C1E");
+        assert_eq!(read("off.toml", "speed = 'schedutil'\nnoboost = false").unwrap(), "schedutil");
+        for wrong in ["max = true", "noboost = 1", "maximum = '60%'"] {
+            assert!(read("wrong.toml", &format!("speed = 'schedutil'\n{wrong}")).is_err(), "{wrong}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

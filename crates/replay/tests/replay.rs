@@ -7,7 +7,7 @@ use wattwise_replay::job::machine_idle;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::outcome::Outcome;
-use wattwise_sim::{Setup, Simulation, platform};
+use wattwise_sim::{Setup, Simulation, placement, platform};
 use wattwise_trace::{ImportOptions, Source, import, record};
 
 fn replay(workload: &Workload) -> Outcome {
@@ -15,8 +15,8 @@ fn replay(workload: &Workload) -> Outcome {
     let idle = machine_idle(&machine).unwrap();
     let make = |states: &[IdleState], tick: u64| idle.build(states, tick);
     let spec = PolicySpec::parse("performance").unwrap();
-    let speed = (spec.speed.build)(&platform(&machine), &spec.speed_settings);
-    let setup = Setup::new(&machine, workload, speed, &make);
+    let speed = spec.build_speed(&platform(&machine));
+    let setup = Setup { placement: &placement::RECORDED, ..Setup::new(&machine, workload, speed, &make) };
     Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap()
 }
 
@@ -66,7 +66,7 @@ fn a_fresh_recording_gives_back_its_times() {
         Err(e) => panic!("{e}"),
         Ok(report) => {
             assert_eq!(report.exit_code, Some(0));
-            let options = ImportOptions { khz: Some(2_600_000), ..ImportOptions::default() };
+            let options = ImportOptions { khz: Some(3_670_000), ..ImportOptions::default() };
             let workload = import(Source::Path(file), &options).unwrap();
             if workload.recorded.as_ref().is_some_and(|r| r.cpus != 2) {
                 println!("skipped: the model has two CPUs, this machine has not");

@@ -1,9 +1,10 @@
 //! The report of `ab`: the verdict, the pairs with their interval, the drift.
 
+use wattwise_figure::verdict::Verdict;
 use wattwise_live::ab::log::Read;
-use wattwise_live::ab::result::{Comparison, Judged, Judgement};
+use wattwise_live::ab::result::{Comparison, Judged, Judgement, MeanSd};
 use wattwise_page::{Axis, Plot, Point, Series, Shape};
-use wattwise_page::{Section, Table, page};
+use wattwise_page::{Section, Table, Whisker, Whiskers, page};
 
 /// One HTML file.
 pub fn ab_html(read: &Read, r: &Judgement) -> String {
@@ -20,7 +21,8 @@ pub fn ab_sections(read: &Read, r: &Judgement) -> Vec<Section> {
     sections.push(Section::Text { title: "Verdict".to_owned(), body: words.join("\n\n") });
     for c in &r.comparisons {
         sections.push(verdicts(r, c));
-        sections.extend(c.verdicts.first().filter(|v| v.verdict.ratio.is_finite()).map(|v| pairs(r, c, v)));
+        sections.extend(changes(r, c));
+        sections.extend(c.verdicts.first().filter(|v| v.verdict.is_told()).map(|v| pairs(r, c, v)));
     }
     if let Some(plot) = drift(r) {
         sections.push(plot);
@@ -30,33 +32,69 @@ pub fn ab_sections(read: &Read, r: &Judgement) -> Vec<Section> {
 }
 
 fn verdicts(r: &Judgement, c: &Comparison) -> Section {
-    let percent = |ratio: f64| {
-        if ratio.is_finite() { format!("{:+.2}", (ratio - 1.0) * 100.0) } else { "–".to_owned() }
+    let percent = |ratio: f64| format!("{:+.2}", (ratio - 1.0) * 100.0).replace('-', "−");
+    let mean = |of: Option<MeanSd>, unit: &str| {
+        of.map_or_else(|| "none".to_owned(), |m| format!("{} {unit}", m.text()).trim_end().to_owned())
     };
     let rows = c
         .verdicts
         .iter()
         .map(|v| {
+            let second = match v.verdict.bootstrap.filter(|_| v.verdict.is_told()) {
+                Some((low, high)) => format!("{} to {} %", percent(low), percent(high)),
+                None => "not enough runs".to_owned(),
+            };
             vec![
                 v.what.clone(),
-                percent(v.verdict.ratio),
-                percent(v.verdict.low),
-                percent(v.verdict.high),
-                v.verdict
-                    .bootstrap
-                    .map_or("–".to_owned(), |(l, h)| format!("{} to {}", percent(l), percent(h))),
+                mean(v.first, v.unit),
+                mean(v.other, v.unit),
+                v.verdict.change().replace('-', "−"),
+                second,
                 v.question.to_owned(),
             ]
         })
         .collect();
+    let (first, other) = (&r.arms[0].name, &r.arms[c.arm].name);
     Section::Table(Table {
-        title: format!("{} over {}", r.arms[c.arm].name, r.arms[0].name),
-        head: ["", "Change, %", "Low, %", "High, %", "Bootstrap, %", "Answers"].map(str::to_owned).to_vec(),
+        title: format!("{first} and {other}, side by side"),
+        head: ["", first, other, "Change", "Bootstrap", "Answers"].map(str::to_owned).to_vec(),
         rows,
         note: format!(
-            "{} pairs in random order; Student’s interval by Stein’s two stages. The bootstrap’s is a second opinion, too narrow with few pairs.",
+            "Means ± standard deviation. {} pairs in random order; the change’s interval is Student’s by Stein’s two stages. The bootstrap’s is a second opinion, too narrow with few pairs.",
             r.pairs
         ),
+    })
+}
+
+/// Every change with its interval: a dot and a whisker each.
+fn changes(r: &Judgement, c: &Comparison) -> Option<Section> {
+    let rows: Vec<_> = c
+        .verdicts
+        .iter()
+        .filter(|v| v.verdict.is_told())
+        .map(|v| {
+            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+            let Verdict { ratio, low, high, .. } = v.verdict;
+            Whisker {
+                name: v.what.clone(),
+                value: percent(ratio),
+                ends: Some((percent(low), percent(high))),
+                mark: None,
+            }
+        })
+        .collect();
+    let (first, other) = (&r.arms[0].name, &r.arms[c.arm].name);
+    (!rows.is_empty()).then(|| {
+        Section::Whiskers(Whiskers {
+            title: format!("{other} against {first}"),
+            unit: "%".to_owned(),
+            zero: Some(0.0),
+            rows,
+            note: format!(
+                "Left of 0 {other} needs less. The line is the {:.0} % interval.",
+                c.verdicts[0].verdict.confidence * 100.0
+            ),
+        })
     })
 }
 
@@ -98,11 +136,7 @@ fn drift(r: &Judgement) -> Option<Section> {
             all.push(series(&r.arms[c.arm].name, v.pairs.iter().map(|p| p.1).collect()));
         }
     }
-    let unit = match first.what.as_str() {
-        "energy" => "J",
-        "time" | "CPU time" => "s",
-        _ => "",
-    };
+    let unit = first.unit;
     Some(Section::Steps(Plot {
         title: "Run by run".to_owned(),
         x: Axis { name: "pair".to_owned(), ..Axis::default() },

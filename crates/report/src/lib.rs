@@ -14,7 +14,7 @@ pub mod locks;
 
 pub use ab::{ab_html, ab_sections};
 pub use bench::{run_sections, throughput_sections, transition_sections, wake_sections};
-pub use compare::compare_html;
+pub use compare::{compare_html, compare_sections, compared_side_by_side};
 
 const COMPARE_JS: &str = include_str!("assets/compare.js");
 

@@ -1,8 +1,8 @@
 //! A bench as a page: throughput, energy and efficiency against threads for each pair of sections, and the table.
 
-use wattwise_lockbench::Bench;
 use wattwise_lockbench::judge::Cell;
 use wattwise_lockbench::section::Section as Length;
+use wattwise_lockbench::{Bench, Place};
 use wattwise_page::{Axis, Plot, Point, Scale, Section, Series, Shape, Table};
 
 /// What each chart shows: name, unit, value.
@@ -19,6 +19,7 @@ const CHARTS: [Chart; 5] = [
 
 /// The page's parts.
 pub fn sections(bench: &Bench) -> Vec<Section> {
+    let mut sections = vec![Section::Text { title: "Verdict".into(), body: summary(bench).join("\n\n") }];
     let mut body = vec![
         format!(
             "On {}. Throughput, CPU time, fairness and waits: {}. Energy: {}.",
@@ -33,7 +34,7 @@ pub fn sections(bench: &Bench) -> Vec<Section> {
         ),
     ];
     body.extend(bench.notes.iter().cloned());
-    let mut sections = vec![Section::Text { title: "What was run".into(), body: body.join("\n\n") }];
+    sections.push(Section::Text { title: "What was run".into(), body: body.join("\n\n") });
     if let Some(v) = &bench.verdict {
         sections.push(Section::Text {
             title: format!("What holds of {}", v.lock),
@@ -99,14 +100,14 @@ fn table(bench: &Bench) -> Section {
             c.place.cs_us.to_string(),
             c.place.ncs_us.to_string(),
             format!("{:.0}", c.acquisitions_per_s),
-            c.noise.map_or(String::new(), |n| format!("{:.1}", n * 100.0)),
+            c.noise.map_or("–".into(), |n| format!("{:.1}", n * 100.0)),
             format!("{:.2}", c.cpus),
             format!("{:.3}", c.jain),
             format!("{:.1}", c.wait_p50_us),
             format!("{:.1}", c.wait_p99_us),
             format!("{:.0}", c.wait_max_us),
-            c.watts.map_or(String::new(), |w| format!("{w:.1}")),
-            c.acquisitions_per_j.map_or(String::new(), |e| format!("{e:.0}")),
+            c.watts.map_or("–".into(), |w| format!("{w:.1}")),
+            c.acquisitions_per_j.map_or("–".into(), |e| format!("{e:.0}")),
         ]
     };
     Section::Table(Table {
@@ -129,9 +130,78 @@ fn table(bench: &Bench) -> Section {
         .map(String::from)
         .to_vec(),
         rows: bench.cells.iter().map(row).collect(),
-        note: "CPUs used: CPU time over time, waiting included. Jain: 1 when all threads got as many turns."
+        note: "± is half of the 95 % interval; –: too few repeats, or too far apart. CPUs used: CPU time over time, waiting included. Jain: 1 when all threads got as many turns."
             .into(),
     })
+}
+
+/// Most locks that a sentence names.
+const NAMED: usize = 4;
+
+/// Who is best in how many cells, by throughput and by acquisitions a joule; then what holds of the judged lock.
+pub fn summary(bench: &Bench) -> Vec<String> {
+    let mut places: Vec<Place> = Vec::new();
+    for c in &bench.cells {
+        if !places.contains(&c.place) {
+            places.push(c.place);
+        }
+    }
+    let mut out: Vec<String> = [
+        ("throughput", (|c| Some(c.acquisitions_per_s)) as fn(&Cell) -> Option<f64>),
+        ("acquisitions a joule", |c| c.acquisitions_per_j),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| best(bench, &places, name, value))
+    .collect();
+    if let Some(v) = &bench.verdict {
+        out.push(format!(
+            "{}: best throughput or within the noise in {} of {} cells, on the Pareto front in {}, no worse than glibc in {}.",
+            v.lock, v.at_best, v.places, v.on_front, v.no_worse_than_glibc
+        ));
+    }
+    if out.is_empty() {
+        out.push("Nothing was measured that could be compared.".into());
+    }
+    out
+}
+
+/// "Best throughput, or within its noise: a in 5 of 9 cells, b in 4."
+fn best(bench: &Bench, places: &[Place], name: &str, value: fn(&Cell) -> Option<f64>) -> Option<String> {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for place in places {
+        let here: Vec<(&Cell, f64)> = bench
+            .cells
+            .iter()
+            .filter(|c| c.place == *place)
+            .filter_map(|c| Some((c, value(c).filter(|v| v.is_finite())?)))
+            .collect();
+        let most = here.iter().map(|h| h.1).fold(0.0, f64::max);
+        for (c, v) in here {
+            let is_best = v * (1.0 + c.noise.unwrap_or(0.0)) >= most;
+            match counts.iter_mut().find(|n| n.0 == c.lock) {
+                Some(count) => count.1 += usize::from(is_best),
+                None => counts.push((&c.lock, usize::from(is_best))),
+            }
+        }
+    }
+    if counts.len() < 2 {
+        return None;
+    }
+    counts.sort_by_key(|c| std::cmp::Reverse(c.1));
+    let named: Vec<String> = counts
+        .iter()
+        .take(NAMED)
+        .filter(|c| c.1 > 0)
+        .enumerate()
+        .map(|(at, (lock, n))| {
+            if at == 0 {
+                format!("{lock} in {n} of {} cells", places.len())
+            } else {
+                format!("{lock} in {n}")
+            }
+        })
+        .collect();
+    Some(format!("Best {name}, or within its noise: {}.", named.join(", ")))
 }
 
 /// A verdict in sentences.

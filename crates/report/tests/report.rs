@@ -43,5 +43,5 @@ fn the_tables_need_no_script() {
         assert!(html.contains(&format!("data-v=\"{}\"", r.policy)), "{}", r.policy);
         assert!(html.contains(&format!("data-v=\"{}\"", r.energy_j)), "{}", r.policy);
     }
-    assert!(html.contains("modelled") && html.contains(&comparison.best.why));
+    assert!(html.contains("modelled") && html.contains(&comparison.answer.text));
 }

@@ -16,7 +16,7 @@ use wattwise_report::compare_html;
 
 const DESKTOP: View = View { width: 1280, height: 900, dark: false };
 const DESKTOP_DARK: View = View { dark: true, ..DESKTOP };
-const PHONE: View = View { width: 390, height: 844, dark: false };
+const PHONE: View = View { width: 420, height: 900, dark: false };
 const PHONE_DARK: View = View { dark: true, ..PHONE };
 const VIEWS: [(&str, View); 4] =
     [("light", DESKTOP), ("dark", DESKTOP_DARK), ("phone", PHONE), ("phone-dark", PHONE_DARK)];
@@ -109,33 +109,9 @@ fn a_comparison_can_be_read_zoomed_and_sorted() {
         page.settle();
         assert_eq!(ranges(&mut page).len(), 3);
 
-        // Sorting: up, then down.
-        let column =
-            "[...document.querySelectorAll('.figures tbody tr')].map(r => Number(r.cells[2].dataset.v))";
-        page.click(".figures thead th:nth-child(3) button");
-        let up: Vec<f64> = serde_json::from_value(page.eval(column)).unwrap();
-        assert!(up.len() == 12 && up.is_sorted(), "{up:?}");
-        assert_eq!(page.eval("document.querySelector('.figures th:nth-child(3)').ariaSort"), "ascending");
-        page.click(".figures thead th:nth-child(3) button");
-        let down: Vec<f64> = serde_json::from_value(page.eval(column)).unwrap();
-        assert!(down.iter().rev().is_sorted(), "{down:?}");
+        sorts_within_its_groups(&mut page);
 
-        // The scatter: every policy a point, labels that do not overlap.
-        assert_eq!(page.number("document.querySelectorAll('#scatter .point').length"), 12.0);
-        let overlaps = page.number(
-            "(() => { const b = [...document.querySelectorAll('#scatter .label')].map(l => l.getBoundingClientRect());\
-             return b.filter((p, i) => b.some((q, k) => k > i && p.left < q.right && q.left < p.right && p.top + 2 < q.bottom && q.top + 2 < p.bottom)).length; })()",
-        );
-        assert_eq!(overlaps, 0.0);
-        page.eval("document.querySelector('input[value=energy_j]').click()");
-        assert_eq!(page.number("document.querySelectorAll('#scatter .point').length"), 12.0);
-
-        // Latencies: ticking one more shows one more.
-        page.eval(
-            "document.querySelectorAll('#wake-policies input').forEach(i => { if (!i.checked) i.click(); })",
-        );
-        assert_eq!(page.number("document.querySelectorAll('#ccdf canvas').length"), 1.0);
-
+        charts_show_every_policy(&mut page);
         assert_eq!(page.complaints(), Vec::<String>::new(), "{view:?}");
     }
 
@@ -147,6 +123,65 @@ fn a_comparison_can_be_read_zoomed_and_sorted() {
     page.screenshot(&kept("switched.png"), false).unwrap();
     page.pdf(&kept("usual.pdf")).unwrap();
     assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// The trade-off and the latencies.
+fn charts_show_every_policy(page: &mut Page<'_>) {
+    // The scatter: every policy a point or, far off, in words; labels that do not overlap.
+    let shown = page.number("document.querySelectorAll('#scatter .point').length");
+    let named = page.eval("document.getElementById('front').textContent");
+    let far = named.as_str().unwrap().matches("(time ").count();
+    assert!(shown >= 8.0 && shown + far as f64 == 12.0, "{shown} points; {named}");
+    let overlaps = page.number(
+        "(() => { const b = [...document.querySelectorAll('#scatter .label')].map(l => l.getBoundingClientRect());\
+         return b.filter((p, i) => b.some((q, k) => k > i && p.left < q.right && q.left < p.right && p.top + 2 < q.bottom && q.top + 2 < p.bottom)).length; })()",
+    );
+    assert_eq!(overlaps, 0.0);
+    for shown in ["window", "own"] {
+        page.eval(&format!("document.querySelector('input[value={shown}]').click()"));
+        assert_eq!(page.number("document.querySelectorAll('#scatter .point').length"), 12.0);
+    }
+    assert_eq!(page.number("document.querySelectorAll('#scatter .range').length"), 0.0, "one run has none");
+
+    // Latencies: ticking one more shows one more.
+    page.eval(
+        "document.querySelectorAll('#wake-policies input').forEach(i => { if (!i.checked) i.click(); })",
+    );
+    assert_eq!(page.number("document.querySelectorAll('#ccdf canvas').length"), 1.0);
+}
+
+/// Up, then down; each group for itself.
+fn sorts_within_its_groups(page: &mut Page<'_>) {
+    let column = "[...document.querySelectorAll('.grouped tbody')].map(b => [...b.rows].slice(1).map(r => Number(r.cells[1].dataset.v)))";
+    page.click(".grouped thead th:nth-child(2) button");
+    let up: Vec<Vec<f64>> = serde_json::from_value(page.eval(column)).unwrap();
+    assert!(up.iter().map(Vec::len).sum::<usize>() == 12 && up.iter().all(|g| g.is_sorted()), "{up:?}");
+    assert_eq!(page.eval("document.querySelector('.grouped th:nth-child(2)').ariaSort"), "ascending");
+    page.click(".grouped thead th:nth-child(2) button");
+    let down: Vec<Vec<f64>> = serde_json::from_value(page.eval(column)).unwrap();
+    assert!(down.iter().all(|g| g.iter().rev().is_sorted()), "{down:?}");
+}
+
+/// What is not a number is said, and nothing of it is drawn.
+#[test]
+fn absent_figures_are_said() {
+    let Some(mut browser) = Browser::start("absent") else { return };
+    let cases = [
+        ("exact", support::exact()),
+        ("no-numbers", support::without_numbers()),
+        ("interactive", support::interactive()),
+    ];
+    for (name, (comparison, details)) in cases {
+        let file = write(&format!("{name}.html"), &compare_html(&comparison, &details, "wattwise compare"));
+        sound_in_every_view(&mut browser, name, &file);
+        let mut page = browser.open(&file, DESKTOP);
+        let text = page.eval("document.body.innerText");
+        for word in ["NaN", "Infinity", "null", "undefined"] {
+            assert!(!text.as_str().unwrap().contains(word), "{name} shows {word}");
+        }
+        let lines = page.number("document.querySelectorAll('.whisker i').length");
+        assert_eq!(lines > 0.0, name == "interactive", "{name}");
+    }
 }
 
 #[test]
@@ -179,9 +214,8 @@ fn an_extreme_comparison_stays_in_its_page() {
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
-#[test]
-fn a_study_is_one_page_of_charts_and_tables() {
-    let Some(mut browser) = Browser::start("study") else { return };
+/// Curves of every shape.
+fn plot() -> Plot {
     let curve = |name: &str, shape, scale: f64| Series {
         name: name.to_owned(),
         shape,
@@ -202,7 +236,7 @@ fn a_study_is_one_page_of_charts_and_tables() {
         scale,
         range: None,
     };
-    let plot = Plot {
+    Plot {
         title: "Speed over time (synthetic)".to_owned(),
         x: axis("time", "s", Scale::Linear),
         y: axis("speed", "Hz", Scale::Linear),
@@ -212,7 +246,55 @@ fn a_study_is_one_page_of_charts_and_tables() {
             curve("published", Shape::Points, 2.9e8),
         ],
         note: "Made up for the test.".to_owned(),
-    };
+    }
+}
+
+fn table() -> Table {
+    Table {
+        title: "Published and predicted".to_owned(),
+        head: ["Case", "Published, J", "Predicted, J", "Difference"].map(str::to_owned).to_vec(),
+        rows: vec![
+            ["idle", "120.5", "118.2", "−1.9 %"].map(str::to_owned).to_vec(),
+            ["build", "64.0", "70.1", "+9.5 %"].map(str::to_owned).to_vec(),
+        ],
+        note: "Predicted, not measured.".to_owned(),
+    }
+}
+
+fn heatmap() -> Heatmap {
+    Heatmap {
+        title: "Delay of a change of speed".to_owned(),
+        row_name: "from".to_owned(),
+        column_name: "to".to_owned(),
+        rows: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
+        columns: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
+        values: (0..8)
+            .map(|r| {
+                (0..8).map(|c| if r == c { f64::NAN } else { f64::from(i32::abs(r - c) * 11 + 20) }).collect()
+            })
+            .collect(),
+        unit: "µs".to_owned(),
+        note: String::new(),
+    }
+}
+
+fn bars() -> Bars {
+    Bars {
+        title: "Energy by policy".to_owned(),
+        unit: "J".to_owned(),
+        series: vec!["published".to_owned(), "predicted".to_owned()],
+        groups: vec![
+            ("performance".to_owned(), vec![Some((120.0, Some((112.0, 131.0)))), Some((118.0, None))]),
+            ("powersave".to_owned(), vec![Some((94.0, None)), None]),
+        ],
+        note: String::new(),
+    }
+}
+
+#[test]
+fn a_study_is_one_page_of_charts_and_tables() {
+    let Some(mut browser) = Browser::start("study") else { return };
+    let plot = plot();
     std::fs::write(kept("steps.svg"), plot.svg()).unwrap();
     let html = page(
         "study",
@@ -222,45 +304,10 @@ fn a_study_is_one_page_of_charts_and_tables() {
                 title: "What it shows".to_owned(),
                 body: "Nothing: every figure is made up.\n\nA second paragraph.".to_owned(),
             },
-            Section::Table(Table {
-                title: "Published and predicted".to_owned(),
-                head: ["Case", "Published, J", "Predicted, J", "Difference"].map(str::to_owned).to_vec(),
-                rows: vec![
-                    ["idle", "120.5", "118.2", "−1.9 %"].map(str::to_owned).to_vec(),
-                    ["build", "64.0", "70.1", "+9.5 %"].map(str::to_owned).to_vec(),
-                ],
-                note: "Predicted, not measured.".to_owned(),
-            }),
+            Section::Table(table()),
             Section::Steps(plot),
-            Section::Heatmap(Heatmap {
-                title: "Delay of a change of speed".to_owned(),
-                row_name: "from".to_owned(),
-                column_name: "to".to_owned(),
-                rows: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
-                columns: (0..8).map(|i| format!("{} MHz", 600 + 200 * i)).collect(),
-                values: (0..8)
-                    .map(|r| {
-                        (0..8)
-                            .map(|c| if r == c { f64::NAN } else { f64::from(i32::abs(r - c) * 11 + 20) })
-                            .collect()
-                    })
-                    .collect(),
-                unit: "µs".to_owned(),
-                note: String::new(),
-            }),
-            Section::Bars(Bars {
-                title: "Energy by policy".to_owned(),
-                unit: "J".to_owned(),
-                series: vec!["published".to_owned(), "predicted".to_owned()],
-                groups: vec![
-                    (
-                        "performance".to_owned(),
-                        vec![Some((120.0, Some((112.0, 131.0)))), Some((118.0, None))],
-                    ),
-                    ("powersave".to_owned(), vec![Some((94.0, None)), None]),
-                ],
-                note: String::new(),
-            }),
+            Section::Heatmap(heatmap()),
+            Section::Bars(bars()),
         ],
     );
     let file = write("study.html", &html);

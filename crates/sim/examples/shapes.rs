@@ -77,16 +77,8 @@ fn bursts_and_pair() -> Workload {
 }
 
 fn workload(programs: Vec<Program>) -> Workload {
-    let task = |(i, program)| Task { name: format!("{i}"), nice: 0, realtime: false, born: true, program };
-    Workload {
-        name: "shapes".into(),
-        source: "bursts-v1".into(),
-        tasks: programs.into_iter().enumerate().map(task).collect(),
-        jobs: vec![],
-        locks: 0,
-        recorded: None,
-        span_ns: 0,
-    }
+    let task = |(i, program)| Task::new(format!("{i}"), program);
+    Workload::new("shapes", "bursts-v1", programs.into_iter().enumerate().map(task).collect(), 0)
 }
 
 /// The bundled machine of bursts-v1 with so many cores of one clock.

@@ -18,7 +18,7 @@
 //! | `sched/` | Scheduler | who waits where, who goes next, which CPUs idle; one file a placement |
 //! | `tasks/` | Tasks | where each task is in its program; locks, devices, interrupts |
 //! | `govern/` | Idlers, SpeedGovernor, CoreGovernor | the policies, and what they have seen |
-//! | `record/` | Record | counts, latencies, the timeline |
+//! | `record/` | Record | counts, latencies, the timeline, who watches |
 //! | `cpu` | | what a CPU is doing; only `simulation` uses it |
 //! | `simulation/` | Simulation | the events: it alone uses all of the above |
 //!
@@ -41,6 +41,7 @@ mod simulation;
 mod tasks;
 
 pub use platform::{core_powers, platform};
+pub use record::{Event, Waker, Watcher, Why};
 pub use sched::placement::{self, Placement};
 pub use setup::{Interrupt, MakeIdle, Setup};
 pub use simulation::{RunError, Simulation};

@@ -1,5 +1,6 @@
 //! What a replay gives back: times, energies, latencies, and a timeline of bounded size.
 
+pub use crate::tasks::work::{Episode, WorkOutcome};
 use wattwise_figure::Histogram;
 
 /// The state of a replay's accounts at one moment.
@@ -33,10 +34,12 @@ pub struct Outcome {
     pub peak_c: f64,
     /// Events that the engine handled.
     pub events: u64,
+    /// The foreground's progress; empty unless [`Setup::follow_work`](crate::Setup::follow_work) is set.
+    pub work: WorkOutcome,
 }
 
 /// Joules, by where they went. The total is the sum of the parts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Energy {
     /// Cores while executing.
     pub busy_j: f64,

@@ -23,6 +23,7 @@ pub fn platform(m: &Machine) -> Platform {
                 .map(|l| Level { khz: Khz(l.khz), busy_uw: Some(uw(l.busy_w)) })
                 .collect(),
             transition_ns: d.transition.delay_ns + longest,
+            base: Khz(kind.base_khz),
             capacity: (1024.0 * strength(kind) / strongest) as u16,
         }
     };
@@ -34,6 +35,7 @@ pub fn platform(m: &Machine) -> Platform {
         cpus: m.cpus.len() as u16,
         tick_ns: m.tick.period_ns,
         load_invariant: m.load_invariant,
+        boost: true,
         deepest_idle_uw: deepest.map(uw),
         awake_uw: Some(uw(awake)),
     }

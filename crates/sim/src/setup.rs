@@ -1,6 +1,8 @@
 //! What a replay is given: machine, work, policies.
 
+use crate::record::Watcher;
 use crate::sched::placement::{self, Placement};
+use crate::tasks::Replaying;
 use wattwise_model::machine::Machine;
 use wattwise_model::workload::Workload;
 use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, PowerSource, SpeedPolicy};
@@ -38,6 +40,16 @@ pub struct Setup<'a, 'i> {
     pub initial_khz: u32,
     /// Whether to keep a timeline.
     pub timeline: bool,
+    /// Who is told what happens; with a timeline also what energy is used, at the end of each bin.
+    pub watcher: Option<Box<dyn Watcher + 'a>>,
+    /// Follow the foreground's progress, and let the background go on for as long as somebody looks.
+    pub follow_work: bool,
+    /// Delay of the recorded background against the recording, in ns: the phase in which the foreground meets it.
+    pub background_shift_ns: u64,
+    /// Memory-bound share of each task's recorded run time, by its number, 0 to 1; empty where the programs say it.
+    pub memory: &'a [f64],
+    /// The clock at which the recording was made, in kHz, where it is another than its cycles were counted with; else 0.
+    pub recorded_khz: f64,
 }
 
 /// An interrupt from outside the workload.
@@ -52,20 +64,19 @@ pub struct Interrupt {
 }
 
 impl<'a, 'i> Setup<'a, 'i> {
-    /// The usual run: recorded placement where the CPUs match, else spread; no limits.
+    /// The usual run: Linux's placement, no limits.
     pub fn new(
         machine: &'a Machine,
         workload: &'a Workload,
         speed: Box<dyn SpeedPolicy>,
         idle: MakeIdle<'i>,
     ) -> Setup<'a, 'i> {
-        let same = workload.recorded.as_ref().is_some_and(|r| usize::from(r.cpus) == machine.cpus.len());
         Setup {
             machine,
             workload,
             speed,
             idle,
-            placement: if same { &placement::RECORDED } else { &placement::SPREAD },
+            placement: &placement::LINUX,
             idle_cpus: Vec::new(),
             cores: None,
             source: PowerSource::Unknown,
@@ -75,6 +86,21 @@ impl<'a, 'i> Setup<'a, 'i> {
             interrupts: &[],
             initial_khz: 0,
             timeline: false,
+            watcher: None,
+            follow_work: false,
+            background_shift_ns: 0,
+            memory: &[],
+            recorded_khz: 0.0,
+        }
+    }
+
+    /// What concerns the tasks' programs.
+    pub(crate) fn replaying(&self) -> Replaying<'a> {
+        Replaying {
+            follow_work: self.follow_work,
+            background_shift_ns: self.background_shift_ns,
+            memory: self.memory,
+            recorded_khz: self.recorded_khz,
         }
     }
 }

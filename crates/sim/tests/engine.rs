@@ -4,10 +4,14 @@
 mod common;
 
 use common::*;
+use std::sync::{Arc, Mutex};
 use wattwise_model::machine::{Machine, Overlap, PackageState};
 use wattwise_model::workload::*;
 use wattwise_policy::pelt::PERIOD_NS;
-use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, Scope, SpeedPolicy};
+use wattwise_policy::{
+    Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Khz, MS, Observation, Scope,
+    SpeedPolicy,
+};
 use wattwise_sim::{Interrupt, Setup, Simulation, placement};
 
 const KHZ: [u32; 2] = [2_000_000, 1_000_000];
@@ -49,6 +53,36 @@ fn slowness_spreads_along_wake_edges() {
     // At half the speed the waker comes to its wake-up late, and the waiter starts late.
     let w = workload(tasks(), 0);
     assert_eq!(run(&m, &w, "powersave", "fixed:depth=0").elapsed_ns, 6000);
+}
+
+/// Goes no deeper than the first state, and writes down when, and how far the next timer was said to be.
+struct TimersTold(Arc<Mutex<Vec<(u64, u64)>>>);
+
+impl IdlePolicy for TimersTold {
+    fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
+        self.0.lock().unwrap().push((query.now_ns, query.next_timer_ns));
+        IdleChoice { state: 0, stop_tick: true }
+    }
+    fn reflect(&mut self, _: &IdleOutcome, _: &[IdleState]) {}
+}
+
+/// From 1 s to 2 s a task sleeps. After its end at 2.5 s, and the ticks that this asks for, the CPU has no timer of its own.
+#[test]
+fn a_tickless_cpu_is_never_without_a_timer() {
+    const S: u64 = 1_000_000_000;
+    let told = |tickless| {
+        let mut m = plain(1);
+        m.tick.tickless = tickless;
+        let w = workload(vec![task("a", script(&[run_ns(S), Op::SleepFor(S), run_ns(S / 2)]))], 0);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let make = |_: &[IdleState], _| -> Box<dyn IdlePolicy> { Box::new(TimersTold(told.clone())) };
+        Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make)).run_until(3 * S);
+        told.lock().unwrap().clone()
+    };
+    let tickless = told(true);
+    assert!(tickless.contains(&(S, S)), "its own: {tickless:?}");
+    assert_eq!(tickless.last().map(|(now, ns)| now + ns), Some(4 * S), "the kernel's");
+    assert_eq!(told(false).last().map(|t| t.1), Some(u64::MAX));
 }
 
 #[test]
@@ -224,20 +258,13 @@ fn recorded_placement_is_kept_until_somebody_waits_too_long() {
     let m = plain(2);
     let on = |c: u16, ns: u64| script(&[Op::OnCpu { cpu: c, at_ns: 0 }, run_ns(ns)]);
     let w = Workload {
-        recorded: Some(Recorded {
-            cpus: 2,
-            khz: KHZ[0],
-            events: 0,
-            lost: 0,
-            busy_ns: vec![0, 0],
-            warnings: vec![],
-        }),
+        recorded: Some(Recorded::new(2, KHZ[0])),
         ..workload(vec![task("a", on(1, MS)), task("b", on(1, MS))], 0)
     };
-    let o = run(&m, &w, "performance", "fixed:depth=0");
+    let o = run_as_recorded(&m, &w, "performance", "fixed:depth=0");
     assert_eq!((o.cpus[0].busy_ns, o.cpus[1].busy_ns), (0, 2 * MS));
     let w = Workload { tasks: vec![task("a", on(1, 50 * MS)), task("b", on(1, 50 * MS))], ..w };
-    let o = run(&m, &w, "performance", "fixed:depth=0");
+    let o = run_as_recorded(&m, &w, "performance", "fixed:depth=0");
     assert!(o.elapsed_ns < 56 * MS, "{}", o.elapsed_ns);
     assert_eq!(o.migrations, 1);
 }
@@ -255,10 +282,9 @@ fn a_wait_as_recorded_is_no_reason_to_move() {
             // Its CPU idles from 5 ms on.
             task("other", script(&[on(0, 0), run_ns(5 * MS)])),
         ];
-        let recorded =
-            Recorded { cpus: 2, khz: KHZ[0], events: 0, lost: 0, busy_ns: vec![0; 2], warnings: vec![] };
+        let recorded = Recorded::new(2, KHZ[0]);
         let w = Workload { recorded: Some(recorded), ..workload(tasks, 0) };
-        let o = run(&m, &w, "performance", "fixed:depth=0");
+        let o = run_as_recorded(&m, &w, "performance", "fixed:depth=0");
         (o.elapsed_ns, o.migrations)
     };
     assert_eq!(replay(10 * MS), (20 * MS, 0), "as recorded");
@@ -429,7 +455,8 @@ fn asked_in(m: &Machine, w: &Workload, load_phase_ns: u64) -> Vec<Told> {
     let told = std::sync::Arc::default();
     let make = idle_maker("fixed:depth=0");
     let policy = Box::new(Asked(std::sync::Arc::clone(&told)));
-    let setup = Setup { load_phase_ns, ..Setup::new(m, w, policy, &make) };
+    let placement = if w.recorded.is_some() { &placement::RECORDED } else { &placement::LINUX };
+    let setup = Setup { load_phase_ns, placement, ..Setup::new(m, w, policy, &make) };
     Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
     std::mem::take(&mut told.lock().unwrap())
 }
@@ -500,8 +527,7 @@ fn load_moves_with_the_task_and_not_before() {
     let goes = script(&[on(0, 0), run_ns(6 * MS), on(1, 10 * MS), run_ns(2 * MS), Op::SleepFor(80 * MS)]);
     let old = |t: Task| Task { born: false, ..t };
     let mut w = workload(vec![old(stays), old(task("goes", goes))], 0);
-    w.recorded =
-        Some(Recorded { cpus: 2, khz: KHZ[0], events: 0, lost: 0, busy_ns: vec![0; 2], warnings: vec![] });
+    w.recorded = Some(Recorded::new(2, KHZ[0]));
     let moves: Vec<_> = asked_in(&apart(), &w, 0).into_iter().filter(|t| t.3 != [0, 0]).collect();
     let (at, _, asks, [_, came]) = moves[0];
     assert!((10 * MS..11 * MS).contains(&at) && asks, "{moves:?}");
@@ -516,15 +542,8 @@ fn an_idle_cpu_finds_a_task_as_recorded() {
         let on = |cpu, at_ns| Op::OnCpu { cpu, at_ns };
         let ops = [on(0, 0), run_ns(5 * MS), on(1, found_ns), run_ns(2 * MS)];
         let mut w = workload(vec![Task { born: false, ..task("goes", script(&ops)) }], 0);
-        w.recorded = Some(Recorded {
-            cpus: 2,
-            khz: KHZ[0],
-            events: 0,
-            lost: 0,
-            busy_ns: vec![0; 2],
-            warnings: vec![],
-        });
-        run(&apart(), &w, "performance", "fixed:depth=0").elapsed_ns - 2 * MS
+        w.recorded = Some(Recorded::new(2, KHZ[0]));
+        run_as_recorded(&apart(), &w, "performance", "fixed:depth=0").elapsed_ns - 2 * MS
     };
     let near = |at: u64, ms: u64| at.abs_diff(ms * MS) < MS / 10;
     assert!(near(began(0), 5), "the recording was ahead: {}", began(0));

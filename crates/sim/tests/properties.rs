@@ -104,16 +104,19 @@ fn workloads() -> impl Strategy<Value = Workload> {
     })
 }
 
-fn run_placed(m: &Machine, w: &Workload, speed: &str, idle: &str, placement: &'static Placement) -> Outcome {
-    let make = idle_maker(idle);
-    let setup = Setup { placement, ..Setup::new(m, w, speed_policy(m, speed), &make) };
-    Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap()
+fn kept<'a>(m: &'a Machine, w: &'a Workload, cores: &str) -> Simulation<'a> {
+    kept_by(m, w, cores, &placement::SPREAD)
 }
 
-fn kept<'a>(m: &'a Machine, w: &'a Workload, cores: &str) -> Simulation<'a> {
+fn kept_by<'a>(
+    m: &'a Machine,
+    w: &'a Workload,
+    cores: &str,
+    placement: &'static Placement,
+) -> Simulation<'a> {
     let make = idle_maker("menu");
     Simulation::new(Setup {
-        placement: &placement::SPREAD,
+        placement,
         cores: Some(core_policy(m, cores)),
         ..Setup::new(m, w, speed_policy(m, "performance"), &make)
     })
@@ -131,7 +134,7 @@ proptest! {
     /// Energy is the sum of its parts, and residencies sum to the time, whatever happens.
     #[test]
     fn accounts_add_up(m in machines(), w in workloads(), speed in 0usize..4, pack in any::<bool>()) {
-        let placement = if pack { &placement::PACK } else { &placement::SPREAD };
+        let placement = if pack { &placement::PACK } else { &placement::LINUX };
         let o = run_placed(&m, &w, SPEEDS[speed], "menu", placement);
         for c in &o.cpus {
             let awake: u64 = c.speed.iter().map(|s| s.1).sum();
@@ -152,7 +155,7 @@ proptest! {
     fn work_is_the_same_under_every_policy(m in machines(), w in workloads()) {
         let first = run_placed(&m, &w, "performance", "fixed:depth=0", &placement::SPREAD);
         for speed in SPEEDS {
-            for (idle, placement) in [("menu", &placement::SPREAD), ("teo", &placement::PACK), ("fixed", &placement::FIFO)] {
+            for (idle, placement) in [("menu", &placement::LINUX), ("menu", &placement::SPREAD), ("teo", &placement::PACK), ("fixed", &placement::FIFO)] {
                 let o = run_placed(&m, &w, speed, idle, placement);
                 prop_assert!((o.cycles - first.cycles).abs() <= 1e-9 * first.cycles, "{} {}", o.cycles, first.cycles);
                 prop_assert_eq!(&o, &run_placed(&m, &w, speed, idle, placement));
@@ -186,10 +189,13 @@ proptest! {
     /// CPUs that are not kept execute nothing at all.
     #[test]
     fn nothing_runs_on_cpus_that_are_not_kept(m in machines(), w in workloads(), keep in 1usize..4) {
-        let o = run_kept(&m, &w, &format!("coreidle-userspace:keep={keep}"));
+        let cores = format!("coreidle-userspace:keep={keep}");
+        for placement in [&placement::SPREAD, &placement::LINUX] {
+        let o = kept_by(&m, &w, &cores, placement).run_to_completion(u64::MAX / 4).unwrap();
         // Threads of a core are neighbours here: the order of keeping is that of the CPUs.
         for (c, cpu) in o.cpus.iter().enumerate().skip(keep) {
             prop_assert!(cpu.busy_ns == 0 || !m.tick.tickless, "CPU {c} of {keep} kept was busy for {} ns", cpu.busy_ns);
+        }
         }
     }
 
@@ -290,8 +296,11 @@ fn a_burst_on_a_gathered_machine_gets_all_cores() {
         let busy = |o: &Outcome| o.cpus.iter().map(|c| c.busy_ns).collect::<Vec<u64>>();
         let before = busy(&sim.run_until(1_500_000_000));
         let gathered = busy(&sim.run_until(1_999_000_000));
-        assert_eq!(before[1..], gathered[1..], "{cores} has gathered the light load by then");
-        assert!(before[0] < gathered[0]);
+        let ran: Vec<u64> = before.iter().zip(&gathered).map(|(before, after)| after - before).collect();
+        // Now and then a look falls into the time in which the one CPU wakes while two tasks wait for it; each that
+        // waits asks for a CPU of its own, so that a second one is kept for some looks.
+        let elsewhere: u64 = ran[1..].iter().sum();
+        assert!(elsewhere < ran[0] / 10, "{cores} has gathered the light load by then: {ran:?}");
         // Two periods on all four have a CPU each: what is left of 900 ms is done side by side.
         let opened = busy(&sim.run_until(2_000_000_000 + 2 * period_ns));
         let after = busy(&sim.run_until(2_010_000_000 + 2 * period_ns));

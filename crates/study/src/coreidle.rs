@@ -31,7 +31,7 @@ const WATCH_NS: u64 = 5_000_000_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
 /// CPU time of one of cyclictest's wake-ups, in ns, its own and its tracing's: fitted to the mean C0 of the default.
-const WAKE_NS: f64 = 17_600.0;
+const WAKE_NS: f64 = 18_100.0;
 /// How long each of trace-cmd's recorders sleeps: its default (`-s 1000`).
 const RECORDER_NS: u64 = 1_000_000;
 /// CPU time of one request and its reply, client and server together, in ns: as `workloads/ping-pong.toml`.
@@ -40,7 +40,7 @@ const ROUND_NS: f64 = 30_000.0;
 const TAIL: f64 = 0.395;
 
 const FITTED: [&str; 4] = [
-    "cyclictest: CPU time of a wake-up (17.6 us), to the mean C0 under the default scheduler (7.58 %).",
+    "cyclictest: CPU time of a wake-up (18.1 us), to the mean C0 under the default scheduler (7.58 %).",
     "tbench: share of a request's CPU time in which client and server may overlap (0.395), to the mean C0 under the \
      default scheduler (36.78 %).",
     "tbench: megabytes a request, to the default scheduler's throughput (225.55 MB/s).",
@@ -51,9 +51,9 @@ const FITTED: [&str; 4] = [
 
 /// The study's word for a scheduler, and ours.
 const SCHEDULERS: [(&str, &str); 3] = [
-    ("default", "performance+affine"),
-    ("sched_mc", "performance+sched_mc"),
-    ("coreidle-ondemand", "performance+affine+coreidle-ondemand"),
+    ("default", "performance+menu:linux=6.1+affine"),
+    ("sched_mc", "performance+menu:linux=6.1+sched_mc"),
+    ("coreidle-ondemand", "performance+menu:linux=6.1+affine+coreidle-ondemand"),
 ];
 
 /// The states of the study's table, as its columns go.
@@ -64,33 +64,20 @@ const STATE_W: [f64; 5] = [90.0, 63.0, 55.0, 0.0, 20.0];
 const COLUMNS: [usize; 5] = [4, 7, 8, 9, 10];
 
 fn task(name: String, seed: u64, start_ns: u64, steps: Vec<Step>) -> Task {
-    Task {
-        name,
-        nice: 0,
-        realtime: false,
-        born: true,
-        program: Program::Pattern(Pattern {
-            steps,
-            start: Dist::Fixed(start_ns),
-            rounds: u64::MAX,
-            until_ns: SETTLE_NS + WATCH_NS,
-            seed,
-            reference_khz: KHZ,
-            memory_share: 0.0,
-        }),
-    }
+    let pattern = Pattern {
+        steps,
+        start: Dist::Fixed(start_ns),
+        rounds: u64::MAX,
+        until_ns: SETTLE_NS + WATCH_NS,
+        seed,
+        reference_khz: KHZ,
+        memory_share: 0.0,
+    };
+    Task::new(name, Program::Pattern(pattern))
 }
 
 fn load(name: &str, tasks: Vec<Task>) -> Workload {
-    Workload {
-        name: name.to_owned(),
-        source: "a study's load".to_owned(),
-        tasks,
-        jobs: Vec::new(),
-        locks: 0,
-        recorded: None,
-        span_ns: SETTLE_NS + WATCH_NS,
-    }
+    Workload::new(name, "a study's load", tasks, SETTLE_NS + WATCH_NS)
 }
 
 /// Half to one and a half times so many ns at the highest speed.
@@ -357,65 +344,269 @@ pub fn run() -> Result<Study, StudyError> {
     })
 }
 
-/// Sentences on what the figures show; numbers are taken from them.
+/// A figure as published, and as modelled with its spread.
+#[derive(Clone, Copy)]
+struct Pair {
+    published: f64,
+    modelled: f64,
+    sd: f64,
+}
+
+/// Share of the published figure below which a difference wants no explanation.
+const TELLING: f64 = 0.1;
+/// A scheduler changes little where it changes less than this share of what coreidle-ondemand does.
+const LITTLE: f64 = 1.0 / 3.0;
+/// The power's figures have one decimal, in W.
+const SAME_W: f64 = 0.1;
+
+impl Pair {
+    fn below(self) -> bool {
+        self.modelled < self.published - TELLING * self.published.abs()
+    }
+
+    fn above(self) -> bool {
+        self.modelled > self.published + TELLING * self.published.abs()
+    }
+
+    /// Changes in per cent from one figure to another, published and modelled.
+    fn gain(from: Pair, to: Pair) -> Pair {
+        let gain = |a: f64, b: f64| (b / a - 1.0) * 100.0;
+        Pair {
+            published: gain(from.published, to.published),
+            modelled: gain(from.modelled, to.modelled),
+            sd: f64::NAN,
+        }
+    }
+}
+
+/// The figure of that name, where it was published.
+fn pair(figures: &[Figure], what: &str) -> Option<Pair> {
+    let f = figures.iter().find(|f| f.what == what)?;
+    Some(Pair { published: f.published?, modelled: f.modelled, sd: f.modelled_sd.unwrap_or(0.0) })
+}
+
+fn saving(figures: &[Figure], load: &str, scheduler: &str) -> Option<Pair> {
+    pair(figures, &format!("{load}, {scheduler}: saving against the default"))
+}
+
+/// Sentences on what the figures show, from them: a reason is there only where they show what it explains.
 fn differences(figures: &[Figure]) -> Vec<String> {
-    let of = |what: &str| {
-        let found = figures.iter().find(|f| f.what == what);
-        found.map_or((f64::NAN, f64::NAN), |f| (f.published.unwrap_or(f64::NAN), f.modelled))
+    let parts = [cyclictest_saving, sched_mc_saving, tbench_saving, longest_latency, own_accounts];
+    parts.iter().filter_map(|part| part(figures)).collect()
+}
+
+fn cyclictest_saving(figures: &[Figure]) -> Option<String> {
+    let saved = saving(figures, "cyclictest", "coreidle-ondemand")?;
+    let deep = pair(figures, "cyclictest, default: mean C7")?;
+    let mut told = format!(
+        "cyclictest: coreidle-ondemand saves {:.1} % of the power, published {:.1} %: {:.2} of it.",
+        saved.modelled,
+        saved.published,
+        saved.modelled / saved.published
+    );
+    if saved.below() && deep.above() {
+        told += &format!(
+            " The model's default sleeps more deeply than the study's ({:.1} % in C7, published {:.1} %), so there is less \
+             to save: its menu governor knows when the next timer of a CPU is due, and nothing else wakes one.",
+            deep.modelled, deep.published
+        );
+    }
+    Some(
+        told + " trace-cmd's recorders, a process a CPU every millisecond, are in the load since a first run without \
+                them, fitted in the same way, had given 19.4 %: the study's command line shows that they ran.",
+    )
+}
+
+fn sched_mc_saving(figures: &[Figure]) -> Option<String> {
+    let loads = ["cyclictest", "tbench"];
+    let [cyclictest, tbench] = loads.map(|load| saving(figures, load, "sched_mc"));
+    let (cyclictest, tbench) = (cyclictest?, tbench?);
+    let mut told = format!(
+        "sched_mc saves {:+.1} % (cyclictest) and {:+.1} % (tbench) against the default, published {:+.1} and {:+.1} %.",
+        cyclictest.modelled, tbench.modelled, cyclictest.published, tbench.published
+    );
+    let much = loads.map(|load| saving(figures, load, "coreidle-ondemand"));
+    let little = |(some, much): (&Pair, &Option<Pair>)| {
+        much.is_some_and(|much| some.modelled.abs() < LITTLE * much.modelled.abs())
     };
-    let saving =
-        |load: &str, scheduler: &str| of(&format!("{load}, {scheduler}: saving against the default"));
-    let (cyc, cyc_mc) = (saving("cyclictest", "coreidle-ondemand"), saving("cyclictest", "sched_mc"));
-    let (tb, tb_mc) = (saving("tbench", "coreidle-ondemand"), saving("tbench", "sched_mc"));
-    let c7 = of("cyclictest, default: mean C7");
-    let rate = (of("tbench, default: throughput"), of("tbench, coreidle-ondemand: throughput"));
-    let per_watt =
-        (of("tbench, default: throughput a watt"), of("tbench, coreidle-ondemand: throughput a watt"));
-    let gain = |a: f64, b: f64| (b / a - 1.0) * 100.0;
-    vec![
-        format!(
-            "cyclictest: coreidle-ondemand saves {:.1} % of the power, published {:.1} %: {:.2} of it. The model's default \
-             sleeps more deeply than the study's ({:.1} % in C7, published {:.1} %), so there is less to save: its menu \
-             governor knows when the next timer of a CPU is due, and nothing else wakes one. trace-cmd's recorders, a process \
-             a CPU every millisecond, are in the load since a first run without them, fitted in the same way, had given \
-             19.4 %: the study's command line shows that they ran.",
-            cyc.1,
-            cyc.0,
-            cyc.1 / cyc.0,
-            c7.1,
-            c7.0
-        ),
-        format!(
-            "sched_mc saves {:+.1} % (cyclictest) and {:+.1} % (tbench) against the default, published {:+.1} and {:+.1} %: \
-             little in both, and cyclictest's sign is not predicted. At level 1, which the study set, the kernel leaves \
-             wake-ups as they are and changes only its balance; what the model's tbench gains is that the balance no \
-             longer pulls client and server apart.",
-            cyc_mc.1, tb_mc.1, cyc_mc.0, tb_mc.0
-        ),
-        format!(
-            "tbench: coreidle-ondemand saves {:.1} %, published {:.1} %, and the throughput changes by {:+.1} %, published \
-             {:+.1} %; a watt carries {:+.1} % more, published {:+.1} %. The model's client and server are as fast on two \
-             cores as on one: it knows no cache that a request must cross, and a wake-up on another core costs it C1's \
-             2 us. And its default leaves the idle core in C1 for longer than the study's did.",
-            tb.1,
-            tb.0,
-            gain(rate.0.1, rate.1.1),
-            gain(rate.0.0, rate.1.0),
-            gain(per_watt.0.1, per_watt.1.1),
-            gain(per_watt.0.0, per_watt.1.0)
-        ),
+    if [cyclictest, tbench].iter().zip(&much).all(little) {
+        told += " That is little in both: at level 1, which the study set, the kernel leaves wake-ups as they are and \
+                 changes only its balance.";
+    }
+    for (load, p) in loads.iter().zip([cyclictest, tbench]) {
+        if p.modelled * p.published < 0.0 {
+            told += &format!(" {load}'s sign is not predicted.");
+        }
+    }
+    if tbench.modelled > tbench.sd {
+        told += " What the model's tbench gains is that the balance no longer pulls client and server apart.";
+    }
+    Some(told)
+}
+
+fn tbench_saving(figures: &[Figure]) -> Option<String> {
+    let saved = saving(figures, "tbench", "coreidle-ondemand")?;
+    let gain = |what: &str| {
+        let of = |scheduler: &str| pair(figures, &format!("tbench, {scheduler}: {what}"));
+        Some(Pair::gain(of("default")?, of("coreidle-ondemand")?))
+    };
+    let (rate, per_watt) = (gain("throughput")?, gain("throughput a watt")?);
+    let mut told = format!(
+        "tbench: coreidle-ondemand saves {:.1} %, published {:.1} %, and the throughput changes by {:+.1} %, published \
+         {:+.1} %; a watt carries {:+.1} %, published {:+.1} %.",
+        saved.modelled, saved.published, rate.modelled, rate.published, per_watt.modelled, per_watt.published
+    );
+    // In points: less than one is as fast.
+    if rate.below() && rate.modelled.abs() < 1.0 {
+        told += " The model's default puts client and server on the threads of one core, where a request crosses no cache; \
+                 the study's two cores were both busy.";
+    }
+    if saved.above() && pair(figures, "tbench, default: mean C1").is_some_and(Pair::above) {
+        told += " The model's default leaves the idle core in C1 for longer than the study's did, so there is more to save.";
+    }
+    Some(told)
+}
+
+fn longest_latency(figures: &[Figure]) -> Option<String> {
+    let off = |(scheduler, _): &(&str, &str)| {
+        pair(figures, &format!("tbench, {scheduler}: longest latency"))
+            .is_some_and(|p| p.below() || p.above())
+    };
+    SCHEDULERS.iter().any(off).then(|| {
         "Longest latency: the study's is tbench's own, of a request, on a machine with a desktop on it; the model's is the \
          longest wait of a task for its CPU, and nothing else runs there. They do not compare."
-            .to_owned(),
-        "The formula and the model's own accounts agree where the threads of a core are alike. The formula charges a core \
-         for the mean of its threads; the accounts give the first busy thread the greater part (machines/core-i5-2gen.toml)."
-            .to_owned(),
-    ]
+            .to_owned()
+    })
+}
+
+fn own_accounts(figures: &[Figure]) -> Option<String> {
+    let apart = |f: &Figure| {
+        let case = f.what.strip_suffix(": power by the study's formula")?;
+        let own = figures.iter().find(|o| o.what == format!("{case}: power by the model's accounts"))?;
+        Some((case.to_owned(), own.modelled - f.modelled))
+    };
+    let (case, most) = figures.iter().filter_map(apart).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+    if most.abs() < SAME_W {
+        return Some(format!("The formula and the model's own accounts agree within {SAME_W} W everywhere."));
+    }
+    let mut told =
+        format!("The model's own accounts differ from the formula by up to {most:+.1} W ({case}).");
+    if most > 0.0 {
+        told += " The formula charges a core for the mean of its threads; the accounts give the first busy thread the \
+                 greater part (machines/core-i5-2gen.toml).";
+    }
+    Some(told)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Made-up figures of both loads: saving, and what the sentences explain it by; published and modelled.
+    #[derive(Clone, Copy)]
+    struct Made {
+        cyclictest: (f64, f64),
+        deep: (f64, f64),
+        sched_mc: [(f64, f64); 2],
+        tbench: (f64, f64),
+        /// Throughput under coreidle-ondemand; 200 under the default.
+        rate: (f64, f64),
+        shallow: (f64, f64),
+        latency: (f64, f64),
+        /// The accounts' power; 50 by the formula.
+        accounts: f64,
+    }
+
+    /// The study's figures, and about the model's.
+    const APART: Made = Made {
+        cyclictest: (30.3, 24.8),
+        deep: (1.4, 14.0),
+        sched_mc: [(-2.0, 0.6), (1.4, 4.2)],
+        tbench: (5.9, 17.8),
+        rate: (244.0, 200.6),
+        shallow: (19.9, 39.2),
+        latency: (6.7, 0.1),
+        accounts: 50.6,
+    };
+
+    /// Sentences from made-up figures.
+    fn told(made: Made) -> String {
+        let figure = |what: &str, (published, modelled): (f64, f64)| Figure {
+            what: what.to_owned(),
+            unit: "",
+            published: Some(published),
+            published_sd: None,
+            modelled,
+            modelled_sd: Some(2.0),
+            basis: Basis::Predicted,
+        };
+        let figures = [
+            figure("cyclictest, coreidle-ondemand: saving against the default", made.cyclictest),
+            figure("cyclictest, default: mean C7", made.deep),
+            figure("cyclictest, sched_mc: saving against the default", made.sched_mc[0]),
+            figure("tbench, sched_mc: saving against the default", made.sched_mc[1]),
+            figure("tbench, coreidle-ondemand: saving against the default", made.tbench),
+            figure("tbench, default: mean C1", made.shallow),
+            figure("tbench, default: throughput", (200.0, 200.0)),
+            figure("tbench, coreidle-ondemand: throughput", made.rate),
+            figure("tbench, default: throughput a watt", (4.0, 4.0)),
+            figure("tbench, coreidle-ondemand: throughput a watt", (5.0, 5.0)),
+            figure("tbench, coreidle-ondemand: longest latency", made.latency),
+            figure("cyclictest, default: power by the study's formula", (50.0, 50.0)),
+            figure("cyclictest, default: power by the model's accounts", (f64::NAN, made.accounts)),
+        ];
+        differences(&figures).join("\n")
+    }
+
+    const LESS_TO_SAVE: &str = "sleeps more deeply than the study's (14.0 % in C7, published 1.4 %)";
+    const LITTLE_IN_BOTH: &str = "That is little in both";
+    const SIGN: &str = "cyclictest's sign is not predicted";
+    const BALANCE: &str = "What the model's tbench gains";
+    const CACHE: &str = "on the threads of one core";
+    const SHALLOW: &str = "in C1 for longer than the study's did";
+    const LATENCY: &str = "They do not compare";
+    const ACCOUNTS: &str = "give the first busy thread the greater part";
+    const REASONS: [&str; 8] =
+        [LESS_TO_SAVE, LITTLE_IN_BOTH, SIGN, BALANCE, CACHE, SHALLOW, LATENCY, ACCOUNTS];
+
+    #[test]
+    fn every_reason_is_told_where_the_figures_show_it() {
+        let told = told(APART);
+        for reason in REASONS {
+            assert!(told.contains(reason), "{reason}: {told}");
+        }
+        assert!(told.contains("saves 24.8 % of the power, published 30.3 %: 0.82 of it."), "{told}");
+        assert!(told.contains("differ from the formula by up to +0.6 W (cyclictest, default)"), "{told}");
+    }
+
+    /// Each reason by itself: without its figures it is not told, and all others are.
+    #[test]
+    fn no_reason_is_told_that_the_figures_do_not_show() {
+        let cases: [(Made, &[&str]); 13] = [
+            (Made { cyclictest: (30.3, 29.0), ..APART }, &[LESS_TO_SAVE]),
+            (Made { cyclictest: (30.3, 35.0), ..APART }, &[LESS_TO_SAVE]),
+            (Made { deep: (14.0, 14.0), ..APART }, &[LESS_TO_SAVE]),
+            (Made { sched_mc: [(-2.0, -0.6), (1.4, 4.2)], ..APART }, &[SIGN]),
+            (Made { sched_mc: [(-2.0, 0.6), (1.4, 1.4)], ..APART }, &[BALANCE]),
+            (Made { sched_mc: [(-2.0, 12.0), (1.4, 4.2)], ..APART }, &[LITTLE_IN_BOTH]),
+            // As much faster as published; by less, yet not as fast on two cores as on one.
+            (Made { rate: (244.0, 240.0), ..APART }, &[CACHE]),
+            (Made { rate: (244.0, 220.0), ..APART }, &[CACHE]),
+            (Made { tbench: (5.9, 6.0), ..APART }, &[SHALLOW, LITTLE_IN_BOTH]),
+            (Made { shallow: (19.9, 19.0), ..APART }, &[SHALLOW]),
+            (Made { latency: (6.7, 6.5), ..APART }, &[LATENCY]),
+            (Made { accounts: 50.01, ..APART }, &[ACCOUNTS]),
+            (Made { accounts: 49.0, ..APART }, &[ACCOUNTS]),
+        ];
+        for (made, gone) in cases {
+            let told = told(made);
+            for reason in REASONS {
+                assert_eq!(told.contains(reason), !gone.contains(&reason), "{gone:?}, {reason}: {told}");
+            }
+        }
+        assert!(told(Made { accounts: 50.01, ..APART }).contains("agree within 0.1 W everywhere"));
+        assert!(differences(&[]).is_empty(), "nothing is told of figures that are not there");
+    }
 
     /// The fits hold, coreidle saves in both loads, and cyclictest's saving is within a third of the study's.
     #[test]

@@ -20,6 +20,7 @@ use wattwise_sim::{RunError, Setup, Simulation, platform};
 
 /// A rerun study.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
     /// Its name on the command line.
     pub name: &'static str,
@@ -28,7 +29,7 @@ pub struct Study {
     /// Every published figure with what was predicted for it.
     pub figures: Vec<Figure>,
     /// Tables beside them, where there are any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
     /// What the model was fitted to, a sentence each.
     pub fitted: Vec<String>,
@@ -41,6 +42,7 @@ pub struct Study {
 
 /// One figure, as published and as predicted.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// What it is.
     pub what: String,
@@ -61,6 +63,7 @@ pub struct Figure {
 /// How a modelled figure came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Basis {
     /// The model was fitted to this very figure: agreement means nothing.
     Fitted,
@@ -93,7 +96,60 @@ pub enum StudyError {
 impl Figure {
     /// Modelled over published, less one.
     pub fn deviation(&self) -> Option<f64> {
-        self.published.filter(|p| *p != 0.0).map(|p| self.modelled / p - 1.0)
+        self.published.filter(|p| *p != 0.0).map(|p| self.modelled / p - 1.0).filter(|d| d.is_finite())
+    }
+
+    /// How far the model is off, in words: per cent of a quantity, points of a change.
+    fn off(&self) -> String {
+        // A change may have been published as near 0: a share of that says nothing.
+        match (self.deviation(), self.published) {
+            (_, Some(p)) if self.unit == "%" && (self.modelled - p).is_finite() => {
+                format!("{:+.1} points", self.modelled - p)
+            }
+            (Some(d), _) => format!("{:+.1} %", d * 100.0),
+            _ => String::new(),
+        }
+    }
+}
+
+/// What counts as near: a tenth of a quantity, ten points of a change.
+const NEAR: f64 = 0.1;
+
+impl Study {
+    /// How well the model does, in a sentence or two: on what it was not fitted to.
+    pub fn verdict(&self) -> String {
+        let predicted: Vec<&Figure> =
+            self.figures.iter().filter(|f| f.basis == Basis::Predicted && f.published.is_some()).collect();
+        let fitted = self.figures.iter().filter(|f| f.basis == Basis::Fitted).count();
+        if predicted.is_empty() {
+            return format!("Nothing is predicted: {fitted} of {} figures were fitted.", self.figures.len());
+        }
+        // Of a change in per cent the miss is in points, else a share of what was published.
+        let miss = |f: &Figure| {
+            let p = f.published.unwrap_or(f64::NAN);
+            if f.unit == "%" {
+                (f.modelled - p).abs() / 100.0
+            } else {
+                f.deviation().map_or(f64::NAN, f64::abs)
+            }
+        };
+        let n = predicted.len();
+        let near = predicted.iter().filter(|f| miss(f) <= NEAR).count();
+        let mut out =
+            format!("Of {n} published figures that the model was not fitted to, {near} come out within ");
+        out += if predicted.iter().all(|f| f.unit == "%") { "10 points" } else { "10 %" };
+        let changes: Vec<&&Figure> = predicted.iter().filter(|f| f.unit == "%").collect();
+        if !changes.is_empty() {
+            let same = |f: &&&Figure| f.published.is_some_and(|p| p.signum() == f.modelled.signum());
+            let right = changes.iter().filter(|f| same(f)).count();
+            out += &format!("; the sign is right in {right} of {} changes", changes.len());
+        }
+        let worst =
+            predicted.iter().filter(|f| miss(f).is_finite()).max_by(|a, b| miss(a).total_cmp(&miss(b)));
+        if let Some(worst) = worst.filter(|f| miss(f) > NEAR) {
+            out += &format!(". Farthest off, by {}: {}", worst.off(), worst.what);
+        }
+        out + "."
     }
 }
 
@@ -128,8 +184,10 @@ impl Bench {
         adjust: impl FnOnce(&mut Setup<'a, '_>),
     ) -> Result<Simulation<'a>, StudyError> {
         let spec = PolicySpec::parse(policy)?;
-        let speed = (spec.speed.build)(&platform(&self.machine), &spec.speed_settings);
-        let make = |states: &[wattwise_policy::IdleState], tick: u64| self.idle.build(states, tick);
+        let speed = spec.build_speed(&platform(&self.machine));
+        let make = |states: &[wattwise_policy::IdleState], tick: u64| {
+            spec.build_idle(&self.idle, None, states, tick)
+        };
         let mut setup = Setup::new(&self.machine, workload, speed, &make);
         place(&spec, &mut setup);
         adjust(&mut setup);
@@ -139,12 +197,8 @@ impl Bench {
 
 /// A workload of a study: tasks with a start, each going through its steps a number of times.
 fn workload(name: &str, khz: u32, tasks: Vec<(u64, u64, Vec<Step>)>) -> Workload {
-    let task = |(i, (start_ns, rounds, steps)): (usize, (u64, u64, Vec<Step>))| Task {
-        name: format!("{name}-{i}"),
-        nice: 0,
-        realtime: false,
-        born: true,
-        program: Program::Pattern(Pattern {
+    let task = |(i, (start_ns, rounds, steps)): (usize, (u64, u64, Vec<Step>))| {
+        let pattern = Pattern {
             steps,
             start: Dist::Fixed(start_ns),
             rounds,
@@ -152,17 +206,10 @@ fn workload(name: &str, khz: u32, tasks: Vec<(u64, u64, Vec<Step>)>) -> Workload
             seed: i as u64 + 1,
             reference_khz: khz,
             memory_share: 0.0,
-        }),
+        };
+        Task::new(format!("{name}-{i}"), Program::Pattern(pattern))
     };
-    Workload {
-        name: name.to_owned(),
-        source: "a study's job".to_owned(),
-        tasks: tasks.into_iter().enumerate().map(task).collect(),
-        jobs: Vec::new(),
-        locks: 0,
-        recorded: None,
-        span_ns: 0,
-    }
+    Workload::new(name, "a study's job", tasks.into_iter().enumerate().map(task).collect(), 0)
 }
 
 /// Published and modelled, side by side.
@@ -177,7 +224,7 @@ fn figure_table(figures: &[Figure]) -> Section {
             f.unit.to_owned(),
             f.published.map_or("not printed".into(), |p| value(p, f.published_sd)),
             value(f.modelled, f.modelled_sd),
-            f.deviation().map_or(String::new(), |d| format!("{:+.1} %", d * 100.0)),
+            f.off(),
             format!("{:?}", f.basis).to_lowercase(),
         ]
     };
@@ -193,9 +240,9 @@ fn figure_table(figures: &[Figure]) -> Section {
 
 impl std::fmt::Display for Study {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}\n", self.title)?;
+        writeln!(f, "{}\n{}\n", self.title, self.verdict())?;
         let width = self.figures.iter().map(|x| x.what.len()).max().unwrap_or(0);
-        writeln!(f, "{:width$}  {:>16}  {:>16}  {:>8}  basis", "", "published", "modelled", "")?;
+        writeln!(f, "{:width$}  {:>16}  {:>16}  {:>12}  basis", "", "published", "modelled", "")?;
         let value = |v: f64, sd: Option<f64>, unit: &str| match sd {
             Some(sd) => format!("{v:.1} +- {sd:.1} {unit}"),
             None => format!("{v:.2} {unit}"),
@@ -203,11 +250,11 @@ impl std::fmt::Display for Study {
         for x in &self.figures {
             writeln!(
                 f,
-                "{:width$}  {:>16}  {:>16}  {:>8}  {}",
+                "{:width$}  {:>16}  {:>16}  {:>12}  {}",
                 x.what,
                 x.published.map_or("-".into(), |p| value(p, x.published_sd, x.unit)),
                 value(x.modelled, x.modelled_sd, x.unit),
-                x.deviation().map_or(String::new(), |d| format!("{:+.1} %", d * 100.0)),
+                x.off(),
                 format!("{:?}", x.basis).to_lowercase(),
             )?;
         }

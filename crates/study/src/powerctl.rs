@@ -9,7 +9,7 @@ use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
 use wattwise_lockbench::section::Section as Length;
 use wattwise_model::machine::Machine;
-use wattwise_page::{Section, Table};
+use wattwise_page::{Axis, Plot, Point, Section, Series, Shape, Table, Whisker, Whiskers};
 use wattwise_replay::library;
 use wattwise_replay::locks as model;
 use wattwise_replay::locks::{COSTS, WaitPolicy};
@@ -92,7 +92,7 @@ pub fn run() -> Result<Study, StudyError> {
         .map(|c| format!("{}: {} ({})", c.machine, c.what, c.source))
         .collect();
     let differences = differences(&figures);
-    let page = page(table, &differences);
+    let page = page(&figures, table, &differences);
     Ok(Study {
         name: "powerctl",
         title: "Powerctl: MCS locks that lower the waiting core (study 004)",
@@ -213,10 +213,13 @@ fn differences(figures: &[Figure]) -> Vec<String> {
 }
 
 /// The page: the claims, what the model rests on, what differs.
-fn page(table: Vec<Vec<String>>, differences: &[String]) -> Vec<Section> {
+fn page(figures: &[Figure], table: Vec<Vec<String>>, differences: &[String]) -> Vec<Section> {
     let text =
         |title: &str, lines: Vec<String>| Section::Text { title: title.into(), body: lines.join("\n\n") };
-    vec![
+    let mut sections: Vec<Section> =
+        ["efficiency", "throughput"].iter().filter_map(|m| chart(figures, m)).collect();
+    sections.push(scatter(figures));
+    sections.extend([
         Section::Table(Table {
             title: "Waiting with a lowered core: published and modelled change".into(),
             head: ["case", "published %", "modelled %", "error, points", "sign right", "basis", "published note"]
@@ -238,12 +241,100 @@ fn page(table: Vec<Vec<String>>, differences: &[String]) -> Vec<Section> {
                 .collect(),
         ),
         text("What differs", differences.to_vec()),
-    ]
+    ]);
+    sections
+}
+
+/// The claims on one metric, a row each.
+fn chart(figures: &[Figure], metric: &str) -> Option<Section> {
+    let row = |f: &Figure| {
+        let sd = f.modelled_sd.unwrap_or(0.0);
+        Whisker {
+            name: f.what.trim_end_matches(metric).trim_end_matches(", ").to_owned(),
+            value: f.modelled,
+            ends: Some((f.modelled - sd, f.modelled + sd)),
+            mark: f.published,
+        }
+    };
+    let rows: Vec<Whisker> = figures.iter().filter(|f| f.what.ends_with(metric)).map(row).collect();
+    (!rows.is_empty()).then(|| {
+        Section::Whiskers(Whiskers {
+            title: format!("Change of {metric}"),
+            unit: "%".into(),
+            zero: Some(0.0),
+            rows,
+            note: "Dot and line: modelled, mean and standard deviation over four seeds. Diamond: as published, where a \
+                   size was printed. Right of 0 is more."
+                .into(),
+        })
+    })
+}
+
+/// Published across, modelled up: on the line they agree.
+fn scatter(figures: &[Figure]) -> Section {
+    let series = |name: &str, basis: Basis| {
+        let of = |f: &Figure| {
+            let sd = f.modelled_sd.unwrap_or(0.0);
+            Some(Point { x: f.published?, y: f.modelled, error: Some((f.modelled - sd, f.modelled + sd)) })
+        };
+        let mut points: Vec<Point> = figures.iter().filter(|f| f.basis == basis).filter_map(of).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Series { name: name.into(), shape: Shape::Points, points }
+    };
+    let published = || figures.iter().filter_map(|f| f.published);
+    let (low, high) = (published().fold(0.0, f64::min), published().fold(0.0, f64::max));
+    let axis = |name: &str| Axis { name: name.into(), unit: "%".into(), ..Axis::default() };
+    Section::Steps(Plot {
+        title: "Published and modelled change".into(),
+        x: axis("published"),
+        y: axis("modelled"),
+        series: vec![
+            series("predicted", Basis::Predicted),
+            series("fitted", Basis::Fitted),
+            Series {
+                name: "equal".into(),
+                shape: Shape::Line,
+                points: vec![(low, low).into(), (high, high).into()],
+            },
+        ],
+        note:
+            "Points on the line agree in size; in the lower left and upper right quarter the sign is right."
+                .into(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_told_only_where_the_figures_miss_the_published_size() {
+        let figure = |what: &str, published: f64, modelled: f64| Figure {
+            what: what.to_owned(),
+            unit: "%",
+            published: Some(published),
+            published_sd: None,
+            modelled,
+            modelled_sd: None,
+            basis: Basis::Predicted,
+        };
+        let told = |p3: f64, mwait: f64| {
+            differences(&[
+                figure("xeon-4210: spin P3, 366/366 us, 4 threads, efficiency", 20.0, p3),
+                figure("xeon-4210: mwait C2, 366/3.7 us, 4 threads, efficiency", 40.0, mwait),
+            ])
+            .join("\n")
+        };
+        let off = told(10.0, 60.0);
+        assert!(
+            off.contains("P3 after long non-critical sections is underrated (10 for 20 points)"),
+            "{off}"
+        );
+        assert!(off.contains("MWAIT with long critical sections is overrated (60 for 40 points)"), "{off}");
+        for near in [told(19.0, 41.0), told(30.0, 30.0), differences(&[]).join("\n")] {
+            assert!(!near.contains("underrated") && !near.contains("overrated"), "{near}");
+        }
+    }
 
     /// Sign in every row, and the orders that the study states.
     #[test]

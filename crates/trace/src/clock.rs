@@ -26,6 +26,11 @@ impl Clock {
         self.now
     }
 
+    /// The time to take something for that is told beside the events, without going there.
+    pub(super) fn beside(&self, time: u64) -> u64 {
+        if time.saturating_sub(self.now) > MOST_STEP_NS { self.now } else { time.max(self.now) }
+    }
+
     /// The time to take an event for, or `None` to leave it out.
     #[inline]
     pub(super) fn admit(&mut self, time: u64) -> Option<u64> {

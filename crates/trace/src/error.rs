@@ -45,4 +45,26 @@ pub enum TraceError {
         /// Events that it does hold.
         events: u64,
     },
+    /// `--foreground` names a task that the recording does not have.
+    #[error(
+        "{name}: --foreground {given}: no task of that name or id; did you mean '{nearest}'? ('wattwise trace {name}' lists them)"
+    )]
+    NoSuchTask {
+        /// The recording.
+        name: String,
+        /// What was written.
+        given: String,
+        /// The most similar name.
+        nearest: String,
+    },
+    /// The recording's foreground has no work.
+    #[error(
+        "{name}: {what}; expected work to compare; name the tasks that are the work with --foreground NAME"
+    )]
+    NoForeground {
+        /// The recording.
+        name: String,
+        /// What is missing.
+        what: String,
+    },
 }

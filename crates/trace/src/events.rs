@@ -3,6 +3,7 @@
 //! An event is a small `Copy` value: readers make millions of them and keep none. A reader hands them
 //! on in order of time as far as its recording allows; whoever consumes them must bear a step back.
 
+use crate::notes::Notes;
 use std::collections::HashMap;
 
 /// Greatest number of CPUs: a larger CPU number is damage. (Linux: `NR_CPUS` is at most 8192.)
@@ -148,6 +149,40 @@ pub enum EventKind {
     },
     /// The recorder lost so many events about here.
     Lost(u64),
+    /// A task's name and process. At time 0: the task is older than the recording.
+    Named {
+        /// Which task.
+        tid: u32,
+        /// Its process; 0 where that is not known.
+        pid: u32,
+        /// The name.
+        comm: Comm,
+        /// It took the name because it now runs another program.
+        exec: bool,
+    },
+    /// Who started a task: beside [`EventKind::Fork`], or without it. At time 0: long ago.
+    Parent {
+        /// Who forked.
+        parent: u32,
+        /// The new task.
+        child: u32,
+        /// The new task's process.
+        pid: u32,
+    },
+    /// A task is gone: beside [`EventKind::Exit`], or without it.
+    Ended {
+        /// Which task.
+        tid: u32,
+    },
+    /// What this CPU's counters show at the switch that follows; they count from some moment on.
+    Counted {
+        /// Cycles with the clock running.
+        cycles: u64,
+        /// Instructions; 0 where they are not counted.
+        instructions: u64,
+        /// Accesses that missed the last cache; 0 where they are not counted.
+        misses: u64,
+    },
 }
 
 impl EventKind {
@@ -165,7 +200,22 @@ impl EventKind {
             EventKind::HrtimerStart { .. } => "hrtimer_start",
             EventKind::Migrate { .. } => "sched_migrate_task",
             EventKind::Lost(_) => "lost",
+            EventKind::Named { .. } => "name",
+            EventKind::Parent { .. } => "parent",
+            EventKind::Ended { .. } => "end",
+            EventKind::Counted { .. } => "counters",
         }
+    }
+
+    /// Whether it tells of tasks and counters rather than of the scheduler: no event of the recording's own.
+    pub fn is_side(&self) -> bool {
+        matches!(
+            self,
+            EventKind::Named { .. }
+                | EventKind::Parent { .. }
+                | EventKind::Ended { .. }
+                | EventKind::Counted { .. }
+        )
     }
 }
 
@@ -186,8 +236,8 @@ pub struct Event {
 
 /// Takes events as they are read.
 pub trait Sink {
-    /// What the file's header says of the machine; comes before all events, if the format has it.
-    fn machine(&mut self, _cpu_name: &str) {}
+    /// What the file's header says; comes before all events, if the format has one.
+    fn header(&mut self, _read: &Read) {}
 
     /// One event; `comms` holds the names met so far.
     fn event(&mut self, event: &Event, comms: &Comms);
@@ -206,6 +256,8 @@ pub struct Read {
     pub cpus: Option<u16>,
     /// The processor's name, as the file's header has it.
     pub cpu_name: Option<String>,
+    /// What wattwise's own recorder noted.
+    pub notes: Notes,
     /// What could not be used, a sentence each.
     pub warnings: Vec<String>,
 }

@@ -14,6 +14,7 @@ mod clock;
 mod error;
 pub mod events;
 mod lift;
+mod notes;
 pub mod read;
 #[cfg(feature = "record")]
 pub mod record;
@@ -21,6 +22,7 @@ mod summary;
 
 pub use crate::error::TraceError;
 pub use crate::lift::DEFAULT_KHZ;
+pub use crate::notes::Notes;
 pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};
 
 use crate::events::{Comms, Read, Sink};
@@ -55,11 +57,16 @@ pub enum Source {
 pub struct ImportOptions {
     /// The workload's name; by default the source's.
     pub name: Option<String>,
-    /// Clock of the recording machine where no cpu_frequency event tells it, in kHz. By default what
-    /// the recorded processor's name says ("... @ 2.60GHz"), else [`DEFAULT_KHZ`] with a warning.
+    /// Clock of the recording machine where no cpu_frequency event tells it, in kHz. By default what the
+    /// recorder measured, else what is known of the recorded processor, else [`DEFAULT_KHZ`] with a warning.
     pub khz: Option<u32>,
-    /// Share of run time that no clock shortens (memory), 0 to 1. A recording does not tell it.
-    pub memory_share: f64,
+    /// Share of run time that no clock shortens (memory), 0 to 1. Most recordings do not tell it.
+    pub memory_share: Option<f64>,
+    /// The tasks that are the work, by name or by process or thread id, with their descendants. By default
+    /// the recorded command, else all programs.
+    pub foreground: Vec<String>,
+    /// Whether the other programs are left out: their tasks get no program. Kernel threads stay.
+    pub only_foreground: bool,
     /// Every timer rings at its recorded moment: for a replay whose work takes as long as recorded, so
     /// that what follows what stays as it was. By default a sleep *for* a time begins when its task gets to it.
     pub keep_moments: bool,
@@ -76,7 +83,9 @@ impl Default for ImportOptions {
         ImportOptions {
             name: None,
             khz: None,
-            memory_share: 0.0,
+            memory_share: None,
+            foreground: Vec::new(),
+            only_foreground: false,
             keep_moments: false,
             exclude_tids: Vec::new(),
             exclude_comms: Vec::new(),
@@ -92,14 +101,33 @@ impl Default for ImportOptions {
 /// Lesser damage is told in [`wattwise_model::workload::Recorded::warnings`].
 pub fn import(source: Source, options: &ImportOptions) -> Result<Workload, TraceError> {
     let input = Input::open(&source, options.max_unpacked_bytes)?;
+    let (workload, strangers) = lift(&input, options, Vec::new())?;
+    if !options.only_foreground || !strangers.contains(&true) {
+        return Ok(workload);
+    }
+    // Only at the end is it known who is a stranger, and only from the start can one be left out. The
+    // tasks have the same numbers again.
+    let (mut without, _) = lift(&input, options, strangers)?;
+    if let (Some(to), Some(from)) = (&mut without.recorded, workload.recorded) {
+        to.strangers = from.strangers;
+    }
+    Ok(without)
+}
+
+/// The workload, and which of its tasks are strangers'.
+fn lift(
+    input: &Input,
+    options: &ImportOptions,
+    left_out: Vec<bool>,
+) -> Result<(Workload, Vec<bool>), TraceError> {
     let mut comms = Comms::default();
-    let mut lifter = crate::lift::Lifter::new(options);
-    let read = read(&input, &mut comms, &mut lifter)?;
+    let mut lifter = crate::lift::Lifter::new(options, left_out);
+    let read = read(input, &mut comms, &mut lifter)?;
     if lifter.switches() == 0 {
-        return Err(TraceError::NoSwitches { name: input.name, events: read.events });
+        return Err(TraceError::NoSwitches { name: input.name.clone(), events: read.events });
     }
     let name = options.name.as_deref().unwrap_or(&input.name);
-    Ok(lifter.finish(&comms, read, name))
+    lifter.finish(&comms, read, name)
 }
 
 /// Counts what a recording holds.

@@ -12,6 +12,7 @@ const TOP: usize = 15;
 
 /// What a recording holds. Times in seconds.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The recording.
     pub name: String,
@@ -45,6 +46,7 @@ pub struct Summary {
 
 /// One CPU.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuSummary {
     /// Time with a task.
     pub busy_s: f64,
@@ -56,6 +58,7 @@ pub struct CpuSummary {
 
 /// A distribution of times.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lengths {
     /// How many.
     pub count: u64,
@@ -88,6 +91,7 @@ impl From<&Histogram> for Lengths {
 
 /// One task.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskSummary {
     /// Its name.
     pub name: String,
@@ -241,6 +245,9 @@ impl Counter {
 
 impl Sink for Counter {
     fn event(&mut self, event: &Event, _: &Comms) {
+        if event.kind.is_side() {
+            return;
+        }
         let Some(at) = self.clock.admit(event.time_ns) else { return };
         let start = self.clock.start();
         *self.kinds.entry(event.kind.name()).or_default() += 1;

@@ -72,7 +72,7 @@ fn play(workload: &Workload) -> u128 {
         while let Some(op) = readers[task].next() {
             match op {
                 // Of a task that was alive at the recording's end.
-                Op::Block if readers[task].peek().is_none() => break,
+                Op::Block if readers[task].peek().is_none() && !workload.tasks[task].repeats => break,
                 Op::Block if wakes[task] > 0 => wakes[task] -= 1,
                 Op::Block => {
                     waiting[task] = true;
@@ -365,7 +365,8 @@ fn the_clock_of_the_moment_counts_and_memory_does_not() {
         switch("1.000200", 0, ("a", 1, 'S'), IDLE),
     ]
     .concat();
-    let options = ImportOptions { khz: Some(2_000_000), memory_share: 0.25, ..ImportOptions::default() };
+    let options =
+        ImportOptions { khz: Some(2_000_000), memory_share: Some(0.25), ..ImportOptions::default() };
     let w = import(source("t", trace.as_bytes()), &options).unwrap();
     assert_eq!(ops(&w, "a")[1], Op::Run { cycles: 75_000 * 2 + 75_000 * 3, stall_ns: 50_000 });
 }

@@ -177,10 +177,6 @@ pub(crate) fn one_word(text: &str) -> Result<SettingArgs, Failure> {
     })
 }
 
-/// The machine model whose watts stand in where nothing meters energy: the one whose residencies and wake-up
-/// costs are those of the machine on which the bundled recordings were made.
-pub(crate) const DEFAULT_WATTS: &str = "recording-vm";
-
 /// Turns the words for an arm into settings.
 pub(crate) struct ArmArgs<'r> {
     pub(crate) root: &'r dyn Root,

@@ -20,16 +20,16 @@ const MOST_THREADS: usize = 1024;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Locks: glibc, std, parking_lot, or LOCK[:POLICY] of wattwise-locks; 'all' for every one. With --model
+    /// Locks: glibc, std, parking_lot, or LOCK[:POLICY] of wattwise-locks; 'all' for every one. With --machine
     /// mcs:WAIT, mcs:tstate-12.5+WAIT, mcs:pstate-3+WAIT [default: glibc,std,parking_lot,adaptive; study 004's]
     #[arg(long, short, value_delimiter = ',')]
     lock: Vec<String>,
-    /// Numbers of threads [default: 1,2,4,8,32; with --model 1 to all CPUs]
+    /// Numbers of threads [default: 1,2,4,8,32; with --machine 1 to all CPUs]
     #[arg(long, short, value_delimiter = ',')]
     threads: Vec<usize>,
     /// Simulate MCS on a machine model instead of measuring here
-    #[arg(long, value_name = "MACHINE")]
-    model: Option<String>,
+    #[arg(long, short, alias = "model", value_name = "MACHINE")]
+    machine: Option<String>,
     /// Sections inside the lock, us: 3.7 (fixed), 0-3.7 (even), exp:3.7 (exponential), short (0-3.7), long (0-366)
     #[arg(long, value_delimiter = ',', default_value = "0,short,long")]
     cs: Vec<Section>,
@@ -48,13 +48,13 @@ pub(crate) struct Args {
     /// Bind thread i to CPU i modulo CPUs
     #[arg(long)]
     pin: bool,
-    /// Machine whose watts are used where nothing meters energy
-    #[arg(long, value_name = "MACHINE", default_value = "sapphire-rapids-server")]
+    /// Where nothing meters energy, the machine model whose watts stand in
+    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
     watts_of: String,
     /// The lock that is judged against the others
     #[arg(long, default_value = "adaptive")]
     judge: String,
-    /// Write the figures with charts: one HTML file that needs no network
+    /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Write each measurement as a line of CSV
@@ -71,7 +71,7 @@ const THREADS: [usize; 5] = [1, 2, 4, 8, 32];
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut plan = plan(args)?;
-    let mut bench = match &args.model {
+    let mut bench = match &args.machine {
         Some(name) => {
             let machine = library::machine(name).map_err(Failure::input)?;
             if plan.threads.is_empty() {
@@ -102,7 +102,7 @@ fn refused(flag: &str, why: &str) -> Failure {
 
 fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
     let all = || {
-        let kinds = wattwise_locks::dynamic::Kind::all().iter().map(|k| k.name());
+        let kinds = wattwise_locks::dynamic::LockKind::all().iter().map(|k| k.name());
         OTHERS.map(String::from).into_iter().chain(kinds).collect()
     };
     let names: Vec<String> = match args.lock.as_slice() {
@@ -213,7 +213,7 @@ fn text(bench: &Bench) -> String {
             place(c.place.ncs_us.to_string()),
             Cell::new(&c.lock),
             right(count(c.acquisitions_per_s)),
-            right(c.noise.map_or(String::new(), |n| format!("{:.0}%", n * 100.0))),
+            right(c.noise.map_or("?".into(), |n| format!("{:.0}%", n * 100.0))),
             right(format!("{:.2}", c.cpus)),
             right(format!("{:.2}", c.jain)),
             right(format!("{:.1}", c.wait_p50_us)),
@@ -223,7 +223,11 @@ fn text(bench: &Bench) -> String {
             right(c.acquisitions_per_j.map_or("-".into(), count)),
         ]);
     }
-    let mut out = format!("{table}\n\nOn {}; {}. Energy {}.\n", bench.machine, bench.figures, bench.energy);
+    let mut out = page::summary(bench).join("\n") + "\n\n";
+    out += &format!("{table}\n\nOn {}; {}. Energy {}.\n", bench.machine, bench.figures, bench.energy);
+    if bench.cells.iter().any(|c| c.noise.is_none()) {
+        out += "+-: '?' where the repeats are too few, or too far apart, to tell.\n";
+    }
     for note in &bench.notes {
         out += &format!("{note}\n");
     }

@@ -1,6 +1,6 @@
 //! `bench throughput`.
 
-use crate::args::{root as hardware, settings};
+use crate::args::root as hardware;
 use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
@@ -46,12 +46,12 @@ pub(in super::super) struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = settings::DEFAULT_WATTS)]
+    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
     watts_of: String,
     /// Write every run as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write a report: one HTML file
+    /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print as JSON (schema wattwise.bench-throughput/1)

@@ -27,7 +27,7 @@ pub(in super::super) struct Args {
     /// Write the matrix as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write a report: one HTML file with the heat map
+    /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print as JSON (schema wattwise.bench-transition/1)

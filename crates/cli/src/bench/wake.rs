@@ -30,7 +30,7 @@ pub(in super::super) struct Args {
     /// How long the CPU sleeps each time: longer than its deepest state's target residency
     #[arg(long, value_name = "DURATION", default_value = "2ms")]
     sleep: String,
-    /// Write a report: one HTML file
+    /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print as JSON (schema wattwise.bench-wake/1)

@@ -1,17 +1,16 @@
 //! `ab`: a sound comparison on the live machine, or an exact one on a model.
 
+use crate::args::duration;
 use crate::args::root as hardware;
-use crate::args::settings;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::show::table;
 use regex_lite::Regex;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wattwise_advice::compare::compare;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::Provenance;
-use wattwise_figure::units::duration_ns;
 use wattwise_figure::verdict::Aim;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::writers;
@@ -36,7 +35,7 @@ use wattwise_trace::ImportOptions;
     wattwise ab governor=schedutil governor=powersave -- make\n  \
     wattwise ab --of time 'gzip -9 < file > /dev/null' 'zstd < file > /dev/null'\n  \
     wattwise ab --same -- ./work        does this machine tell equal things apart? (it must not)\n  \
-    wattwise ab --model xeon-4210 schedutil burst --workload parallel-build"
+    wattwise ab --machine xeon-4210 schedutil burst --workload parallel-build"
 )]
 pub(crate) struct Args {
     /// The arms; the first is what the others are compared with
@@ -51,11 +50,11 @@ pub(crate) struct Args {
     /// Compare the arm, or the machine as it is, with itself: the self-test
     #[arg(long)]
     same: bool,
-    /// Compare on this machine model instead: exact, since a model repeats itself
-    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["same", "resume", "battery", "metric"])]
-    model: Option<String>,
-    /// With --model: the work
-    #[arg(long, value_name = "WORKLOAD", requires = "model")]
+    /// Compare on this machine model instead ('wattwise machines'): modelled, so no run and no rights are needed
+    #[arg(long, short, alias = "model", value_name = "MACHINE", conflicts_with_all = ["same", "resume", "battery", "metric"])]
+    machine: Option<String>,
+    /// With --machine: the work
+    #[arg(long, value_name = "WORKLOAD", requires = "machine")]
     workload: Option<String>,
     /// The battery's gauge is the meter: same work, same end time, Wh before, after and at the end (wants --window)
     #[arg(long, requires = "window")]
@@ -64,8 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
     effect: f64,
     /// The chance to find it
-    #[arg(long, value_name = "PERCENT", default_value = "90%", value_parser = percent)]
-    power: f64,
+    #[arg(long, alias = "power", value_name = "PERCENT", default_value = "90%", value_parser = percent)]
+    chance: f64,
     /// How sure the interval is
     #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = percent)]
     confidence: f64,
@@ -97,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long)]
     seed: Option<u64>,
     /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = settings::DEFAULT_WATTS)]
+    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
     watts_of: String,
     /// Everything that happens, as JSON lines [default: wattwise-ab-TIME.jsonl]
     #[arg(long, short, value_name = "FILE")]
@@ -136,12 +135,8 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a percentage such as 2%".into())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| e.to_string())
-}
-
 pub(crate) fn run(args: &Args) -> Outcome {
-    if let Some(machine) = &args.model {
+    if let Some(machine) = &args.machine {
         return on_a_model(args, machine);
     }
     let root = args.root.open()?;
@@ -231,7 +226,7 @@ impl Args {
             aim: Aim {
                 confidence: self.confidence,
                 effect: self.effect,
-                power: self.power,
+                power: self.chance,
                 pilot: self.pilot.min(self.pairs),
             },
             budget: Budget { blocks: self.pairs, seconds: self.budget.as_secs_f64(), warm_up: self.warm_up },
@@ -350,20 +345,41 @@ fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
 
 /// Progress, on a terminal only.
 fn tell(p: &Progress) {
-    if !std::io::stderr().is_terminal() {
-        return;
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{}", progress(p));
     }
-    let wanted = p.wanted.map_or("pilot".to_owned(), |w| format!("of {w}"));
-    let left = p.left_s.map_or(String::new(), |s| format!(", {} left", crate::show::table::seconds(s)));
-    eprint!("\r\x1b[Kpair {} {wanted}{left}", p.blocks);
 }
+
+fn progress(p: &Progress) -> String {
+    let wanted = match p.wanted {
+        Some(wanted) => format!("pair {} of {wanted}", p.blocks),
+        None => format!("pair {} of a pilot of {}", p.blocks, p.pilot),
+    };
+    match (p.left_s, p.wanted) {
+        (Some(s), Some(_)) if s >= 1.0 => format!("{wanted}; about {} left", left(s)),
+        (Some(s), None) if s >= 1.0 => format!("{wanted}; at least {} left", left(s)),
+        _ => wanted,
+    }
+}
+
+/// A rough time: nobody waits by the millisecond.
+fn left(s: f64) -> String {
+    match s {
+        _ if s < 90.0 => format!("{s:.0} s"),
+        _ if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        _ => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// Replicas of a question asked of a model.
+const REPLICAS: u64 = 64;
 
 /// The same question asked of a model.
 fn on_a_model(args: &Args, machine: &str) -> Outcome {
     let name = args.workload.as_deref().unwrap_or(library::DEFAULT_WORKLOAD);
     if args.arms.len() < 2 || !args.command.is_empty() {
         return Err(Failure::input(
-            "ab --model: expected two policies or more, and --workload instead of a command",
+            "ab --machine: expected two policies or more, and --workload instead of a command",
         ));
     }
     let policies: Vec<PolicySpec> =
@@ -373,7 +389,7 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
     let goal = match args.of {
         OfWord::Energy => Goal::Energy,
         OfWord::Time => Goal::Time,
-        OfWord::Cpu => return Err(Failure::input("ab --model: expected --of energy or --of time")),
+        OfWord::Cpu => return Err(Failure::input("ab --machine: expected --of energy or --of time")),
     };
     let job = ReplayJob {
         machine: &machine,
@@ -383,33 +399,29 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         latency_limit_ns: u64::MAX,
         detail: false,
     };
-    let (comparison, _) =
-        compare(&job, Rule { goal, max_slowdown: f64::INFINITY }, &|_| {}).map_err(Failure::work)?;
+    let rule = Rule { goal, max_slowdown: f64::INFINITY };
+    let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
+    let (comparison, _) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
     if args.json {
         print_json(&comparison)?;
         return Ok(0);
     }
-    let [first, others @ ..] = &comparison.results[..] else {
-        return Err(Failure::work("no policy was run"));
-    };
-    let mut out = String::new();
-    for other in others {
-        for (what, a, b) in [
-            ("energy over equal time", first.window_energy_j, other.window_energy_j),
-            ("energy until its own end", first.energy_j, other.energy_j),
-            ("time", first.elapsed_s, other.elapsed_s),
-        ] {
-            let change = (b / a - 1.0) * 100.0;
-            let word = if change <= 0.0 { "less" } else { "more" };
-            out += &format!(
-                "{} needs {:.2} % {word} {what} than {}\n",
-                other.policy,
-                change.abs(),
-                first.policy
-            );
-        }
-    }
-    out += "modelled and exact: a model repeats itself, so there is no interval; how far the model can be trusted, 'wattwise machines' says\n";
-    print(&out)?;
+    print(&table::comparison(&comparison, std::io::stdout().is_terminal(), table::Order::Best))?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_the_time_left_once_it_is_known() {
+        let at = |blocks, wanted, left_s| progress(&Progress { blocks, wanted, pilot: 10, left_s });
+        assert_eq!(at(0, None, None), "pair 0 of a pilot of 10");
+        assert_eq!(at(3, None, Some(70.0)), "pair 3 of a pilot of 10; at least 70 s left");
+        assert_eq!(at(12, Some(20), Some(755.0)), "pair 12 of 20; about 13 min left");
+        assert_eq!(at(19, Some(20), Some(42.4)), "pair 19 of 20; about 42 s left");
+        assert_eq!(at(20, Some(20), Some(0.0)), "pair 20 of 20");
+        assert_eq!(left(9000.0), "2.5 h");
+    }
 }

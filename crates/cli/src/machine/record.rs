@@ -1,26 +1,29 @@
 //! `wattwise record`: record the scheduler while a command runs.
 
-use crate::exit::{Failure, Outcome, print_json};
+use crate::exit::{Failure, Outcome, print_json_as};
 use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_trace::record;
 use wattwise_trace::record::RecordOptions;
+
+/// Version of what `--json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.record/1";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The recording to write: perf.data, packed when the name ends in .zst
     #[arg(long, short)]
     output: PathBuf,
-    /// Record for so many seconds at most; without a command it must be given
-    #[arg(long, value_name = "SECONDS")]
-    duration: Option<f64>,
+    /// Record for this long at most (30s, 2min); without a command it must be given
+    #[arg(long, value_name = "DURATION", value_parser = crate::args::duration)]
+    duration: Option<Duration>,
     /// Record timer starts too, which tell absolute from relative sleeps (more events)
     #[arg(long)]
     timers: bool,
     /// Size of each CPU's ring
     #[arg(long, value_name = "MIB", default_value_t = 8)]
     ring: u32,
-    /// Print what was recorded as JSON
+    /// Print what was recorded as JSON (schema wattwise.record/1)
     #[arg(long)]
     json: bool,
     /// The command and its arguments
@@ -31,15 +34,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let duration = match args.duration {
         None if args.command.is_empty() => {
-            return Err(Failure::input("record: expected -- COMMAND or --duration SECONDS"));
+            return Err(Failure::input("record: expected -- COMMAND or --duration DURATION"));
         }
         None => None,
-        Some(s) if s > 0.0 && s < 1e6 => Some(Duration::from_secs_f64(s)),
-        Some(s) => {
+        Some(d) if d.is_zero() || d.as_secs() >= 1_000_000 => {
             return Err(Failure::input(format!(
-                "--duration {s}: expected more than 0 and less than 1e6 seconds"
+                "--duration {}s: expected more than 0 and less than 1000000s",
+                d.as_secs_f64()
             )));
         }
+        given => given,
     };
     if !args.ring.is_power_of_two() || args.ring > 1024 {
         return Err(Failure::input(format!(
@@ -59,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         e => Failure::work(e),
     })?;
     if args.json {
-        print_json(&report)?;
+        print_json_as(SCHEMA, &report)?;
     } else {
         eprintln!(
             "wattwise: {} events in {:.3} s on {} CPUs, {} lost; {} ({} KiB)",

@@ -20,24 +20,36 @@ pub(crate) struct Args {
     /// Show what would be put back, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print as JSON
+    /// Print as JSON (schema wattwise.restore/1)
     #[arg(long)]
     json: bool,
 }
 
+/// Version of what `--json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.restore/1";
+
+/// What was put back, or would be.
 #[derive(Serialize, Default)]
-struct RestoreOutput {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RestoreOutput {
     schema: &'static str,
+    /// One entry a journal found.
     journals: Vec<Entry>,
+    /// Processes that hold settings and put them back themselves.
     held_by: Vec<u32>,
 }
 
+/// What came of one journal.
 #[derive(Serialize)]
-struct Entry {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Entry {
+    /// The journal's file.
     journal: String,
+    /// The command that wrote it.
     command: String,
     #[serde(flatten)]
     result: Restored,
+    /// What there is to know beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
@@ -55,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
     };
     let listing = journal::list(&folder).map_err(cannot)?;
-    let mut report = RestoreOutput { schema: "wattwise.restore/1", ..RestoreOutput::default() };
+    let mut report = RestoreOutput { schema: SCHEMA, ..RestoreOutput::default() };
     report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
     for (path, why) in &listing.unreadable {
         eprintln!("wattwise: {}: {why}; left as it is", path.display());

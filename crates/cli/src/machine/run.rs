@@ -1,7 +1,6 @@
 //! `run`: one measured run of a command, under settings that are held meanwhile.
 
 use crate::args::root as hardware;
-use crate::args::settings;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROFILE")]
     thread_profile: Option<String>,
     /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = settings::DEFAULT_WATTS)]
+    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
     watts_of: String,
     /// Write the figures to a file, as JSON (schema wattwise.run/1)
     #[arg(long, short, value_name = "FILE")]

@@ -52,23 +52,39 @@ pub(crate) enum Hold<'a> {
     Process(i32),
 }
 
+/// Version of what `--json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.set/1";
+
+/// One write.
 #[derive(Serialize)]
-struct PlannedWrite<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PlannedWrite<'a> {
+    /// What is changed.
     what: &'a str,
+    /// The file or register.
     target: String,
+    /// Its value before.
     old: &'a str,
+    /// What was to be written.
     asked: &'a str,
+    /// What it holds after the write, read back.
     #[serde(skip_serializing_if = "Option::is_none")]
     got: Option<&'a str>,
+    /// The rule that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
+/// What was changed, or would be.
 #[derive(Serialize)]
-struct SetOutput<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SetOutput<'a> {
     schema: &'static str,
+    /// Nothing was written.
     dry_run: bool,
+    /// The writes, in order.
     changes: Vec<PlannedWrite<'a>>,
+    /// What there is to know beside them, a sentence each.
     notes: &'a [String],
 }
 
@@ -140,12 +156,7 @@ fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
         .collect();
     let code = if rows.iter().any(|r| r.refused.is_some()) { 2 } else { 0 };
     if args.json {
-        print_json(&SetOutput {
-            schema: "wattwise.set/1",
-            dry_run: true,
-            changes: rows,
-            notes: &plan.notes,
-        })?;
+        print_json(&SetOutput { schema: SCHEMA, dry_run: true, changes: rows, notes: &plan.notes })?;
         return Ok(code);
     }
     let mut out = notes(plan);
@@ -201,7 +212,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
             refused: None,
         });
         print_json(&SetOutput {
-            schema: "wattwise.set/1",
+            schema: SCHEMA,
             dry_run: false,
             changes: rows.collect(),
             notes: &plan.notes,

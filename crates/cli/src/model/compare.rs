@@ -1,62 +1,60 @@
 //! `wattwise compare`: the main job.
 
-use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::table;
+use crate::exit::{Failure, Outcome};
+use crate::model::cases::{Asked as CasesAsked, Case, cases};
+use crate::model::output::{Asked, OutputArgs};
+use crate::model::recording::RecordingArgs;
 use clap::ValueEnum;
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use wattwise_advice::compare::compare;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
+use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
+use wattwise_model::machine::Machine;
 use wattwise_model::workload::Workload;
-use wattwise_policy::PowerSource;
+use wattwise_policy::{PowerSource, System};
+use wattwise_replay::apply::{Target, apply_line};
+use wattwise_replay::defaults::default_policies;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
-use wattwise_replay::library::{DEFAULT_MACHINE, DEFAULT_WORKLOAD};
-use wattwise_replay::spec::PolicySpec;
+use wattwise_replay::library::DEFAULT_WORKLOAD;
+use wattwise_replay::spec::{PolicySpec, expand};
 use wattwise_trace::{ImportOptions, record};
-
-/// The policies of a comparison when none is named.
-const DEFAULT_POLICIES: &[&str] = &[
-    "performance",
-    "race-to-idle",
-    "schedutil",
-    "schedutil+teo",
-    "ondemand",
-    "conservative",
-    "powerd",
-    "powerd:mode=adaptive",
-    "powerd-2010",
-    "powerd++",
-    "burst",
-    "openbsd-auto:mains=auto",
-    "openbsd-auto:version=2021,mains=auto",
-    "obsdfreqd",
-    "powersaving:on=always,mains=auto",
-    "powersave",
-];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A bundled workload ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file
-    workload: Option<String>,
-    /// A machine model ('wattwise machines') or a model's file
-    #[arg(long, short, default_value = DEFAULT_MACHINE)]
-    machine: String,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES] or a policy file; again for each more
+    /// A bundled workload ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file;
+    /// several are compared one by one and summed up
+    workload: Vec<String>,
+    /// A machine model ('wattwise machines') or a model's file; again for each more [default: the model of the
+    /// processor that the recording names; alderlake-p-laptop for bundled workloads and workload files]
+    #[arg(long, short)]
+    machine: Vec<String>,
+    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], or a policy
+    /// file; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
     #[arg(long, short)]
     policy: Vec<String>,
-    /// Write a report: one HTML file that needs no network
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// Print the result as JSON (schema wattwise-compare-1)
-    #[arg(long)]
-    json: bool,
+    /// Without --policy: the policies that this system offers; the machine's own if not given
+    #[arg(long = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy")]
+    system: Option<SystemWord>,
+    #[command(flatten)]
+    output: OutputArgs,
     /// What the best policy has least of
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
-    /// Policies slower than the fastest by more than this do not count: 10%, or 'any'
+    /// Policies slower than the reference by more than this are not recommended: 10%, or 'any'
     #[arg(long, default_value = "10%", value_parser = slowdown)]
     max_slowdown: f64,
+    /// The policy that the others are held against; by default what the machine does unless told otherwise
+    #[arg(long, value_name = "POLICY")]
+    reference: Option<String>,
+    /// Runs of the whole comparison with other phases, seeds and figures: what the answer's certainty rests on
+    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096))]
+    replicas: u64,
+    /// One run of the nominal model, without intervals
+    #[arg(long, conflicts_with = "replicas")]
+    exact: bool,
     /// Power source, for policies that ask
     #[arg(long, value_enum, default_value = "unknown")]
     power: PowerWord,
@@ -64,14 +62,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "US")]
     latency_limit: Option<f64>,
     /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20%
-    #[arg(long, default_value = "0%", value_parser = share)]
-    memory_bound: f64,
-    /// Clock at which the recording was made, where it does not say
-    #[arg(long, value_name = "KHZ")]
-    recorded_khz: Option<u32>,
+    #[arg(long, value_parser = share)]
+    memory_bound: Option<f64>,
+    #[command(flatten)]
+    recording: RecordingArgs,
     /// With '-- COMMAND': use the bundled recording if this machine does not permit recording
     #[arg(long)]
     or_bundled: bool,
+    /// With '-- COMMAND': rank the policies even if the command failed
+    #[arg(long)]
+    even_if_failed: bool,
     /// Record this command first, then replay it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -87,6 +87,15 @@ enum GoalWord {
     Edp,
     /// Time
     Time,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SystemWord {
+    Linux,
+    Freebsd,
+    Openbsd,
+    /// Every policy there is
+    Any,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -120,62 +129,119 @@ fn slowdown(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let names: Vec<&str> = if args.policy.is_empty() {
-        DEFAULT_POLICIES.to_vec()
-    } else {
-        args.policy.iter().map(String::as_str).collect()
+    let mut policies = Vec::new();
+    for text in &args.policy {
+        policies.extend(expand(text).map_err(Failure::input)?);
+    }
+    let named = named_machines(args)?;
+    let asked = Asked {
+        several: args.workload.len() > 1 || named.len() > 1,
+        policies: policies.len(),
+        scan: args.policy.len() == 1 && policies.len() > 1,
     };
-    let policies: Vec<PolicySpec> =
-        names.iter().map(|p| PolicySpec::parse(p)).collect::<Result<_, _>>().map_err(Failure::input)?;
-    let machine = library::machine(&args.machine).map_err(Failure::input)?;
-    // A report that cannot be written is better known before the work than after it.
-    let report_file = match &args.report {
-        None => None,
-        Some(path) => Some(std::fs::File::create(path).map_err(|e| {
-            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-        })?),
-    };
-    let options =
-        ImportOptions { memory_share: args.memory_bound, khz: args.recorded_khz, ..ImportOptions::default() };
-    let (workload, work_code) = workload(args, &options)?;
-    let rule = Rule {
-        goal: match args.best {
+    let mut outputs = args.output.open(asked)?;
+    let options = ImportOptions { memory_share: args.memory_bound, ..args.recording.options() };
+    let (works, work_code) = workloads(args, &options)?;
+    let cases = cases(
+        &works,
+        &CasesAsked {
+            machines: &named,
+            policies: &policies,
+            reference: args.reference.as_deref(),
+            usual: &|machine| usual_policies(args, machine),
+        },
+    )?;
+    let replicas = if args.exact { 0 } else { args.replicas };
+    let mut done = Vec::new();
+    for case in &cases {
+        let job = args.job(case);
+        let (comparison, details) = conduct(&job, args.rule(), replicas, &case.reference)?;
+        outputs.one(case, &job, (&comparison, &details), &command_line())?;
+        let stopped = comparison.replicas < replicas;
+        done.push(comparison);
+        if stopped && done.len() < cases.len() {
+            eprintln!("wattwise: stopped after {} of {} comparisons", done.len(), cases.len());
+            break;
+        }
+    }
+    outputs.end(done, args.rule().goal)?;
+    Ok(work_code)
+}
+
+impl Args {
+    fn rule(&self) -> Rule {
+        let goal = match self.best {
             GoalWord::Energy => Goal::Energy,
             GoalWord::OwnEnergy => Goal::OwnEnergy,
             GoalWord::Edp => Goal::Edp,
             GoalWord::Time => Goal::Time,
+        };
+        Rule { goal, max_slowdown: self.max_slowdown }
+    }
+
+    fn job<'c>(&self, case: &'c Case<'_>) -> ReplayJob<'c> {
+        ReplayJob {
+            machine: &case.machine,
+            workload: case.workload,
+            policies: &case.policies,
+            source: match self.power {
+                PowerWord::Unknown => PowerSource::Unknown,
+                PowerWord::Mains => PowerSource::Mains,
+                PowerWord::Battery => PowerSource::Battery,
+            },
+            latency_limit_ns: self.latency_limit.map_or(u64::MAX, |us| (us.max(0.0) * 1e3) as u64),
+            detail: self.output.has_report(),
+        }
+    }
+}
+
+/// Carries out a comparison, with progress on a terminal. A first Ctrl-C ends it with what there is by then.
+pub(crate) fn conduct(
+    job: &ReplayJob<'_>,
+    rule: Rule,
+    replicas: u64,
+    reference: &PolicySpec,
+) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+    // A second signal ends the program: that is asked first, so that the first one finds the flag down.
+    let ends = |s: &i32| signal_hook::flag::register_conditional_shutdown(*s, 130, Arc::clone(&stop)).ok();
+    let stops = |s: &i32| signal_hook::flag::register(*s, Arc::clone(&stop)).ok();
+    let ids: Vec<_> = signals.iter().flat_map(|s| [ends(s), stops(s)]).flatten().collect();
+    let target = System::find(&job.machine.system).map(|system| Target::of(job.machine, system));
+    let mut options = Options {
+        rule,
+        replicas,
+        reference,
+        apply: &|policy| match &target {
+            Some(target) => apply_line(policy, target),
+            None => Err(format!("{} has no system that wattwise knows", job.machine.name)),
         },
-        max_slowdown: args.max_slowdown,
+        done: &|_| {},
+        stop: &stop,
     };
-    let job = ReplayJob {
-        machine: &machine,
-        workload: &workload,
-        policies: &policies,
-        source: match args.power {
-            PowerWord::Unknown => PowerSource::Unknown,
-            PowerWord::Mains => PowerSource::Mains,
-            PowerWord::Battery => PowerSource::Battery,
-        },
-        latency_limit_ns: args.latency_limit.map_or(u64::MAX, |us| (us.max(0.0) * 1e3) as u64),
-        detail: args.report.is_some(),
-    };
-    let progress = Progress::new(policies.len() * 2);
-    let result = compare(&job, rule, &|n| progress.tell(n));
+    let progress = Progress::new(options.runs(job.policies.len()));
+    let tell = |n: usize| progress.tell(n);
+    options.done = &tell;
+    let result = compare(job, &options);
     progress.end();
-    let (comparison, details) = result.map_err(Failure::work)?;
-    if let (Some(mut file), Some(path)) = (report_file, &args.report) {
-        use std::io::Write;
-        let html = wattwise_report::compare_html(&comparison, &details, &command_line());
-        file.write_all(html.as_bytes())
-            .map_err(|e| Failure::work(format!("--report {}: {e}", path.display())))?;
-        eprintln!("wattwise: report written to {}", path.display());
-    }
-    if args.json {
-        print_json(&comparison)?;
-    } else {
-        print(&table::comparison(&comparison, std::io::stdout().is_terminal()))?;
-    }
-    Ok(work_code)
+    ids.into_iter().for_each(|id| _ = signal_hook::low_level::unregister(id));
+    result.map_err(|e| match e {
+        CompareError::NoForeground { .. } => Failure::input(e),
+        e => Failure::work(e),
+    })
+}
+
+/// The policies that the system offers on this machine.
+fn usual_policies(args: &Args, machine: &Machine) -> Vec<PolicySpec> {
+    let system = match args.system {
+        None => System::find(&machine.system),
+        Some(SystemWord::Linux) => Some(System::Linux),
+        Some(SystemWord::Freebsd) => Some(System::FreeBsd),
+        Some(SystemWord::Openbsd) => Some(System::OpenBsd),
+        Some(SystemWord::Any) => None,
+    };
+    default_policies(machine, system)
 }
 
 /// This very call, to be shown as the way to run it again.
@@ -188,21 +254,49 @@ fn command_line() -> String {
     format!("wattwise {}", rest.join(" "))
 }
 
-/// The work, and the exit code of the command where one was recorded.
-fn workload(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Failure> {
-    if args.command.is_empty() {
-        let name = args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
-        return Ok((library::workload(name, options).map_err(Failure::input)?, 0));
+/// The machines that are known before the workloads are; none: each recording names its own.
+fn named_machines(args: &Args) -> Result<Vec<Machine>, Failure> {
+    if !args.machine.is_empty() {
+        let named = args.machine.iter().map(|name| library::machine(name));
+        return named.collect::<Result<_, _>>().map_err(Failure::input);
     }
-    if let Some(w) = &args.workload {
+    if args.command.is_empty() || args.or_bundled {
+        return Ok(Vec::new());
+    }
+    // Better known before the command runs than after it.
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
+    let machine = library::machine_of("this machine", record::cpu_name().as_deref(), cpus);
+    machine.map(|m| vec![m]).map_err(Failure::input)
+}
+
+/// The work, and the exit code of the command where one was recorded.
+fn workloads(args: &Args, options: &ImportOptions) -> Result<(Vec<Workload>, u8), Failure> {
+    if let (Some(w), true) = (args.workload.first(), !args.command.is_empty()) {
         return Err(Failure::input(format!("WORKLOAD {w} and -- COMMAND: expected one of the two")));
     }
+    if !args.command.is_empty() {
+        return recorded(args, options).map(|(workload, code)| (vec![workload], code));
+    }
+    let read = |name: &str| library::workload(name, options).map_err(Failure::input);
+    match &args.workload[..] {
+        [] => Ok((vec![read(DEFAULT_WORKLOAD)?], 0)),
+        names => Ok((names.iter().map(|name| read(name)).collect::<Result<_, _>>()?, 0)),
+    }
+}
+
+/// The command, recorded just now, and its exit code.
+fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Failure> {
     let folder = tempfile::tempdir().map_err(Failure::work)?;
     let file = folder.path().join("recording.perf");
     let recorded = record::run(&record::RecordOptions::new(&file, args.command.clone()));
     match recorded {
         Ok(report) => {
             let name = args.command.join(" ");
+            if let Some(code) = report.exit_code().filter(|code| *code != 0 && !args.even_if_failed) {
+                return Err(Failure::work(format!(
+                    "{name}: the command failed (exit code {code}), so nothing is ranked; mend it, or give --even-if-failed"
+                )));
+            }
             let mut workload =
                 library::workload(&file.display().to_string(), options).map_err(Failure::work)?;
             workload.source = format!("recorded just now: {name}");
@@ -260,14 +354,5 @@ mod tests {
         assert_eq!(slowdown("3%"), Ok(0.03));
         assert_eq!(slowdown("any"), Ok(f64::INFINITY));
         assert!(slowdown("-1%").is_err() && slowdown("nan").is_err());
-    }
-
-    #[test]
-    fn default_policies_exist() {
-        let unique: std::collections::BTreeSet<_> = DEFAULT_POLICIES.iter().collect();
-        assert!(unique.len() >= 12);
-        for p in DEFAULT_POLICIES {
-            assert_eq!(PolicySpec::parse(p).unwrap().text, *p);
-        }
     }
 }

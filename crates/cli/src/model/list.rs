@@ -1,12 +1,12 @@
 //! `policies`, `machines`, `workloads`: what there is, and each thing in full.
 
-use crate::exit::{Failure, Outcome, print, print_json};
+use crate::exit::{Failure, Outcome, print, print_json_as};
 use clap::Subcommand;
 use serde::Serialize;
 use std::fmt::Write;
 use wattwise_figure::nearest;
 use wattwise_model::machine::builtin;
-use wattwise_policy::{Param, ParamKind, cores, essay, idle, speed};
+use wattwise_policy::{Param, ParamKind, Speed, cores, essay, idle, speed};
 use wattwise_replay::library;
 use wattwise_replay::spec::placements;
 
@@ -14,7 +14,7 @@ use wattwise_replay::spec::placements;
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
-    /// Print as JSON
+    /// Print as JSON (schema wattwise.list/1, of one thing in full wattwise.show/1)
     #[arg(long, global = true)]
     json: bool,
 }
@@ -30,17 +30,54 @@ enum What {
     List,
 }
 
+/// Version of a list.
+pub(crate) const SCHEMA: &str = "wattwise.list/1";
+/// Version of one thing in full.
+pub(crate) const SHOW_SCHEMA: &str = "wattwise.show/1";
+
+/// What there is.
 #[derive(Serialize)]
-struct Entry {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct List<'a> {
+    /// One entry a thing.
+    entries: &'a [Entry],
+}
+
+/// A policy, a machine model or a workload.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Entry {
+    /// As it is given to other commands.
     name: String,
+    /// The heading under which it is listed.
     kind: String,
+    /// In a sentence.
     summary: String,
+}
+
+/// One of them in full.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Shown<'a> {
+    #[serde(flatten)]
+    entry: &'a Entry,
+    /// Its page or its file, as `show` prints it.
+    text: &'a str,
+}
+
+/// Prints one thing in full.
+fn shown(args: &Args, name: &str, entries: &[Entry], text: &str) -> Outcome {
+    match entries.iter().find(|e| e.name == name) {
+        Some(entry) if args.json => print_json_as(SHOW_SCHEMA, &Shown { entry, text })?,
+        _ => print(text)?,
+    }
+    Ok(0)
 }
 
 /// Names, padded, and their summaries, by kind.
 fn list(args: &Args, entries: &[Entry]) -> Outcome {
     if args.json {
-        print_json(&entries)?;
+        print_json_as(SCHEMA, &List { entries })?;
         return Ok(0);
     }
     let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
@@ -63,8 +100,13 @@ fn unknown(what: &str, name: &str, entries: &[Entry]) -> Failure {
 }
 
 /// One policy's page.
-fn page(name: &str, summary: &str, follows: &str, source: &'static str, params: &[Param]) -> String {
-    let mut out = format!("{name}: {summary}\nFollows: {follows}\n\n");
+fn page(
+    (name, summary, follows): (&str, &str, &str),
+    notes: &str,
+    source: &'static str,
+    params: &[Param],
+) -> String {
+    let mut out = format!("{name}: {summary}\nFollows: {follows}\n{notes}\n");
     for line in essay(source) {
         _ = writeln!(out, "{line}");
     }
@@ -77,10 +119,24 @@ fn page(name: &str, summary: &str, follows: &str, source: &'static str, params: 
                 format!("{min} to {max} {unit}, default {default}")
             }
             ParamKind::Choice(words) => format!("{}, default {}", words.join(" | "), words[0]),
+            kind @ ParamKind::Scale { default, .. } => {
+                format!("{}, default {}", kind.expected(), kind.show(f64::from(default)))
+            }
         };
         _ = writeln!(out, "  {:14} {} [{}]", p.name, p.help, values);
     }
     out
+}
+
+/// Where a speed policy can be had, and how true it is.
+fn standing(policy: &Speed) -> String {
+    let systems: Vec<&str> = policy.systems().iter().map(|s| s.title()).collect();
+    let systems = if systems.is_empty() { "no system as it comes".into() } else { systems.join(", ") };
+    let mut lines = format!("Can be applied on: {systems}\n");
+    if let Some(why) = policy.approximation() {
+        _ = writeln!(lines, "An approximation: {why}");
+    }
+    lines
 }
 
 pub(crate) fn policies(args: &Args) -> Outcome {
@@ -99,17 +155,15 @@ pub(crate) fn policies(args: &Args) -> Outcome {
     );
     let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
     if let Some((word, _, help)) = placements().find(|(word, ..)| word == name) {
-        print(&format!("{word}: {help}\n"))?;
-        return Ok(0);
+        return shown(args, name, &entries, &format!("{word}: {help}\n"));
     }
     let page = match (speed::find(name), idle::find(name), cores::find(name)) {
-        (Some(p), ..) => page(p.name, p.summary, p.follows, p.source, p.params),
-        (None, Some(p), _) => page(p.name, p.summary, p.follows, p.source, p.params),
-        (None, None, Some(p)) => page(p.name, p.summary, p.follows, p.source, p.params),
+        (Some(p), ..) => page((p.name, p.summary, p.follows), &standing(p), p.source, p.params),
+        (None, Some(p), _) => page((p.name, p.summary, p.follows), "", p.source, p.params),
+        (None, None, Some(p)) => page((p.name, p.summary, p.follows), "", p.source, p.params),
         (None, None, None) => return Err(unknown("policies", name, &entries)),
     };
-    print(&page)?;
-    Ok(0)
+    shown(args, name, &entries, &page)
 }
 
 pub(crate) fn machines(args: &Args) -> Outcome {
@@ -121,8 +175,7 @@ pub(crate) fn machines(args: &Args) -> Outcome {
         .collect::<Result<_, Failure>>()?;
     let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
     let text = builtin::text(name).ok_or_else(|| unknown("machines", name, &entries))?;
-    print(text)?;
-    Ok(0)
+    shown(args, name, &entries, text)
 }
 
 pub(crate) fn workloads(args: &Args) -> Outcome {
@@ -137,8 +190,7 @@ pub(crate) fn workloads(args: &Args) -> Outcome {
         return Err(unknown("workloads", name, &entries));
     };
     if b.recorded {
-        return crate::model::trace::show_bundled(b);
+        return crate::model::trace::show_bundled(b, args.json);
     }
-    print(&String::from_utf8_lossy(b.bytes))?;
-    Ok(0)
+    shown(args, name, &entries, &String::from_utf8_lossy(b.bytes))
 }

@@ -1,6 +1,9 @@
 //! Commands that need no machine but a model of one.
 
+pub(crate) mod cases;
 pub(crate) mod compare;
 pub(crate) mod list;
+pub(crate) mod output;
+pub(crate) mod recording;
 pub(crate) mod reproduce;
 pub(crate) mod trace;

@@ -1,18 +1,30 @@
 //! `wattwise reproduce`: published studies, rerun on models of their machines.
 
-use crate::exit::{Failure, Outcome, print, print_json};
+use crate::exit::{Failure, Outcome, print, print_json_as};
 use clap::ValueEnum;
 use std::path::PathBuf;
+use wattwise_page::{Section, Table};
 use wattwise_study::{Study, StudyError};
+
+/// Version of what `--json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.reproduce/1";
+
+/// Studies, rerun.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Studies {
+    /// One entry a study.
+    studies: Vec<Study>,
+}
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The study; all of them when none is named
     study: Option<Name>,
-    /// Write a page with the tables and plots: one HTML file that needs no network
+    /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print the figures as JSON
+    /// Print the figures as JSON (schema wattwise.reproduce/1)
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +56,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let studies: Vec<Study> = one.iter().map(|s| s()).collect::<Result<_, _>>().map_err(Failure::work)?;
     if let Some(path) = &args.report {
-        let sections: Vec<_> = studies.iter().flat_map(|s| s.page.clone()).collect();
+        let mut sections = vec![verdicts(&studies)];
+        sections.extend(studies.iter().flat_map(|s| s.page.clone()));
         let title = studies.iter().map(|s| s.title).collect::<Vec<_>>().join("; ");
         std::fs::write(path, wattwise_page::page("reproduce", &title, &sections)).map_err(|e| {
             Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
@@ -52,11 +65,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
         eprintln!("wattwise: report written to {}", path.display());
     }
     if args.json {
-        print_json(&studies)?;
+        print_json_as(SCHEMA, &Studies { studies })?;
         return Ok(0);
     }
     for s in &studies {
         print(&format!("{s}\n"))?;
     }
     Ok(0)
+}
+
+/// How well the model does, study by study.
+fn verdicts(studies: &[Study]) -> Section {
+    match studies {
+        [one] => Section::Text { title: "Verdict".to_owned(), body: one.verdict() },
+        _ => Section::Table(Table {
+            title: "Verdict".to_owned(),
+            head: ["Study", "How the model does"].map(str::to_owned).to_vec(),
+            rows: studies.iter().map(|s| vec![s.title.to_owned(), s.verdict()]).collect(),
+            note: String::new(),
+        }),
+    }
 }

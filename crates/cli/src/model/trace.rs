@@ -1,18 +1,26 @@
 //! `wattwise trace` and `wattwise import`: what a recording holds, and what replaying it would use.
 
-use crate::exit::{Failure, Outcome, print, print_json};
+use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::model::recording::RecordingArgs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use wattwise_model::workload::{Program, Workload};
+use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Program, Recorded, Strangers, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
 use wattwise_trace::{ImportOptions, Source, Summary, import as import_trace, summarise};
+
+/// Version of what `trace --json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.trace/1";
+/// Version of what `import --json` prints.
+pub(crate) const IMPORT_SCHEMA: &str = "wattwise.import/1";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A recording (perf.data, trace.dat, ftrace text, each also as .zst), or the name of a bundled one
     file: PathBuf,
-    /// Print as JSON
+    #[command(flatten)]
+    recording: RecordingArgs,
+    /// Print as JSON (schema wattwise.trace/1)
     #[arg(long)]
     json: bool,
 }
@@ -21,7 +29,9 @@ pub(crate) struct Args {
 pub(crate) struct ImportArgs {
     /// A recording (perf.data, trace.dat, ftrace text, each also as .zst), or the name of a bundled one
     file: PathBuf,
-    /// Print as JSON
+    #[command(flatten)]
+    recording: RecordingArgs,
+    /// Print as JSON (schema wattwise.import/1)
     #[arg(long)]
     json: bool,
 }
@@ -35,41 +45,135 @@ fn source(file: &Path) -> Source {
     }
 }
 
-fn show(summary: &Summary, json: bool) -> Outcome {
+/// A summary, and what of it would be compared.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Shown {
+    #[serde(flatten)]
+    summary: Summary,
+    #[serde(flatten)]
+    work: Work,
+}
+
+/// What of a recording is the work, and how its clock is known.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Work {
+    /// Whose work it is, in words.
+    foreground: String,
+    /// Tasks of it that ran.
+    foreground_tasks: usize,
+    /// Share of the busy time that other programs had.
+    strangers_share: f64,
+    /// The program with the most of it.
+    greatest_stranger: Option<String>,
+    /// The clock, in words.
+    clock: String,
+}
+
+impl Work {
+    fn new(w: &Workload) -> Work {
+        let (mut foreground, mut clock) = (String::new(), String::new());
+        let mut strangers = Strangers::default();
+        if let Some(r) = &w.recorded {
+            foreground = match &r.foreground {
+                ForegroundOrigin::Command { name } => format!("the command {name}"),
+                ForegroundOrigin::Named(names) => format!("as named: {names}"),
+                ForegroundOrigin::Unmarked => "all programs (no command is marked)".into(),
+            };
+            clock = clock_in_words(r);
+            strangers = r.strangers.clone();
+        }
+        Work {
+            foreground,
+            foreground_tasks: w.tasks.iter().filter(|t| t.is_foreground()).count(),
+            strangers_share: strangers.share(),
+            greatest_stranger: strangers.greatest.map(|(name, _)| name),
+            clock,
+        }
+    }
+
+    fn lines(&self) -> String {
+        let most =
+            self.greatest_stranger.as_ref().map_or_else(String::new, |name| format!(", most of it {name}"));
+        format!(
+            "foreground  {}, {} tasks; {:.1} % of the busy time is other programs'{most}\nclock       {}\n",
+            self.foreground,
+            self.foreground_tasks,
+            self.strangers_share * 100.0,
+            self.clock,
+        )
+    }
+}
+
+fn clock_in_words(r: &Recorded) -> String {
+    let ghz = |khz: u32| format!("{:.3} GHz", f64::from(khz) * 1e-6);
+    match r.clock {
+        ClockOrigin::Stated => format!("{}, as stated", ghz(r.khz)),
+        ClockOrigin::Measured => format!("{}, measured", ghz(r.khz)),
+        ClockOrigin::Events => "by cpu_frequency events".into(),
+        ClockOrigin::Described { base_khz, top_khz } if base_khz == top_khz => {
+            format!("{}, by the processor's name", ghz(base_khz))
+        }
+        ClockOrigin::Described { base_khz, top_khz } => {
+            format!("{} to {}, by the processor's name", ghz(base_khz), ghz(top_khz))
+        }
+        ClockOrigin::Unknown => "not known: give --recorded-khz".into(),
+    }
+}
+
+fn show(source: Source, options: &ImportOptions, json: bool) -> Outcome {
+    let summary = summarise(source.clone(), options).map_err(Failure::input)?;
+    let work = Work::new(&import_trace(source, options).map_err(Failure::input)?);
     if json {
-        print_json(summary)?;
+        print_json_as(SCHEMA, &Shown { summary, work })?;
     } else {
-        print(&summary.to_string())?;
+        print(&format!("{summary}{}", work.lines()))?;
     }
     Ok(0)
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let summary = summarise(source(&args.file), &ImportOptions::default()).map_err(Failure::input)?;
-    show(&summary, args.json)
+    show(source(&args.file), &args.recording.options(), args.json)
 }
 
 /// `wattwise workloads show NAME` of a recording.
-pub(crate) fn show_bundled(b: &Bundled) -> Outcome {
-    print(&format!("{}: {}\n\n", b.name, b.summary))?;
+pub(crate) fn show_bundled(b: &Bundled, json: bool) -> Outcome {
     let source = Source::Static { name: b.name.to_owned(), data: b.bytes };
-    show(&summarise(source, &ImportOptions::default()).map_err(Failure::work)?, false)
+    if json {
+        return show(source, &ImportOptions::default(), true);
+    }
+    print(&format!("{}: {}\n\n", b.name, b.summary))?;
+    show(source, &ImportOptions::default(), false)
 }
 
 /// What replaying a recording uses.
 #[derive(Serialize)]
-struct Imported {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Imported {
+    /// The recording.
     name: String,
+    /// CPUs of the machine it was made on.
     cpus: u16,
+    /// Clock at which its run times are taken to be recorded, in kHz.
     recorded_khz: u32,
+    /// From its first event to its last, in seconds.
     span_s: f64,
+    /// Its events.
     events: u64,
+    /// Events that the recorder lost.
     lost: u64,
+    /// Tasks to be replayed.
     tasks: usize,
+    /// What they do, in steps.
     steps: u64,
     /// Size of the tasks' programs in memory.
     script_bytes: usize,
+    /// Time with a task, each CPU, in seconds.
     busy_s: Vec<f64>,
+    #[serde(flatten)]
+    work: Work,
+    /// What could not be used or had to be assumed, a sentence each.
     warnings: Vec<String>,
 }
 
@@ -93,22 +197,23 @@ impl Imported {
             steps: scripts().map(|s| s.ops()).sum(),
             script_bytes: scripts().map(|s| s.size()).sum(),
             busy_s: r.map_or_else(Vec::new, |r| r.busy_ns.iter().map(|&n| n as f64 * 1e-9).collect()),
+            work: Work::new(w),
             warnings: r.map_or_else(Vec::new, |r| r.warnings.clone()),
         }
     }
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Outcome {
-    let workload = import_trace(source(&args.file), &ImportOptions::default()).map_err(Failure::input)?;
+    let workload = import_trace(source(&args.file), &args.recording.options()).map_err(Failure::input)?;
     let i = Imported::new(&workload);
     if args.json {
-        print_json(&i)?;
+        print_json_as(IMPORT_SCHEMA, &i)?;
         return Ok(0);
     }
     let busy: Vec<String> = i.busy_s.iter().map(|s| format!("{s:.3}")).collect();
     let mut out = format!(
         "{}: can be replayed\n{} events ({} lost) on {} CPUs over {:.3} s\n{} tasks, {} steps in {} KiB\n\
-         busy: {} s a CPU, at {:.3} GHz\n",
+         busy: {} s a CPU\n{}",
         i.name,
         i.events,
         i.lost,
@@ -118,7 +223,7 @@ pub(crate) fn import(args: &ImportArgs) -> Outcome {
         i.steps,
         i.script_bytes / 1024,
         busy.join(", "),
-        f64::from(i.recorded_khz) * 1e-6,
+        i.work.lines(),
     );
     for w in &i.warnings {
         out += &format!("warning: {w}\n");

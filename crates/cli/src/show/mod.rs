@@ -1,5 +1,8 @@
 //! What several commands print.
 
+pub(crate) mod csv;
+pub(crate) mod markdown;
 pub(crate) mod report;
 pub(crate) mod result_file;
+pub(crate) mod summary;
 pub(crate) mod table;

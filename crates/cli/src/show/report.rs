@@ -1,26 +1,32 @@
 //! `report`: result files again.
 
 use crate::exit::{Failure, Outcome, print};
-use crate::show::result_file::{ResultFile, run_name};
+use crate::show::result_file::{ResultFile, run_name, sentence};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use wattwise_page::Section;
+use wattwise_page::{Section, Table};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Result files: of compare, run, ab and bench, as --json, --output or ab's .jsonl gave them
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Write one HTML file that needs no network, instead of printing
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    /// Write a report: one HTML file that needs no network, instead of printing
+    #[arg(long, alias = "html", value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let results: Vec<ResultFile> =
         args.files.iter().map(|f| ResultFile::read(f)).collect::<Result<_, _>>().map_err(Failure::input)?;
-    let Some(path) = &args.html else {
+    let Some(path) = &args.report else {
         let colour = std::io::stdout().is_terminal();
+        if results.len() > 1 {
+            for (file, result) in args.files.iter().zip(&results) {
+                print(&format!("{}: {}\n", file.display(), sentence(&result.verdict())))?;
+            }
+            print("\n")?;
+        }
         for (file, result) in args.files.iter().zip(&results) {
             if results.len() > 1 {
                 print(&format!("== {}\n", file.display()))?;
@@ -37,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         _ => wattwise_page::page("report", &title(args), &sections(args, &results)),
     };
     std::fs::write(path, html).map_err(|e| {
-        Failure::input(format!("--html {}: {e}; expected a file that can be written", path.display()))
+        Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
     })?;
     Ok(0)
 }
@@ -56,7 +62,30 @@ fn sections(args: &Args, results: &[ResultFile]) -> Vec<Section> {
             _ => None,
         })
         .collect();
-    let mut sections = if runs.is_empty() { Vec::new() } else { wattwise_report::run_sections(&runs) };
+    let said = |(file, result): (&PathBuf, &ResultFile)| {
+        vec![file.display().to_string(), sentence(&result.verdict())]
+    };
+    let mut sections = vec![Section::Table(Table {
+        title: "Verdict".to_owned(),
+        head: ["File", "What it says"].map(str::to_owned).to_vec(),
+        rows: args.files.iter().zip(results).map(said).collect(),
+        note: String::new(),
+    })];
+    let comparisons: Vec<_> = args
+        .files
+        .iter()
+        .zip(results)
+        .filter_map(|(f, r)| match r {
+            ResultFile::Compare(c) => Some((f.display().to_string(), &**c)),
+            _ => None,
+        })
+        .collect();
+    if comparisons.len() > 1 {
+        sections.push(wattwise_report::compared_side_by_side(&comparisons));
+    }
+    if !runs.is_empty() {
+        sections.extend(wattwise_report::run_sections(&runs));
+    }
     for (file, result) in args.files.iter().zip(results).filter(|(_, r)| !matches!(r, ResultFile::Run(_))) {
         if results.len() > 1 {
             sections.push(Section::Text { title: file.display().to_string(), body: String::new() });

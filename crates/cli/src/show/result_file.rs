@@ -1,12 +1,14 @@
 //! Result files: told apart by their schema, and shown for people.
 
 use crate::machine::run;
-use crate::show::table;
+use crate::show::table::Order;
+use crate::show::{summary, table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::de::DeserializeOwned;
 use std::fmt::Write;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
+use wattwise_advice::summary::ComparisonSet;
 use wattwise_figure::Spread;
 use wattwise_live::ab::log as ab_file;
 use wattwise_live::ab::log::Read;
@@ -22,6 +24,7 @@ use wattwise_page::Section;
 /// What a result file holds.
 pub(crate) enum ResultFile {
     Compare(Box<Comparison>),
+    CompareSet(Box<ComparisonSet>),
     Run(Box<run::RunResult>),
     Ab(Box<Read>),
     Transition(Box<Matrix>),
@@ -53,7 +56,8 @@ impl ResultFile {
         let Schema { schema } = serde_json::from_slice(bytes)
             .map_err(|e| format!("{e}; expected a result file of wattwise (made with --json or --output)"))?;
         match schema.as_str() {
-            "wattwise-compare-1" => whole(bytes).map(ResultFile::Compare),
+            wattwise_advice::result::SCHEMA => whole(bytes).map(ResultFile::Compare),
+            wattwise_advice::summary::SCHEMA => whole(bytes).map(ResultFile::CompareSet),
             run::SCHEMA => whole(bytes).map(ResultFile::Run),
             transition::SCHEMA => whole(bytes).map(ResultFile::Transition),
             throughput::SCHEMA => whole(bytes).map(ResultFile::Throughput),
@@ -67,7 +71,11 @@ impl ResultFile {
     /// For the terminal.
     pub(crate) fn text(&self, colour: bool) -> String {
         match self {
-            ResultFile::Compare(c) => table::comparison(c, colour),
+            ResultFile::Compare(c) => table::comparison(c, colour, Order::Best),
+            ResultFile::CompareSet(set) => {
+                let each = set.comparisons.iter().map(|c| table::comparison(c, colour, Order::Best) + "\n");
+                each.collect::<String>() + &summary::text(&set.summary, colour)
+            }
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
             ResultFile::Transition(m) => transition(m),
@@ -76,10 +84,36 @@ impl ResultFile {
         }
     }
 
+    /// What follows, in a sentence or two.
+    pub(crate) fn verdict(&self) -> String {
+        match self {
+            ResultFile::Compare(c) => c.answer.text.clone(),
+            ResultFile::CompareSet(set) => match (&set.summary.best, set.summary.best_ratio) {
+                (Some(best), Some(ratio)) => {
+                    format!("{best} needs {:.1} % of the reference's energy over all", ratio * 100.0)
+                }
+                _ => "No policy is within the limit of time in all of them".into(),
+            },
+            ResultFile::Run(r) => run_verdict(r),
+            ResultFile::Ab(read) => {
+                let judged = result::of(read);
+                let words =
+                    judged.comparisons.iter().filter_map(|c| c.verdicts.first()).map(|v| v.words.as_str());
+                words.collect::<Vec<_>>().join("; ")
+            }
+            ResultFile::Transition(m) => transition_verdict(m),
+            ResultFile::Throughput(t) => throughput_verdict(t),
+            ResultFile::Wake(w) => wake_verdict(w),
+        }
+    }
+
     /// For a page with others. Runs are set side by side by the caller.
     pub(crate) fn sections(&self) -> Vec<Section> {
         match self {
-            ResultFile::Compare(c) => vec![comparison_section(c)],
+            ResultFile::Compare(c) => wattwise_report::compare_sections(c),
+            ResultFile::CompareSet(set) => {
+                set.comparisons.iter().flat_map(wattwise_report::compare_sections).collect()
+            }
             ResultFile::Run(r) => wattwise_report::run_sections(&[(run_name(r), &r.measured)]),
             ResultFile::Ab(read) => wattwise_report::ab_sections(read, &result::of(read)),
             ResultFile::Transition(m) => wattwise_report::transition_sections(m),
@@ -97,34 +131,61 @@ pub(crate) fn run_name(r: &run::RunResult) -> String {
     }
 }
 
-fn comparison_section(c: &Comparison) -> Section {
-    let row = |r: &wattwise_advice::result::PolicyResult| {
-        vec![
-            r.policy.clone(),
-            format!("{:.3}", r.window_energy_j),
-            format!("{:.3}", r.energy_j),
-            format!("{:.3}", r.elapsed_s),
-            format!("{:.3}", r.slowdown),
-            format!("{:.2}", r.mean_w),
-            format!("{:.0}", r.wake_latency_us.p99),
-        ]
+/// With a capital and a full stop.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map_or_else(String::new, |c| c.to_uppercase().to_string());
+    first + letters.as_str() + if words.ends_with('.') { "" } else { "." }
+}
+
+fn run_verdict(r: &run::RunResult) -> String {
+    let m = &r.measured;
+    let energy = match (m.machine.joules, m.mean_w()) {
+        (Some(j), Some(w)) => format!("{j:.2} J, {w:.2} W"),
+        (Some(j), None) => format!("{j:.2} J"),
+        (None, _) => "energy not known".to_owned(),
     };
-    Section::Table(wattwise_page::Table {
-        title: format!("{} on {}: {} is best", c.workload.name, c.machine, c.best.policy),
-        head: [
-            "Policy",
-            "Window energy, J",
-            "Energy, J",
-            "Elapsed, s",
-            "Slowdown, ×",
-            "Mean power, W",
-            "Wake p99, µs",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: c.results.iter().map(row).collect(),
-        note: c.best.why.clone(),
-    })
+    format!("{} and {energy}: one run supports no verdict", table::seconds(m.wall_s))
+}
+
+fn transition_verdict(m: &Matrix) -> String {
+    let means: Vec<f64> = m.pairs.iter().filter_map(|p| p.us.map(|s| s.mean)).collect();
+    let worst = m.pairs.iter().filter_map(|p| p.us.map(|s| s.p99)).fold(0.0, f64::max);
+    let missed = m.pairs.iter().filter(|p| p.us.is_none()).count();
+    if means.is_empty() {
+        return "no change of speed was seen in force".to_owned();
+    }
+    let (low, high) = means.iter().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| (l.min(*v), h.max(*v)));
+    let never = if missed > 0 { format!("; {missed} pairs were never in force") } else { String::new() };
+    format!(
+        "a change of speed takes {low:.0} to {high:.0} us in the mean, {worst:.0} us at most in 99 of 100{never}"
+    )
+}
+
+fn throughput_verdict(t: &Throughput) -> String {
+    let speed =
+        |khz: Option<u64>| khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3));
+    match t.knee {
+        Some(at) => format!(
+            "{} is the lowest speed whose figure is within noise of the best",
+            speed(t.levels[at].khz)
+        ),
+        None => "no knee can be told: one speed, or not enough runs".to_owned(),
+    }
+}
+
+fn wake_verdict(w: &WakeUps) -> String {
+    let mean = |s: &WakeLatency| s.timer_us.as_ref().map(|u| u.mean);
+    let name = |s: &WakeLatency| s.state.clone().unwrap_or_else(|| "the machine as it is".to_owned());
+    let seen: Vec<(String, f64)> = w.states.iter().filter_map(|s| Some((name(s), mean(s)?))).collect();
+    match (seen.first(), seen.last()) {
+        (Some(first), Some(last)) if seen.len() > 1 => format!(
+            "a timer is late by {:.0} us in the mean with {}, by {:.0} us with {}",
+            first.1, first.0, last.1, last.0
+        ),
+        (Some(only), _) => format!("a timer is late by {:.0} us in the mean with {}", only.1, only.0),
+        _ => "no wake-up was measured".to_owned(),
+    }
 }
 
 /// A plain table: first column left, others right.
@@ -145,7 +206,8 @@ fn plain(head: &[&str], rows: Vec<Vec<String>>) -> String {
 /// Delays in microseconds, from each speed (down) to each (across).
 pub(crate) fn transition(m: &Matrix) -> String {
     let mhz = |khz: u64| format!("{:.0} MHz", khz as f64 / 1e3);
-    let mut out = format!(
+    let mut out = sentence(&transition_verdict(m)) + "\n\n";
+    out += &format!(
         "{}, {}: {} trials a pair, in force by {}\nmean ± standard deviation, us; from (down) to (across)\n",
         m.machine, m.policy, m.trials, m.by
     );
@@ -187,7 +249,8 @@ pub(crate) fn transition_csv(m: &Matrix) -> String {
 
 /// A figure by speed, and the knee.
 pub(crate) fn throughput(t: &Throughput) -> String {
-    let mut out = format!("{}\n{}; energy {}\n", t.command.join(" "), t.machine, t.energy);
+    let mut out = sentence(&throughput_verdict(t)) + "\n\n";
+    out += &format!("{}\n{}; energy {}\n", t.command.join(" "), t.machine, t.energy);
     let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
     let rows = t.levels.iter().enumerate().map(|(at, l)| {
         vec![
@@ -200,13 +263,6 @@ pub(crate) fn throughput(t: &Throughput) -> String {
     });
     let unit = if t.unit.is_empty() { "figure" } else { &t.unit };
     out += &plain(&["speed", unit, "CPU %", "J", ""], rows.collect());
-    if let Some(at) = t.knee {
-        _ = writeln!(
-            out,
-            "{} is the lowest speed whose figure is within noise of the best",
-            t.levels[at].khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3))
-        );
-    }
     out
 }
 
@@ -232,7 +288,8 @@ pub(crate) fn throughput_csv(t: &Throughput) -> String {
 
 /// Wake-ups by C-state.
 pub(crate) fn wake(w: &WakeUps) -> String {
-    let mut out = format!(
+    let mut out = sentence(&wake_verdict(w)) + "\n\n";
+    out += &format!(
         "{}: CPU {} sleeps {} us at a time{}; from due to running, us\n",
         w.machine,
         w.cpus.0,

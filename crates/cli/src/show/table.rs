@@ -2,10 +2,8 @@
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
-use wattwise_advice::result::Comparison;
-
-/// Width of the energy bar in characters.
-const BAR: usize = 14;
+use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::time::TimeKind;
 
 /// Time with a unit that suits it.
 pub(crate) fn seconds(s: f64) -> String {
@@ -13,16 +11,6 @@ pub(crate) fn seconds(s: f64) -> String {
         s if s >= 100.0 => format!("{s:.1} s"),
         s if s >= 1.0 => format!("{s:.3} s"),
         s => format!("{:.2} ms", s * 1e3),
-    }
-}
-
-/// Microseconds with a unit that suits them.
-fn latency(us: f64) -> String {
-    match us {
-        us if us >= 1e6 => format!("{:.2} s", us * 1e-6),
-        us if us >= 1000.0 => format!("{:.1} ms", us * 1e-3),
-        us if us >= 10.0 => format!("{us:.0} us"),
-        us => format!("{us:.1} us"),
     }
 }
 
@@ -36,73 +24,210 @@ fn joules(j: f64) -> String {
     }
 }
 
-/// A bar of eighths, of `full` characters where `value` is `most`.
-fn bar(value: f64, most: f64, full: usize) -> String {
-    let eighths = if most > 0.0 { (value / most * full as f64 * 8.0).round() as usize } else { 0 };
-    let mut bar = "█".repeat(eighths / 8);
-    if !eighths.is_multiple_of(8) {
-        bar.push(['▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8 - 1]);
-    }
-    bar
-}
+/// Width of a policy's name at most, so that a row keeps within 80 columns.
+const NAME: usize = 28;
 
-/// A comparison as a table, the best marked, and why.
-pub(crate) fn comparison(c: &Comparison, colour: bool) -> String {
+/// A comparison: the answer first, then the table, then what it rests on.
+pub(crate) fn comparison(c: &Comparison, colour: bool, order: Order) -> String {
     let mut out = String::new();
     let w = &c.workload;
     _ = writeln!(out, "{} ({})", w.name, w.source);
     _ = writeln!(out, "on {}: {}", c.machine, c.inputs.machine_summary);
-    for warning in &c.inputs.warnings {
-        _ = writeln!(out, "warning: {warning}");
+    let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    _ = writeln!(out, "\n{}", wrapped(&c.answer.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
+    match (&c.answer.apply, &c.answer.why_not) {
+        (Some(command), _) => _ = writeln!(out, "To apply it: {command}"),
+        (None, Some(why)) => _ = writeln!(out, "It cannot be applied: {why}."),
+        (None, None) => {}
     }
+    _ = writeln!(out, "\n{}\n", rows(c, colour, order));
+    for note in notes(c) {
+        _ = writeln!(out, "{}", wrapped(&note, "  "));
+    }
+    out
+}
+
+/// Lines of at most 80 columns; all but the first begin with `indent`.
+pub(crate) fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |l| l.chars().count());
+        if line > indent.len() && line + 1 + word.chars().count() > 80 {
+            lines.push(indent.to_owned());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.trim().is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+/// The order of the policies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The best and what ties with it, the other admissible ones, those that are too slow; each by energy.
+    Best,
+    /// As they were asked for: a scan in the order of its parameter.
+    Asked,
+}
+
+/// The policies in that order.
+pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
+    let rank = |r: &PolicyResult| match () {
+        () if r.policy == c.answer.recommended => 0,
+        () if r.tied => 1,
+        () if r.admissible => 2,
+        () => 3,
+    };
+    let mut all: Vec<&PolicyResult> = c.results.iter().collect();
+    if order == Order::Asked {
+        return all;
+    }
+    let energy = |r: &PolicyResult| r.uncertain.energy_j.median;
+    all.sort_by(|a, b| rank(a).cmp(&rank(b)).then(energy(a).total_cmp(&energy(b))));
+    all
+}
+
+/// What is judged as time, as a column's head.
+pub(crate) fn time_word(c: &Comparison) -> &'static str {
+    match c.judged.kind {
+        TimeKind::Makespan => "time",
+        TimeKind::Response => "p95 response",
+        TimeKind::Deadlines => "missed",
+    }
+}
+
+/// How a policy stands, as a mark.
+pub(crate) fn mark(c: &Comparison, r: &PolicyResult) -> &'static str {
+    match () {
+        () if r.policy == c.answer.recommended => "*",
+        () if r.tied => "=",
+        () if !r.admissible => "x",
+        () => "",
+    }
+}
+
+/// A policy's figures: energy, against the reference, time, against the reference, best in.
+pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
+    let u = &r.uncertain;
+    let reference = r.policy == c.reference;
+    let against = |ratio| if reference { "reference".to_owned() } else { ratio_text(ratio) };
+    let (shown, slower) = match c.judged.kind {
+        TimeKind::Makespan => (seconds(u.time.median), against(u.time_ratio)),
+        TimeKind::Response => (format!("{:.2} x", u.time.median), against(u.time)),
+        TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
+    };
+    let best = if c.replicas == 0 { String::new() } else { format!("{:.0} %", r.best_share * 100.0) };
+    [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
+}
+
+fn rows(c: &Comparison, colour: bool, by: Order) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
-    let mut header = vec![
-        Cell::new(""),
-        Cell::new("policy"),
-        right("time"),
-        right("slower"),
-        right("energy"),
-        Cell::new(""),
-    ];
-    header.extend(["mean", "wake p99", "changes"].map(right));
+    let mut header = vec![Cell::new(""), Cell::new("policy")];
+    header.extend(["energy", "against ref.", time_word(c), "against ref.", "best in"].map(right));
     if colour {
         header = header.into_iter().map(|c| c.add_attribute(Attribute::Bold)).collect();
     }
     table.set_header(header);
-    let most = c.results.iter().map(|r| r.window_energy_j).fold(0.0, f64::max);
-    for r in &c.results {
-        let best = r.policy == c.best.policy;
-        let row = vec![
-            Cell::new(if best { "*" } else { "" }),
-            Cell::new(&r.policy),
-            right(&seconds(r.elapsed_s)),
-            right(&format!("{:.1} %", (r.slowdown - 1.0) * 100.0)),
-            right(&joules(r.window_energy_j)),
-            Cell::new(bar(r.window_energy_j, most, BAR)),
-            right(&format!("{:.2} W", r.mean_w)),
-            right(&latency(r.wake_latency_us.p99)),
-            right(&r.transitions.to_string()),
-        ];
-        let paint = |cell: Cell| {
-            if best && colour { cell.fg(Color::Green).add_attribute(Attribute::Bold) } else { cell }
+    for r in order(c, by) {
+        let recommended = r.policy == c.answer.recommended;
+        let mut row = vec![Cell::new(mark(c, r)), Cell::new(shortened(&r.policy, NAME))];
+        row.extend(figures(c, r).iter().map(|figure| right(figure)));
+        let paint = |cell: Cell| match (colour, recommended, r.admissible) {
+            (true, true, _) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
+            (true, _, false) => cell.add_attribute(Attribute::Dim),
+            _ => cell,
         };
         table.add_row(row.into_iter().map(paint).collect::<Vec<_>>());
     }
+    drawn(table, colour)
+}
+
+/// A table as text: flush left, no blanks at the ends of lines.
+pub(super) fn drawn(mut table: Table, colour: bool) -> String {
     if colour {
         table.enforce_styling();
     } else {
         table.force_no_tty();
     }
-    _ = writeln!(out, "\n{}", table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n"));
-    _ = writeln!(
-        out,
-        "\nenergy: modelled, over the same {} for all (the rest of it idle); mean: over each run's own time",
-        seconds(c.window_s)
-    );
-    _ = writeln!(out, "best: {}: {}", c.best.policy, c.best.why);
-    out
+    if let Some(first) = table.column_mut(0) {
+        first.set_padding((0, 0));
+    }
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// A ratio as a change in per cent: `-14 to -9 %`.
+fn ratio_text(ratio: Interval) -> String {
+    let number = |x: f64| {
+        let x = (x - 1.0) * 100.0;
+        if x.abs() >= 9.95 { format!("{x:+.0}") } else { format!("{x:+.1}") }
+    };
+    let (low, high) = (number(ratio.low), number(ratio.high));
+    if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
+}
+
+/// A name of at most so many characters.
+pub(crate) fn shortened(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    let head: String = name.chars().take(most - 1).collect();
+    head + "…"
+}
+
+/// What the figures rest on.
+pub(crate) fn notes(c: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut marks = vec!["* recommended"];
+    if c.results.iter().any(|r| r.tied && r.policy != c.answer.recommended) {
+        marks.push("= not told apart from it");
+    }
+    if c.results.iter().any(|r| !r.admissible) {
+        marks.push("x too slow");
+    }
+    notes.push(format!("{}; reference: {}", marks.join(", "), c.reference));
+    let time = match c.judged.kind {
+        TimeKind::Makespan => "from the release of the work to its end",
+        TimeKind::Response => "the 95th percentile of the stretch of responses against the reference",
+        TimeKind::Deadlines => "the share of deadlines missed",
+    };
+    notes.push(format!("time: {time}, since {}", c.judged.why));
+    notes.push(format!("energy: modelled, over {} for all", seconds(c.window_s)));
+    if c.replicas > 0 {
+        notes.push(format!("ranges: 90 % of {} replicas with other phases, seeds and figures", c.replicas));
+    }
+    let mut reasons: Vec<(&str, &str)> = Vec::new();
+    for r in &c.results {
+        let name = r.policy.split([':', '+']).next().unwrap_or_default();
+        if let Some(why) = &r.approximation
+            && !reasons.iter().any(|(n, _)| *n == name)
+        {
+            reasons.push((name, why));
+        }
+    }
+    notes.extend(reasons.iter().map(|(name, why)| format!("{name} is an approximation: {why}")));
+    if let Some(d) = &c.deciding
+        && !d.figures.is_empty()
+    {
+        let figures: Vec<String> =
+            d.figures.iter().map(|f| format!("{} ({:.0} %: {})", f.what, f.share * 100.0, f.by)).collect();
+        notes.push(format!("between {} and {} decide: {}", d.between[0], d.between[1], figures.join("; ")));
+    }
+    notes.push(format!(
+        "work: {}; {:.0} % of the cycles are background",
+        c.workload.foreground,
+        c.workload.background_share * 100.0
+    ));
+    if !c.workload.clock.is_empty() {
+        notes.push(format!("recorded clock: {}; memory-bound: {}", c.workload.clock, c.workload.memory));
+    }
+    notes.extend(c.inputs.warnings.iter().map(|w| format!("warning: {w}")));
+    notes
 }
 
 #[cfg(test)]
@@ -110,10 +235,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_in_proportion() {
-        assert_eq!(bar(1.0, 1.0, 4), "████");
-        assert_eq!(bar(0.5, 1.0, 4), "██");
-        assert_eq!(bar(0.53, 1.0, 4), "██▏");
-        assert_eq!(bar(1.0, 0.0, 4), "");
+    fn lines_keep_within_80_columns_and_lose_no_word() {
+        let text = "word ".repeat(50) + &"long".repeat(30) + " end";
+        let lines = wrapped(&text, "  ");
+        assert!(lines.lines().all(|l| l.chars().count() <= 80 || !l.trim().contains(' ')), "{lines}");
+        assert!(lines.lines().skip(1).all(|l| l.starts_with("  ")), "{lines}");
+        assert_eq!(lines.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn ratios_are_changes() {
+        let of = |low, high| ratio_text(Interval { median: 1.0, low, high });
+        assert_eq!(of(0.86, 0.91), "-14 to -9.0 %");
+        assert_eq!(of(1.0, 1.0), "+0.0 %");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(shortened("schedutil", NAME), "schedutil");
+        assert_eq!(shortened(&"x".repeat(40), NAME).chars().count(), NAME);
     }
 }

@@ -43,6 +43,7 @@ pub enum Layer<'j> {
 
 /// What came of putting back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Restored {
     /// Put back: (what, value).
     pub restored: Vec<(String, String)>,

@@ -660,9 +660,21 @@ mod tests {
 
     #[test]
     fn this_machine_answers_or_says_why() {
-        match CpuFacts::read_all(&DirRoot::this_machine()) {
-            Ok(all) => assert!(!all.is_empty()),
-            Err(e) => assert!(!e.to_string().contains('\n')),
+        let root = DirRoot::this_machine();
+        match CpuFacts::read_all(&root) {
+            Ok(all) => {
+                // The CPUs of proc/cpuinfo, and the same processor whoever was asked.
+                let listed = parse_cpuinfo(&std::fs::read_to_string("/proc/cpuinfo").unwrap());
+                let who = |all: &BTreeMap<u32, CpuFacts>| -> Vec<_> {
+                    all.iter().map(|(cpu, f)| (*cpu, f.vendor.clone(), f.family, f.model)).collect()
+                };
+                assert!(listed.contains_key(all.keys().next().unwrap()), "{all:?}");
+                assert_eq!(who(&all), who(&listed));
+            }
+            Err(e) => {
+                let words = e.to_string();
+                assert!(words.contains("proc/cpuinfo") && !words.contains('\n'), "{words}");
+            }
         }
     }
 }

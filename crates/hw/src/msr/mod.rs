@@ -181,6 +181,7 @@ impl Registers {
 mod tests {
     use super::*;
     use crate::cpus::cpuid::{Feature, Vendor};
+    use std::collections::BTreeSet;
 
     fn skylake() -> CpuFacts {
         CpuFacts::of(Vendor::Intel, 6, 0x55).with(&[
@@ -198,7 +199,18 @@ mod tests {
         for (name, text) in BUNDLED {
             let file = register_toml::parse(text, name).unwrap();
             assert_eq!(file.name(), *name);
-            assert!(file.models().len() > 3);
+            // For every processor that it names: registers, each name and each address once.
+            for (vendor, (family, model)) in
+                file.vendors().iter().flat_map(|v| file.models().into_iter().map(move |m| (v, m)))
+            {
+                let cpu = CpuFacts::of(vendor.clone(), family, model).with(Feature::ALL);
+                let registers = Registers::from_files(std::slice::from_ref(&file), &cpu);
+                let count = registers.iter().count();
+                let names: BTreeSet<&str> = registers.iter().map(|r| r.name.as_str()).collect();
+                let addresses: BTreeSet<u32> = registers.iter().map(|r| r.address).collect();
+                assert_eq!((names.len(), addresses.len()), (count, count), "{name} {family:x}h.{model:x}h");
+                assert!(names.contains("IA32_APERF"), "{name} {family:x}h.{model:x}h: {names:?}");
+            }
         }
     }
 

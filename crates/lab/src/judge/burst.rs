@@ -79,6 +79,7 @@ impl Replay {
                 cpus: cpus.to_vec(),
                 levels: levels.clone(),
                 transition_ns: 10_000,
+                base: Khz(KHZ[0]),
                 capacity: 1024,
             })
             .collect();
@@ -87,6 +88,7 @@ impl Replay {
             cpus: 4,
             tick_ns: TICK_NS,
             load_invariant: true,
+            boost: true,
             deepest_idle_uw: None,
             awake_uw: None,
         };

@@ -1,7 +1,9 @@
 //! Who judges what a guest returned, a file a judge.
 
+pub(crate) mod agreement;
 pub(crate) mod burst;
 pub(crate) mod coreidle;
 pub(crate) mod fidelity;
+pub(crate) mod placement;
 pub(crate) mod powerctl;
 pub(crate) mod thomson;

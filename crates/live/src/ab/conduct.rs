@@ -48,7 +48,9 @@ pub struct Progress {
     pub blocks: usize,
     /// Blocks wanted; known once the pilot is done.
     pub wanted: Option<usize>,
-    /// Time left, s, at the pace so far.
+    /// Blocks of the pilot.
+    pub pilot: usize,
+    /// Time left, s, at the pace so far; while the pilot runs, what is left of the pilot.
     pub left_s: Option<f64>,
 }
 
@@ -175,6 +177,7 @@ pub fn conduct(plan: &Design, bench: &mut dyn Bench, done: Done) -> Result<Condu
     if done.blocks.is_empty() {
         spent_s += warm_up(plan, bench, &mut out)?;
     }
+    let warm_up_s = spent_s;
     let mut block = 0;
     let mut before = done.blocks.into_iter();
     let mut dropped_in_a_row = 0;
@@ -224,8 +227,10 @@ pub fn conduct(plan: &Design, bench: &mut dyn Bench, done: Done) -> Result<Condu
             }
         }
         block += 1;
-        let left_s = out.wanted.map(|w| spent_s / block as f64 * w.saturating_sub(out.blocks.len()) as f64);
-        bench.progress(&Progress { blocks: out.blocks.len(), wanted: out.wanted, left_s });
+        let to_do = out.wanted.unwrap_or(aim.pilot).min(plan.budget.blocks).saturating_sub(out.blocks.len());
+        let pace_s = (spent_s - warm_up_s) / block as f64;
+        let left_s = Some((pace_s * to_do as f64).min(plan.budget.seconds - spent_s)).filter(|s| *s >= 0.0);
+        bench.progress(&Progress { blocks: out.blocks.len(), wanted: out.wanted, pilot: aim.pilot, left_s });
     }
     Ok(out)
 }

@@ -64,11 +64,56 @@ pub struct Judged {
     /// (A, B), in order.
     #[serde(skip)]
     pub pairs: Vec<(f64, f64)>,
+    /// The first arm's values; none where there is no run.
+    pub first: Option<MeanSd>,
+    /// The other arm's.
+    pub other: Option<MeanSd>,
+    /// Their unit; empty for a figure of the command's own.
+    pub unit: &'static str,
     /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// In a sentence.
     pub words: String,
+}
+
+/// An arm's values over its runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MeanSd {
+    /// Their mean.
+    pub mean: f64,
+    /// Standard deviation; one run has none.
+    pub sd: Option<f64>,
+}
+
+impl MeanSd {
+    fn of(values: &[f64]) -> Option<MeanSd> {
+        let (mean, sd) = mean_sd(values);
+        let sd = (values.len() > 1 && sd.is_finite()).then_some(sd);
+        mean.is_finite().then_some(MeanSd { mean, sd })
+    }
+
+    /// `79.93 ± 1.21`, with as many decimals as four figures of the mean need.
+    pub fn text(&self) -> String {
+        let digits = match self.mean.abs() {
+            0.0 => 0,
+            m => (3 - m.log10().floor() as i32).clamp(0, 6) as usize,
+        };
+        match self.sd {
+            Some(sd) => format!("{:.digits$} ± {sd:.digits$}", self.mean),
+            None => format!("{:.digits$}, one run", self.mean),
+        }
+    }
+}
+
+/// The unit of a quantity.
+fn unit(what: &str) -> &'static str {
+    match what {
+        "time" | "CPU time" => "s",
+        "of its figure" => "",
+        _ => "J",
+    }
 }
 
 /// A quantity of a run.
@@ -99,36 +144,8 @@ pub fn of(read: &Read) -> Judgement {
     let counted = read.counted();
     let done = read.done();
     let aim = h.plan.aim.shared_by(h.arms.len() - 1);
-    let mut comparisons = Vec::new();
-    let mut spread: f64 = 0.0;
-    for arm in 1..h.arms.len() {
-        let mut verdicts: Vec<Judged> = Vec::new();
-        let asked = QUANTITIES.iter().filter(|q| q.2 == h.of).take(1);
-        let rest = QUANTITIES.iter().filter(|q| q.2 != h.of || q.0.starts_with("energy "));
-        for (name, question, of, value) in asked.chain(rest) {
-            let floor_w = read.floor_w.unwrap_or(0.0);
-            // Without a floor there is nothing above it, and without an equal window no tail.
-            if name.ends_with("above idle") && read.floor_w.is_none()
-                || *name == "energy" && h.of != Of::Energy
-            {
-                continue;
-            }
-            let pairs: Option<Vec<(f64, f64)>> = counted
-                .iter()
-                .map(|block| Some((value(block[0], floor_w)?, value(block[arm], floor_w)?)))
-                .collect();
-            // What was not seen is no row; what was asked for is one all the same.
-            let Some(pairs) = pairs.filter(|p| *of == h.of || !p.is_empty()) else { continue };
-            if *of == h.of && verdicts.is_empty() && pairs.len() >= 2 {
-                let pilot: Vec<f64> = pairs.iter().take(aim.pilot).map(|(a, b)| (b / a).ln()).collect();
-                spread = spread.max(mean_sd(&pilot).1);
-            }
-            let verdict = judge(&pairs, &aim);
-            let words = words(&verdict, name, &h.arms[0].name, &h.arms[arm].name);
-            verdicts.push(Judged { what: (*name).to_owned(), question, pairs, verdict, words });
-        }
-        comparisons.push(Comparison { arm, verdicts });
-    }
+    let comparisons: Vec<Comparison> = (1..h.arms.len()).map(|arm| compared(read, arm, &aim)).collect();
+    let spread = comparisons.iter().filter_map(|c| pilot_spread(c, &aim)).fold(0.0, f64::max);
     let dropped: Vec<(usize, String)> = done
         .blocks
         .iter()
@@ -147,12 +164,58 @@ pub fn of(read: &Read) -> Judgement {
         warm_up: done.warm_up,
         window_s: read.window_s,
         floor_w: read.floor_w,
-        smallest_effect: (spread > 0.0).then(|| smallest(&aim, spread, counted.len())),
+        smallest_effect: (spread > 0.0)
+            .then(|| smallest(&aim, spread, counted.len()))
+            .filter(|e| e.is_finite()),
         comparisons,
         notes: Vec::new(),
     };
     result.notes = notes(read, &result);
     result
+}
+
+/// One arm against the first; what was asked for comes first.
+fn compared(read: &Read, arm: usize, aim: &Aim) -> Comparison {
+    let h = &read.header;
+    let asked = QUANTITIES.iter().filter(|q| q.2 == h.of).take(1);
+    let rest = QUANTITIES.iter().filter(|q| q.2 != h.of || q.0.starts_with("energy "));
+    let floor_w = read.floor_w.unwrap_or(0.0);
+    let counted = read.counted();
+    let judged = |(name, question, of, value): &(&'static str, &'static str, Of, Of1)| {
+        // Without a floor there is nothing above it, and without an equal window no tail.
+        if name.ends_with("above idle") && read.floor_w.is_none() || *name == "energy" && h.of != Of::Energy {
+            return None;
+        }
+        let pairs: Option<Vec<(f64, f64)>> = counted
+            .iter()
+            .map(|block| Some((value(block[0], floor_w)?, value(block[arm], floor_w)?)))
+            .collect();
+        // What was not seen is no row; what was asked for is one all the same.
+        let pairs = pairs.filter(|p| *of == h.of || !p.is_empty())?;
+        let verdict = judge(&pairs, aim);
+        let words = words(&verdict, name, &h.arms[0].name, &h.arms[arm].name);
+        let [first, other] = [|p: &(f64, f64)| p.0, |p: &(f64, f64)| p.1]
+            .map(|of| MeanSd::of(&pairs.iter().map(of).collect::<Vec<_>>()));
+        Some(Judged {
+            what: (*name).to_owned(),
+            question,
+            pairs,
+            first,
+            other,
+            unit: unit(name),
+            verdict,
+            words,
+        })
+    };
+    Comparison { arm, verdicts: asked.chain(rest).filter_map(judged).collect() }
+}
+
+/// How the pilot's differences spread, of what was asked for.
+fn pilot_spread(c: &Comparison, aim: &Aim) -> Option<f64> {
+    let pairs = &c.verdicts.first()?.pairs;
+    let pilot: Vec<f64> = pairs.iter().take(aim.pilot).map(|(a, b)| (b / a).ln()).collect();
+    let (_, spread) = mean_sd(&pilot);
+    (pairs.len() >= 2 && spread.is_finite()).then_some(spread)
 }
 
 /// The smallest difference that `pairs` pairs whose ln(B/A) spreads by `spread` find with the aim's power.
@@ -214,40 +277,63 @@ fn notes(read: &Read, r: &Judgement) -> Vec<String> {
     notes
 }
 
-/// For people.
+/// For people: the verdict first, then the figures side by side.
 pub fn text(r: &Judgement) -> String {
     use std::fmt::Write;
     let mut out = String::new();
     for c in &r.comparisons {
-        let mut verdicts = c.verdicts.iter();
-        if let Some(first) = verdicts.next() {
+        if let Some(first) = c.verdicts.first() {
             _ = writeln!(out, "{}", first.words);
         }
-        for v in verdicts {
-            let Verdict { ratio, low, high, .. } = v.verdict;
-            if ratio.is_finite() {
-                let percent = |r: f64| format!("{:+.2} %", (r - 1.0) * 100.0);
-                _ = writeln!(
-                    out,
-                    "  {:<26}{:>10}   [{}, {}]   {}",
-                    v.what,
-                    percent(ratio),
-                    percent(low),
-                    percent(high),
-                    v.question
-                );
-            }
-        }
     }
-    _ = writeln!(out, "  energy: {}", r.energy);
+    for c in &r.comparisons {
+        out += "\n";
+        out += &side_by_side(r, c);
+    }
+    _ = writeln!(out, "\n  energy: {}", r.energy);
     if let (Some(w), true) = (r.window_s, r.of == Of::Energy) {
         _ = writeln!(out, "  every run is charged over the same {w:.2} s");
     }
-    if let Some(e) = r.smallest_effect {
-        _ = writeln!(out, "  {} pairs like these find a difference of {:.2} %", r.pairs, e * 100.0);
+    match r.smallest_effect {
+        Some(e) if e <= 1.0 => {
+            _ = writeln!(out, "  {} pairs like these find a difference of {:.2} %", r.pairs, e * 100.0);
+        }
+        Some(_) => _ = writeln!(out, "  {} pairs like these cannot tell even a difference of 100 %", r.pairs),
+        None => {}
     }
     for note in &r.notes {
         _ = writeln!(out, "  note: {note}");
     }
     out
+}
+
+/// Means of two arms with their standard deviations, the change, and which question that answers.
+fn side_by_side(r: &Judgement, c: &Comparison) -> String {
+    let mean = |of: Option<MeanSd>, unit: &str| {
+        of.map_or_else(|| "none".to_owned(), |m| format!("{} {unit}", m.text()).trim_end().to_owned())
+    };
+    let mut rows = vec![["", &r.arms[0].name, &r.arms[c.arm].name, "change", ""].map(shortened)];
+    for v in &c.verdicts {
+        rows.push([
+            v.what.clone(),
+            mean(v.first, v.unit),
+            mean(v.other, v.unit),
+            v.verdict.change(),
+            v.question.to_owned(),
+        ]);
+    }
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let [what, first, other, change] = [0, 1, 2, 3].map(width);
+    let line = |[w, a, b, c, q]: &[String; 5]| {
+        format!("  {w:<what$}  {a:>first$}  {b:>other$}  {c:>change$}  {q}").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A heading of at most 24 characters: arms can be whole commands.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(24) {
+        None => name.to_owned(),
+        Some(_) => name.chars().take(23).collect::<String>() + "…",
+    }
 }

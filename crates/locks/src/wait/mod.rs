@@ -30,7 +30,7 @@ pub use park::Park;
 pub use spin::Spin;
 #[cfg(feature = "std")]
 pub use spin_then_park::SpinThenPark;
-pub use state::{StandInStates, StateControl, WithPState, WithTState, set_state_control};
+pub use state::{StandInStates, StateControl, WaitKind, WithPState, WithTState, set_state_control};
 pub use user::{UserWait, UserWaitBackend, user_wait_backend};
 pub use yields::Yield;
 

@@ -22,7 +22,7 @@ const PATIENCE_US: u64 = 50;
 
 /// Which state to lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WaitKind {
     /// The duty cycle of the clock.
     T,
     /// Clock and voltage.
@@ -35,9 +35,9 @@ pub enum Kind {
 /// its profile along.
 pub trait StateControl: Sync {
     /// Lowers the calling thread's core.
-    fn lower(&self, kind: Kind);
+    fn lower(&self, kind: WaitKind);
     /// Undoes [`lower`](Self::lower).
-    fn restore(&self, kind: Kind);
+    fn restore(&self, kind: WaitKind);
 }
 
 /// Counts and does nothing.
@@ -50,10 +50,10 @@ pub struct StandInStates {
 }
 
 impl StateControl for StandInStates {
-    fn lower(&self, _: Kind) {
+    fn lower(&self, _: WaitKind) {
         self.lowered.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     }
-    fn restore(&self, _: Kind) {
+    fn restore(&self, _: WaitKind) {
         self.restored.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     }
 }
@@ -104,7 +104,7 @@ pub fn set_state_control(control: &'static dyn StateControl) -> bool {
 /// Which kind a wrapper lowers, as a type.
 pub trait Lowers: 'static {
     /// The kind.
-    const KIND: Kind;
+    const KIND: WaitKind;
 }
 
 /// T-states.
@@ -116,11 +116,11 @@ pub struct DutyCycle;
 pub struct Speed;
 
 impl Lowers for DutyCycle {
-    const KIND: Kind = Kind::T;
+    const KIND: WaitKind = WaitKind::T;
 }
 
 impl Lowers for Speed {
-    const KIND: Kind = Kind::P;
+    const KIND: WaitKind = WaitKind::P;
 }
 
 /// W on a core that is slowed down while waiting; see the module's essay.
@@ -149,8 +149,8 @@ impl<W: Wait, K: Lowers> Lowered<W, K> {
 
 impl<W: Wait, K: Lowers> Wait for Lowered<W, K> {
     const NAME: &'static str = match K::KIND {
-        Kind::T => "tstate",
-        Kind::P => "pstate",
+        WaitKind::T => "tstate",
+        WaitKind::P => "pstate",
     };
     const SLEEPS: bool = W::SLEEPS;
 

@@ -25,10 +25,45 @@ pub fn text(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
+/// What the engine takes for granted of every machine.
+#[cfg(test)]
+pub(super) fn monotone(m: &super::Machine) {
+    let name = &m.name;
+    for k in &m.kinds {
+        let slower = |w: &[super::SpeedLevel]| {
+            w[0].khz > w[1].khz && w[0].busy_w >= w[1].busy_w && w[0].cycles_per_ns >= w[1].cycles_per_ns
+        };
+        assert!(k.levels.windows(2).all(slower), "{name} {}", k.name);
+        assert!(k.levels.iter().all(|l| l.stall_w <= l.busy_w), "{name}");
+        assert_eq!(k.smt_throughput.len(), k.smt_power.len(), "{name}");
+        for s in &k.idle {
+            assert_eq!((s.watts.len(), s.exit_ns.len()), (k.levels.len(), k.levels.len()), "{name}");
+            let worth = s.exit_ns.iter().all(|x| *x <= s.target_ns || s.target_ns == 0);
+            assert!(worth, "{name} {}", s.name);
+            assert!(s.watts.iter().zip(&k.levels).all(|(w, l)| *w <= l.busy_w), "{name} {}", s.name);
+        }
+        for w in k.idle.windows(2) {
+            let thriftier = w[0].watts.iter().zip(&w[1].watts).all(|(a, b)| a >= b);
+            assert!(w[0].latency_ns <= w[1].latency_ns && thriftier, "{name} {}", w[1].name);
+        }
+    }
+    for p in &m.packages {
+        let watts: Vec<f64> = [p.uncore_w].into_iter().chain(p.idle.iter().map(|s| s.watts)).collect();
+        assert!(watts.windows(2).all(|w| w[0] >= w[1]), "{name}: {watts:?}");
+        assert!(p.idle.windows(2).all(|w| w[0].exit_ns <= w[1].exit_ns), "{name}");
+        assert!(p.thermal.critical_c > p.thermal.ambient_c, "{name}");
+    }
+    for d in &m.domains {
+        let levels = m.kinds[usize::from(d.kind)].levels.len();
+        assert_eq!(d.transition.stall_ns.len(), levels * levels, "{name}");
+        assert!(d.boost.iter().all(|&b| usize::from(b) < levels), "{name}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Confidence, Machine, SpeedLevel, file};
+    use crate::machine::{Confidence, Machine, file};
 
     fn machine(name: &str) -> Machine {
         file::parse(text(name).unwrap(), name).unwrap()
@@ -40,45 +75,17 @@ mod tests {
             let m = machine(name);
             assert_eq!(m.name, name);
             assert!(m.provenance.len() >= 6, "{name}");
+            let own = m.provenance.iter().find(|f| f.what == "platform.default_policy");
+            assert!(
+                own.is_some_and(|f| !f.source.starts_with("not in the file")),
+                "{name}: its system's policy"
+            );
         }
     }
 
-    /// What the engine takes for granted of every machine.
     #[test]
     fn every_model_is_monotone() {
-        for name in names() {
-            let m = machine(name);
-            for k in &m.kinds {
-                let slower = |w: &[SpeedLevel]| {
-                    w[0].khz > w[1].khz
-                        && w[0].busy_w >= w[1].busy_w
-                        && w[0].cycles_per_ns > w[1].cycles_per_ns
-                };
-                assert!(k.levels.windows(2).all(slower), "{name} {}", k.name);
-                assert!(k.levels.iter().all(|l| l.stall_w <= l.busy_w), "{name}");
-                assert_eq!(k.smt_throughput.len(), k.smt_power.len(), "{name}");
-                for s in &k.idle {
-                    assert_eq!((s.watts.len(), s.exit_ns.len()), (k.levels.len(), k.levels.len()), "{name}");
-                    assert!(
-                        s.exit_ns.iter().all(|x| *x <= s.target_ns || s.target_ns == 0),
-                        "{name} {}",
-                        s.name
-                    );
-                    assert!(s.watts.iter().zip(&k.levels).all(|(w, l)| *w <= l.busy_w), "{name} {}", s.name);
-                }
-                for w in k.idle.windows(2) {
-                    assert!(
-                        w[0].latency_ns <= w[1].latency_ns
-                            && w[0].watts.iter().zip(&w[1].watts).all(|(a, b)| a >= b)
-                    );
-                }
-            }
-            for d in &m.domains {
-                let levels = m.kinds[usize::from(d.kind)].levels.len();
-                assert_eq!(d.transition.stall_ns.len(), levels * levels, "{name}");
-                assert!(d.boost.iter().all(|&b| usize::from(b) < levels), "{name}");
-            }
-        }
+        names().for_each(|name| monotone(&machine(name)));
     }
 
     /// Latencies come from kernels, powers never do: a table of idle states that claims a kernel's

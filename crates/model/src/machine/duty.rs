@@ -22,7 +22,8 @@ const SAME_MHZ: u32 = 25;
 /// `loss` (0.02) less than its share.
 ///
 /// While the clock stands, a core draws `stopped` watts (one figure a P-state): its first C-state's.
-/// No speed draws less than a slower one: a duty cycle near the next P-state's speed costs at least that.
+/// No speed draws less than a slower one: a duty cycle near the next P-state's speed costs at least that. Nor does it
+/// do less, though a great loss may leave it nothing over.
 pub(super) fn expand(pstates: &[SpeedLevel], stopped: &[f64], step: f64, loss: f64) -> Vec<SpeedLevel> {
     let duties = || (1..).map(|i| 1.0 - step * f64::from(i)).take_while(|duty| *duty > step * 0.5);
     // (P-state, level), fastest first.
@@ -49,6 +50,7 @@ pub(super) fn expand(pstates: &[SpeedLevel], stopped: &[f64], step: f64, loss: f
     let mut levels: Vec<SpeedLevel> = listed.into_iter().map(|(_, level)| level).collect();
     for i in (1..levels.len()).rev() {
         levels[i - 1].busy_w = levels[i - 1].busy_w.max(levels[i].busy_w);
+        levels[i - 1].cycles_per_ns = levels[i - 1].cycles_per_ns.max(levels[i].cycles_per_ns);
     }
     levels
 }

@@ -3,10 +3,12 @@
 //! ```toml
 //! name = "example"
 //! summary = "one core of two speeds"
+//! cpu_names = ["i9-9999X"]        # parts of processors' names: recordings made on one are replayed on this machine
 //!
 //! [topology]                      # per machine
 //! packages = 1
 //! clocks = "core"                 # whose clock is its own: "core", "kind" (in a package) or "package"
+//! llc = "package"                 # who shares the last-level cache: a "package", or so many cores; "core": nobody
 //! source = "its data sheet"       # every table of figures names its source ...
 //! confidence = "datasheet"        # ... and how far to trust it
 //!
@@ -19,6 +21,7 @@
 //! [kind.speeds]                   # fastest first
 //! mhz = [2000, 1000]
 //! busy_w = [8.0, 3.0]             # or volts, with capacitance_nf and leak_a: C V^2 f + I V
+//! base_mhz = 1000                 # the highest without boost; else what the boost table leaves to all cores
 //! source = "..."
 //! confidence = "guess"
 //!
@@ -41,22 +44,40 @@
 //!
 //! [platform]
 //! watts = 5.0
+//! system = "linux"                # its usual one: "linux", "freebsd", "openbsd" ...
+//! driver = "intel_pstate-hwp"     # ... that system's driver of the speed ...
+//! default_policy = "hwp:epp=102"  # ... and what it does unless told otherwise, as --policy takes it
 //! source = "..."
 //! confidence = "guess"
 //! ```
+//!
+//! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]`, `[tick]`.
 //!
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
 //! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`) or by state (`C3`). A
 //! figure that the file leaves to its default is listed in [`Machine::provenance`] as a guess.
 //!
+//! No figure is certain. How far it may be off follows from its confidence ([`mod@super::figures`]), unless the
+//! file knows better and says so with `range`, in a table or in one of its `sources`:
+//!
+//! ```toml
+//! sources.watts = { source = "a meter of 2 %", confidence = "measured", range = "+-2%" }
+//! sources.leak_a = { source = "...", confidence = "fitted", range = [0.5, 0.9] }  # in the figure's own unit
+//! ```
+//!
+//! A range holds 19 of 20 draws. `[low, high]` is for a figure of one value; `"+-0%"` is for a figure that is so by
+//! definition and is never drawn.
+//!
 //! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table.
 
+use super::figures::Written;
+use super::tables::*;
 use super::{
-    CState, Confidence, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, Machine, Overlap,
-    Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, Machine, Overlap, Package,
+    PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use wattwise_figure::suggest;
 
 /// Logical CPUs that a machine may have.
@@ -81,293 +102,6 @@ impl MachineError {
     }
 }
 
-/// Where a figure comes from that is not from where the rest of its table is.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Origin {
-    source: String,
-    confidence: Trust,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Trust {
-    Datasheet,
-    DeviceTree,
-    KernelTable,
-    Measured,
-    Fitted,
-    Guess,
-}
-
-impl From<Trust> for Confidence {
-    fn from(t: Trust) -> Confidence {
-        match t {
-            Trust::Datasheet => Confidence::Datasheet,
-            Trust::DeviceTree => Confidence::DeviceTree,
-            Trust::KernelTable => Confidence::KernelTable,
-            Trust::Measured => Confidence::Measured,
-            Trust::Fitted => Confidence::Fitted,
-            Trust::Guess => Confidence::Guess,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    summary: String,
-    topology: TopologyTable,
-    kind: Vec<KindTable>,
-    package: PackageTable,
-    #[serde(default)]
-    thermal: Option<ThermalTable>,
-    platform: PlatformTable,
-    #[serde(default)]
-    tick: Option<TickTable>,
-}
-
-/// `serde` cannot both flatten and deny unknown fields, so each table repeats the two.
-macro_rules! table {
-    ($(#[$meta:meta])* struct $name:ident { $($(#[$field:meta])* $key:ident : $ty:ty,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct $name {
-            $($(#[$field])* $key: $ty,)*
-            source: String,
-            confidence: Trust,
-            #[serde(default)]
-            sources: BTreeMap<String, Origin>,
-        }
-        impl $name {
-            /// Lists the table's origin and those of the figures that differ; `more` names what
-            /// `sources` may speak of beside the table's own keys.
-            fn note(&self, here: &str, more: &[String], into: &mut Vec<Figure>) -> Result<(), String> {
-                let mut known: Vec<&str> = vec![$(stringify!($key)),*];
-                known.extend(more.iter().map(String::as_str));
-                note(into, here.into(), &self.source, self.confidence)?;
-                self.sources.iter().try_for_each(|(what, o)| {
-                    if !known.contains(&what.as_str()) {
-                        return Err(format!(
-                            "{here}.sources.{what}: no such figure in {here}{}",
-                            suggest(what, known.iter().copied())
-                        ));
-                    }
-                    note(into, format!("{here}.{what}"), &o.source, o.confidence)
-                })
-            }
-        }
-    };
-}
-
-table! {
-    struct TopologyTable {
-        packages: usize,
-        clocks: Clocks,
-    }
-}
-
-fn note(into: &mut Vec<Figure>, what: String, source: &str, confidence: Trust) -> Result<(), String> {
-    if source.trim().is_empty() {
-        return Err(format!("{what}.source is empty: name where its figures come from"));
-    }
-    into.push(Figure { what, source: source.into(), confidence: confidence.into() });
-    Ok(())
-}
-
-/// Lists a figure that the file does not give.
-fn note_default(into: &mut Vec<Figure>, what: String, reason: &str) {
-    let source = format!("not in the file; wattwise's default: {reason}");
-    into.push(Figure { what, source, confidence: Confidence::Guess });
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Clocks {
-    Core,
-    Kind,
-    Package,
-}
-
-table! {
-    struct KindTable {
-        name: String,
-        cores: usize,
-        #[serde(default = "one_usize")]
-        threads: usize,
-        #[serde(default = "one")]
-        ipc: f64,
-        #[serde(default)]
-        smt_throughput: Vec<f64>,
-        #[serde(default)]
-        smt_power: Vec<f64>,
-        speeds: SpeedsTable,
-        #[serde(default)]
-        tstates: Option<TstatesTable>,
-        #[serde(default)]
-        transition: Option<TransitionTable>,
-        #[serde(default)]
-        boost: Option<BoostTable>,
-        idle: IdleTable,
-    }
-}
-
-fn one_usize() -> usize {
-    1
-}
-fn one() -> f64 {
-    1.0
-}
-
-table! {
-    struct SpeedsTable {
-        mhz: Vec<f64>,
-        #[serde(default)]
-        busy_w: Vec<f64>,
-        #[serde(default)]
-        volts: Vec<f64>,
-        #[serde(default)]
-        capacitance_nf: f64,
-        #[serde(default)]
-        leak_a: f64,
-        /// Share of the busy power that an awake core draws while it executes nothing.
-        stall_share: Option<f64>,
-    }
-}
-
-/// A core that waits with its clock running draws some 60 % of its busy power (the clock tree and the
-/// front end): between the 44 % of a loop of PAUSE and the full power of a spin loop.
-const STALL_SHARE: f64 = 0.6;
-
-table! {
-    struct TstatesTable {
-        step_percent: f64,
-        /// Work lost beyond the duty cycle's own share, of the nominal.
-        loss_percent: f64,
-        /// Whether the speeds appear in the table that policies see.
-        in_speed_table: bool,
-        /// Time in which nothing is done when the duty cycle changes, in us.
-        #[serde(default)]
-        delay_us: f64,
-    }
-}
-
-table! {
-    struct TransitionTable {
-        #[serde(default)]
-        delay_us: f64,
-        #[serde(default)]
-        stall_us: Option<Stall>,
-        #[serde(default = "defer")]
-        overlap: OverlapWord,
-    }
-}
-
-fn defer() -> OverlapWord {
-    OverlapWord::Defer
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-enum Stall {
-    Same(f64),
-    Matrix(Vec<Vec<f64>>),
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OverlapWord {
-    Defer,
-    Preempt,
-}
-
-table! {
-    struct BoostTable {
-        /// Highest speed with 1, 2, ... awake cores; the last entry holds for more.
-        max_mhz: Vec<f64>,
-    }
-}
-
-table! {
-    struct IdleTable {
-        states: Vec<StateTable>,
-    }
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StateTable {
-    name: String,
-    latency_us: f64,
-    target_us: f64,
-    #[serde(default)]
-    entry_us: f64,
-    /// Real time to leave where it differs from the table's worst case; with `lowest_exit_us`, at the highest level.
-    exit_us: Option<f64>,
-    /// At the lowest level, where a slow clock leaves slower; between in proportion to the clock's period.
-    lowest_exit_us: Option<f64>,
-    /// At the highest level.
-    watts: f64,
-    /// At the lowest level, where the state keeps the core's voltage; between in proportion to the busy power.
-    lowest_watts: Option<f64>,
-}
-
-table! {
-    struct PackageTable {
-        uncore_w: f64,
-        #[serde(default)]
-        idle: Vec<PackageStateTable>,
-    }
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PackageStateTable {
-    name: String,
-    /// The C-state that every core must have reached.
-    needs: String,
-    watts: f64,
-    exit_us: f64,
-}
-
-table! {
-    struct ThermalTable {
-        ambient_c: f64,
-        c_per_w: f64,
-        tau_s: f64,
-        critical_c: f64,
-    }
-}
-
-table! {
-    struct PlatformTable {
-        watts: f64,
-        battery_wh: Option<f64>,
-        #[serde(default = "menu")]
-        idle_policy: String,
-        migration_us: Option<f64>,
-        interrupt_us: Option<f64>,
-    }
-}
-
-fn menu() -> String {
-    "menu".into()
-}
-/// A task that finds another core's cache reloads some tens of kilobytes.
-const MIGRATION_US: f64 = 5.0;
-/// A timer's hard interrupt and the wake-up of another CPU, on the machine of the bundled recordings.
-const INTERRUPT_US: f64 = 2.0;
-
-table! {
-    struct TickTable {
-        hz: f64,
-        tickless: bool,
-        cost_us: f64,
-    }
-}
-
 /// Reads a machine file; `origin` names it in errors.
 ///
 /// # Errors
@@ -384,7 +118,9 @@ pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
         let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
         fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
     })?;
-    build(&file).map_err(fail)
+    let mut machine = build(&file).map_err(&fail)?;
+    machine.written = Written::new(file, &machine.provenance).map_err(&fail)?;
+    Ok(machine)
 }
 
 /// What is wrong with a text that is not TOML.
@@ -430,6 +166,10 @@ fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
 fn lay_over(under: &mut toml::Table, key: String, value: toml::Value) {
     match (under.get_mut(&key), value) {
         (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
+            // A range belongs to its source: another source does not inherit it.
+            if new.contains_key("source") {
+                old.remove("range");
+            }
             new.into_iter().for_each(|(k, v)| lay_over(old, k, v));
         }
         (Some(toml::Value::Array(old)), toml::Value::Array(new))
@@ -455,12 +195,12 @@ fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64
     Err(format!("{what} = {value}: expected {low} to {high}{}{unit}", if unit.is_empty() { "" } else { " " }))
 }
 
-fn watts(what: &str, value: f64) -> Result<f64, String> {
+pub(super) fn watts(what: &str, value: f64) -> Result<f64, String> {
     within(what, value, 0.0, 10_000.0, "W")
 }
 
 /// Microseconds to ns.
-fn us(what: &str, value: f64) -> Result<u64, String> {
+pub(super) fn us(what: &str, value: f64) -> Result<u64, String> {
     within(what, value, 0.0, 1e7, "us").map(|v| (v * 1e3).round() as u64)
 }
 
@@ -471,6 +211,9 @@ fn build(file: &File) -> Result<Machine, String> {
         return Err("name is empty".into());
     }
     file.topology.note("topology", &[], from)?;
+    if file.topology.llc.is_none() {
+        note_default(from, "topology.llc".into(), "one last-level cache a package");
+    }
     let mut kinds = Vec::new();
     let mut transitions = Vec::new();
     let mut boosts = Vec::new();
@@ -503,6 +246,12 @@ fn build(file: &File) -> Result<Machine, String> {
         note_default(from, "platform.interrupt_us".into(), reason);
         INTERRUPT_US
     });
+    let default_policy = platform.default_policy.clone().unwrap_or_else(|| {
+        note_default(from, "platform.default_policy".into(), "schedutil, most Linux distributions' governor");
+        DEFAULT_POLICY.into()
+    });
+    base_speeds(file, &mut kinds, &boosts, from)?;
+    let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
     let tick = tick(file, from)?;
     let mut machine = Machine {
@@ -520,18 +269,86 @@ fn build(file: &File) -> Result<Machine, String> {
         },
         tick,
         migration_ns: us("platform.migration_us", migration_us)?,
+        apart,
         interrupt_ns: us("platform.interrupt_us", interrupt_us)?,
         default_idle: file.platform.idle_policy.clone(),
+        system: file.platform.system.clone(),
+        driver: file.platform.driver.clone(),
+        default_policy,
         load_invariant: true,
+        cpu_names: file.cpu_names.clone(),
         provenance: Vec::new(),
+        written: Written::default(),
     };
     lay_out(file, &mut machine, &transitions, &boosts, thermal)?;
     machine.provenance = provenance;
     Ok(machine)
 }
 
+/// The highest speed of each kind without boost: the file's figure, else what the boost table leaves when every core is
+/// awake.
+fn base_speeds(
+    file: &File,
+    kinds: &mut [CoreKind],
+    boosts: &[Vec<u8>],
+    from: &mut Vec<Figure>,
+) -> Result<(), String> {
+    let cores: usize = file.kind.iter().fold(0, |n, k| n.saturating_add(k.cores));
+    for ((k, kind), boost) in file.kind.iter().zip(kinds).zip(boosts) {
+        let (fastest, slowest) = (kind.levels[0].khz, kind.levels[kind.levels.len() - 1].khz);
+        let what = format!("kind.{}.speeds.base_mhz", k.name);
+        kind.base_khz = match (k.speeds.base_mhz, boost.get(cores).or(boost.last())) {
+            (Some(mhz), _) => {
+                let (low, high) = (f64::from(slowest) / 1e3, f64::from(fastest) / 1e3);
+                (within(&what, mhz, low, high, "MHz")? * 1e3).round() as u32
+            }
+            (None, Some(&level)) => {
+                note_default(from, what, "the speed that the boost table leaves with every core awake");
+                kind.levels[usize::from(level)].khz
+            }
+            (None, None) => fastest,
+        };
+    }
+    Ok(())
+}
+
+/// What distance costs a wake-up, and where its figures come from.
+fn apart(file: &File, from: &mut Vec<Figure>) -> Result<Apart, String> {
+    let given = file.wakeup.as_ref();
+    if let Some(t) = given {
+        t.note("wakeup", &[], from)?;
+    }
+    let mut missing = |what: &str, is_given: bool, reason: &str| {
+        if !is_given {
+            note_default(from, format!("wakeup.{what}"), reason);
+        }
+    };
+    let ipi_us = given.and_then(|t| t.ipi_us);
+    missing(
+        "ipi_us",
+        ipi_us.is_some(),
+        "0.55 us, 1600 cycles at 2.9 GHz (LKML, February 2012: 1200 to 2000 on Westmere)",
+    );
+    let lines = given.and_then(|t| t.lines);
+    missing("lines", lines.is_some(), "32: a message, its queue, fields of both tasks and of the run queue");
+    let line_ns = given.and_then(|t| t.line_ns);
+    let measured = "5, 40, 85 and 134 ns (nviennot, core-to-core-latency: threads of a core 4 to 8, one cache 17 to 51, \
+                    two caches 80 to 107, two sockets 108 to 197)";
+    missing("line_ns", line_ns.is_some(), measured);
+    let line_ns = line_ns.unwrap_or(LINE_NS);
+    if line_ns.windows(2).any(|w| w[1] < w[0]) {
+        return Err("wakeup.line_ns: what is farther takes no less time".into());
+    }
+    line_ns.iter().try_for_each(|&ns| within("wakeup.line_ns", ns, 0.0, 10_000.0, "ns").map(drop))?;
+    Ok(Apart {
+        ipi_ns: us("wakeup.ipi_us", ipi_us.unwrap_or(IPI_US))?,
+        lines: within("wakeup.lines", lines.unwrap_or(LINES), 0.0, 1e6, "")?,
+        line_ns: [0.0, line_ns[0], line_ns[1], line_ns[2], line_ns[3]],
+    })
+}
+
 /// The thermal model, and where its figures come from.
-fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, String> {
+pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, String> {
     Ok(match &file.thermal {
         // Without figures nothing ever gets hot.
         None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0 },
@@ -548,7 +365,7 @@ fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, String> {
 }
 
 /// The periodic tick, and where its figures come from.
-fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> {
+pub(super) fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> {
     Ok(match &file.tick {
         None => {
             let linux = "a current Linux distribution: 250 Hz, stopped while idle, 1 us of work";
@@ -630,6 +447,17 @@ fn lay_out(
         );
     }
     let idle = package_states(file, &m.kinds)?;
+    let cores_a_package: usize = file.kind.iter().map(|k| k.cores).sum();
+    let sharing = match file.topology.llc {
+        None | Some(Llc::Named(LlcWord::Package)) => cores_a_package,
+        Some(Llc::Named(LlcWord::Core)) => 1,
+        Some(Llc::Cores(n)) if (1..=cores_a_package).contains(&n) => n,
+        Some(Llc::Cores(n)) => {
+            return Err(format!(
+                "topology.llc = {n}: expected 1 to {cores_a_package} cores, \"core\" or \"package\""
+            ));
+        }
+    };
     for p in 0..file.topology.packages {
         let mut package = Package {
             cores: Vec::new(),
@@ -639,9 +467,11 @@ fn lay_out(
             idle: idle.clone(),
             thermal,
         };
+        let first_llc = p * cores_a_package.div_ceil(sharing);
         for (k, kind) in file.kind.iter().enumerate() {
             for c in 0..kind.cores {
                 let core = m.cores.len() as u16;
+                let llc = (first_llc + package.cores.len() / sharing) as u16;
                 if c == 0 || file.topology.clocks == Clocks::Core {
                     package.domains.push(m.domains.len() as u16);
                     m.domains.push(Domain {
@@ -654,7 +484,8 @@ fn lay_out(
                 let domain = m.domains.len() as u16 - 1;
                 let first = m.cpus.len() as u16;
                 let cpus: Vec<u16> = (first..first + kind.threads as u16).collect();
-                m.cpus.extend(cpus.iter().map(|_| Cpu { core, package: p as u16, domain, kind: k as u8 }));
+                let cpu = Cpu { core, package: p as u16, llc, domain, kind: k as u8 };
+                m.cpus.extend(cpus.iter().map(|_| cpu));
                 m.cores.push(Core { cpus, package: p as u16, domain, kind: k as u8 });
                 m.domains[usize::from(domain)].cores.push(core);
                 package.cores.push(core);
@@ -665,7 +496,7 @@ fn lay_out(
     Ok(())
 }
 
-fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<PackageState>, String> {
+pub(super) fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<PackageState>, String> {
     let mut states: Vec<PackageState> = Vec::new();
     if file.package.idle.len() > MAX_IDLE_STATES {
         return Err(format!("package.idle: expected at most {MAX_IDLE_STATES} states"));
@@ -704,7 +535,7 @@ fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<PackageState>, 
     Ok(states)
 }
 
-fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
+pub(super) fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
     if !(1..=MAX_SMT).contains(&k.threads) {
         return Err(format!("threads = {}: expected 1 to {MAX_SMT}", k.threads));
     }
@@ -729,21 +560,18 @@ fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
         smt_throughput: smt("smt_throughput", &k.smt_throughput, 0.1, 1.0)?,
         smt_power: smt("smt_power", &k.smt_power, 1.0, 4.0)?,
         idle: idle_states(k, &levels)?,
+        base_khz: levels[0].khz,
         levels,
     })
 }
 
-fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
-    let s = &k.speeds;
-    if !(1..=MAX_LEVELS).contains(&s.mhz.len()) {
-        return Err(format!("speeds.mhz: expected 1 to {MAX_LEVELS} speeds"));
-    }
-    let stall_share = within("speeds.stall_share", s.stall_share.unwrap_or(STALL_SHARE), 0.0, 1.0, "")?;
+/// Power of a busy core at each of the file's speeds, in watts: as given, or by its voltage.
+pub(super) fn busy_w(s: &SpeedsTable) -> Result<Vec<f64>, String> {
     if s.volts.is_empty() && (s.capacitance_nf != 0.0 || s.leak_a != 0.0) {
         return Err("speeds: capacitance_nf and leak_a go with volts: give volts, or busy_w alone".into());
     }
-    let busy_w: Vec<f64> = match (s.busy_w.len(), s.volts.len()) {
-        (n, 0) if n == s.mhz.len() => s.busy_w.clone(),
+    match (s.busy_w.len(), s.volts.len()) {
+        (n, 0) if n == s.mhz.len() => Ok(s.busy_w.clone()),
         (0, n) if n == s.mhz.len() => {
             within("speeds.capacitance_nf", s.capacitance_nf, 0.001, 1000.0, "nF")?;
             within("speeds.leak_a", s.leak_a, 0.0, 1000.0, "A")?;
@@ -752,15 +580,22 @@ fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
                 return Err("speeds.volts: a slower speed never needs more volts".into());
             }
             let watts = |(v, mhz): (&f64, &f64)| s.capacitance_nf * 1e-3 * v * v * mhz + s.leak_a * v;
-            s.volts.iter().zip(&s.mhz).map(watts).collect()
+            Ok(s.volts.iter().zip(&s.mhz).map(watts).collect())
         }
-        _ => {
-            return Err(format!(
-                "speeds: expected busy_w or volts (with capacitance_nf), {} figures of the one, none of the other",
-                s.mhz.len()
-            ));
-        }
-    };
+        _ => Err(format!(
+            "speeds: expected busy_w or volts (with capacitance_nf), {} figures of the one, none of the other",
+            s.mhz.len()
+        )),
+    }
+}
+
+fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
+    let s = &k.speeds;
+    if !(1..=MAX_LEVELS).contains(&s.mhz.len()) {
+        return Err(format!("speeds.mhz: expected 1 to {MAX_LEVELS} speeds"));
+    }
+    let stall_share = within("speeds.stall_share", s.stall_share.unwrap_or(STALL_SHARE), 0.0, 1.0, "")?;
+    let busy_w = busy_w(s)?;
     let mut levels: Vec<SpeedLevel> = Vec::new();
     for (&mhz, &busy) in s.mhz.iter().zip(&busy_w) {
         within("speeds.mhz", mhz, 1.0, 10_000.0, "MHz")?;
@@ -897,7 +732,7 @@ fn idle_states(k: &KindTable, levels: &[SpeedLevel]) -> Result<Vec<CState>, Stri
     Ok(states)
 }
 
-fn transition(k: &KindTable, kind: &CoreKind) -> Result<Transition, String> {
+pub(super) fn transition(k: &KindTable, kind: &CoreKind) -> Result<Transition, String> {
     let n = kind.levels.len();
     let Some(t) = &k.transition else {
         return Ok(Transition { stall_ns: vec![0; n * n], delay_ns: 0, overlap: Overlap::Defer });

@@ -5,8 +5,15 @@
 //! at. Powers are in watts, times in ns, speeds in kHz.
 
 pub mod builtin;
+mod draw;
 mod duty;
+pub mod figures;
 pub mod file;
+pub mod processors;
+mod range;
+mod tables;
+
+pub use draw::Drawn;
 
 /// A computer.
 #[derive(Clone, Debug)]
@@ -31,22 +38,46 @@ pub struct Machine {
     pub battery_wh: Option<f64>,
     /// The periodic tick.
     pub tick: Tick,
-    /// CPU time that a migrated task pays in lost cache, in ns.
+    /// CPU time that a task pays to refill what it had cached when it moves within a last-level cache, in ns; between
+    /// other distances in proportion to [`Apart::line_ns`].
     pub migration_ns: u64,
+    /// What it costs that a waker and whom it wakes are apart.
+    pub apart: Apart,
     /// CPU time of a timer's interrupt that wakes a task elsewhere, in ns at the highest speed; 0: interrupts are not
     /// modelled, and wake no CPU.
     pub interrupt_ns: u64,
     /// Idle policy of the machine's usual operating system (`"menu"`, `"fixed:depth=1"`).
     pub default_idle: String,
+    /// Its usual operating system (`"linux"`, `"freebsd"`, `"openbsd"`).
+    pub system: String,
+    /// That system's driver of the speed (`"intel_pstate-hwp"`, `"acpi-cpufreq"`); empty where nothing says.
+    pub driver: String,
+    /// What that system does unless told otherwise, as a policy is written (`"hwp:epp=102"`).
+    pub default_policy: String,
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
     /// the real speed), or just time. Models have it; virtual machines do not.
     pub load_invariant: bool,
+    /// Parts of processors' names, such as `i7-4510U`, that this machine is a model of.
+    pub cpu_names: Vec<String>,
     /// Where each figure comes from, in the order of the file.
     pub provenance: Vec<Figure>,
+    /// The file behind the tables, for [`Machine::draw`]; nothing where a machine was made without one.
+    pub written: figures::Written,
+}
+
+/// Whether a processor's name has this part as words of its own, in upper or lower case: `Silver 4210` is
+/// in "Intel(R) Xeon(R) Silver 4210 CPU @ 2.20GHz" and not in "... Silver 4210R ...".
+pub fn is_part_of_name(part: &str, cpu_name: &str) -> bool {
+    let (part, name) = (part.to_ascii_lowercase(), cpu_name.to_ascii_lowercase());
+    let inner = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    !part.is_empty()
+        && name.match_indices(&part).any(|(at, _)| {
+            !inner(name[..at].chars().next_back()) && !inner(name[at + part.len()..].chars().next())
+        })
 }
 
 /// One figure's origin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// What it is, as a path in the file (`kind.core.levels`).
     pub what: String,
@@ -54,6 +85,8 @@ pub struct Figure {
     pub source: String,
     /// How far to trust it.
     pub confidence: Confidence,
+    /// How far it may be off, where the file says so.
+    pub range: Option<figures::Range>,
 }
 
 /// How a figure was obtained, best first.
@@ -80,10 +113,72 @@ pub struct Cpu {
     pub core: u16,
     /// Its package.
     pub package: u16,
+    /// Its last-level cache, counted over the whole machine: CPUs with the same number share one.
+    pub llc: u16,
     /// Its frequency domain.
     pub domain: u16,
     /// Its core's kind.
     pub kind: u8,
+}
+
+/// How far apart two CPUs are: what a cache line crosses from one to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Distance {
+    /// They are one.
+    Same,
+    /// Threads of a core.
+    Core,
+    /// Cores with a last-level cache in common.
+    Llc,
+    /// Caches of a package.
+    Package,
+    /// Packages.
+    Machine,
+}
+
+impl Cpu {
+    /// How far it is from another CPU of the machine that is not itself.
+    #[inline]
+    pub fn distance(&self, other: &Cpu) -> Distance {
+        match (self.core == other.core, self.llc == other.llc, self.package == other.package) {
+            (true, ..) => Distance::Core,
+            (_, true, _) => Distance::Llc,
+            (.., true) => Distance::Package,
+            _ => Distance::Machine,
+        }
+    }
+}
+
+/// What it costs that two CPUs are apart: interrupts, and cache lines that cross. A switch of tasks costs the same
+/// everywhere, and is part of the tasks' own runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    /// Interrupting another CPU that does not idle, until its handler is done, in ns.
+    pub ipi_ns: u64,
+    /// Cache lines that a woken task reads of what its waker has just written.
+    pub lines: f64,
+    /// Moving a cache line, in ns, by [`Distance`].
+    pub line_ns: [f64; 5],
+}
+
+impl Apart {
+    /// Nothing costs anything.
+    pub const FREE: Apart = Apart { ipi_ns: 0, lines: 0.0, line_ns: [0.0; 5] };
+
+    /// CPU time of a woken task for what it reads of its waker's, in ns.
+    #[inline]
+    pub fn read_ns(&self, distance: Distance) -> u64 {
+        (self.lines * self.line_ns[distance as usize]) as u64
+    }
+
+    /// CPU time that a task pays when it moves so far, in ns, where a move within a last-level cache costs `near_ns`.
+    pub fn refill_ns(&self, near_ns: u64, distance: Distance) -> u64 {
+        let near = self.line_ns[Distance::Llc as usize];
+        if near <= 0.0 {
+            return near_ns;
+        }
+        (near_ns as f64 * self.line_ns[distance as usize] / near) as u64
+    }
 }
 
 /// A physical core.
@@ -103,6 +198,14 @@ pub struct Core {
 pub const MAX_SMT: usize = 4;
 /// C-states a kind of core may have, and package states a package may have.
 pub const MAX_IDLE_STATES: usize = 12;
+
+impl Machine {
+    /// How far apart two CPUs are.
+    #[inline]
+    pub fn distance(&self, a: usize, b: usize) -> Distance {
+        if a == b { Distance::Same } else { self.cpus[a].distance(&self.cpus[b]) }
+    }
+}
 
 /// A package.
 #[derive(Clone, Debug)]
@@ -195,6 +298,8 @@ pub struct CoreKind {
     pub smt_power: Vec<f64>,
     /// P-states and throttled states, **fastest first**.
     pub levels: Vec<SpeedLevel>,
+    /// The highest speed without boost, in kHz; need not be a level. The highest level where there is no boost.
+    pub base_khz: u32,
     /// C-states, shallowest first; never empty.
     pub idle: Vec<CState>,
 }

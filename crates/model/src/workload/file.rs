@@ -18,8 +18,12 @@
 //!
 //! A length is a number, `[least, greatest]` (even), or `{ log = [least, greatest] }` (even in the
 //! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number.
+//!
+//! A task is `role = "foreground"` (the default: its completion is the work) or `"background"`, which goes on for
+//! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or at `until_s`: no round begins
+//! later. `deadline_us` is the longest response time that it tolerates.
 
-use super::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
+use super::{Dist, Pattern, Program, Role, Step, Task, TaskId, Workload};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -64,6 +68,9 @@ struct TaskTable {
     nice: i8,
     #[serde(default)]
     realtime: bool,
+    #[serde(default)]
+    role: RoleWord,
+    deadline_us: Option<f64>,
     rounds: Option<u64>,
     until_s: Option<f64>,
     #[serde(default)]
@@ -75,6 +82,34 @@ struct TaskTable {
 
 fn one() -> u64 {
     1
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RoleWord {
+    #[default]
+    Foreground,
+    Background,
+}
+
+impl TaskTable {
+    /// Whether its end is the end of some work, and not only of our looking.
+    fn ends(&self) -> bool {
+        let takes = self.steps.iter().any(|s| matches!(s, StepTable::Take(_)));
+        self.rounds.is_some() || takes
+    }
+
+    /// Whether somebody may let it go on.
+    fn waits(&self) -> bool {
+        self.steps.iter().any(|s| matches!(s, StepTable::Block(_)))
+    }
+
+    fn role(&self) -> Role {
+        match self.role {
+            RoleWord::Foreground => Role::Foreground,
+            RoleWord::Background => Role::Background,
+        }
+    }
 }
 
 #[derive(Clone, Deserialize)]
@@ -185,11 +220,16 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
             Some(s) if (0.0..=1e7).contains(&s) => (s * 1e9) as u64,
             Some(s) => return Err(here(format!("until_s = {s}: expected 0 to 1e7 seconds"))),
         };
-        let takes = table.steps.iter().any(|s| matches!(s, StepTable::Take(_)));
-        let waits = table.steps.iter().any(|s| matches!(s, StepTable::Block(_)));
-        if table.rounds.is_none() && table.until_s.is_none() && !takes && !waits {
-            return Err(here("never ends: give it rounds, until_s, or a job to take".into()));
+        if !table.ends() && table.until_s.is_none() && !table.waits() && table.role == RoleWord::Foreground {
+            return Err(here(
+                "never ends: give it rounds, until_s, a job to take, or role = \"background\"".into(),
+            ));
         }
+        let deadline_ns = match table.deadline_us {
+            None => None,
+            Some(us) if (0.001..=1e12).contains(&us) => Some((us * 1e3) as u64),
+            Some(us) => return Err(here(format!("deadline_us = {us}: expected 0.001 to 1e12 microseconds"))),
+        };
         if until_ns != u64::MAX {
             span_ns = span_ns.max(until_ns);
         }
@@ -218,22 +258,19 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
                 memory_share: file.memory_share,
             };
             tasks.push(Task {
-                name,
                 nice: table.nice,
                 realtime: table.realtime,
-                born: true,
-                program: Program::Pattern(pattern),
+                role: table.role(),
+                ends: table.ends(),
+                deadline_ns,
+                ..Task::new(name, Program::Pattern(pattern))
             });
         }
     }
     Ok(Workload {
-        name: file.name.clone(),
-        source: format!("generated: {}", file.summary),
-        tasks,
         jobs: file.jobs.values().copied().collect(),
         locks,
-        recorded: None,
-        span_ns,
+        ..Workload::new(file.name.clone(), format!("generated: {}", file.summary), tasks, span_ns)
     })
 }
 

@@ -5,12 +5,16 @@
 //! the replayed waiter cannot go on before the replayed waker has come as far as it had in life,
 //! so slowness spreads from task to task as it would.
 
+pub mod episodes;
 pub mod file;
 pub mod pattern;
+pub mod replica;
 pub mod script;
 
+pub use episodes::{EpisodeLabels, EpisodeName};
 pub use pattern::{Dist, Pattern, Step};
 pub use script::{Script, ScriptBuilder, ScriptPosition, ScriptReader};
+use std::sync::Arc;
 
 /// A task's number in its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,8 +66,12 @@ pub struct Workload {
     pub jobs: Vec<u64>,
     /// Number of locks of [`Op::Lock`].
     pub locks: u32,
-    /// CPUs of the recording machine; `None` for generated work.
+    /// What is known of the recording; `None` for generated work.
     pub recorded: Option<Recorded>,
+    /// To which episode each run of a recording belongs, once it has been found ([`Workload::label_episodes`]).
+    pub episodes: Option<Arc<EpisodeLabels>>,
+    /// When the foreground is released, in ns since the start: a recorded command's exec, a generated task's first run.
+    pub release_ns: u64,
     /// Least length of a run in ns: a recording's own length, idle tail included; generators: when they stop starting new work.
     pub span_ns: u64,
 }
@@ -81,8 +89,109 @@ pub struct Recorded {
     pub lost: u64,
     /// Busy time of each CPU as recorded, in ns.
     pub busy_ns: Vec<u64>,
+    /// How [`Recorded::khz`] is known.
+    pub clock: ClockOrigin,
+    /// How the share of run time that no clock shortens is known.
+    pub memory: MemoryShare,
+    /// How the foreground is known.
+    pub foreground: ForegroundOrigin,
+    /// The processor's name, where the recording has it.
+    pub cpu_name: Option<String>,
+    /// How much of the recorded time other programs had.
+    pub strangers: Strangers,
     /// Whatever could not be used, a sentence each.
     pub warnings: Vec<String>,
+}
+
+impl Recorded {
+    /// A recording on so many CPUs at this clock, of which nothing else is known.
+    pub fn new(cpus: u16, khz: u32) -> Recorded {
+        Recorded {
+            cpus,
+            khz,
+            events: 0,
+            lost: 0,
+            busy_ns: vec![0; usize::from(cpus)],
+            clock: ClockOrigin::Unknown,
+            memory: MemoryShare::Unknown,
+            foreground: ForegroundOrigin::Unmarked,
+            cpu_name: None,
+            strangers: Strangers::default(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// CPU time of programs that are neither the foreground nor the kernel nor the recorder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strangers {
+    /// Their time, in ns.
+    pub busy_ns: u64,
+    /// Everybody's time, in ns.
+    pub all_ns: u64,
+    /// The name of those with the most time, and that time in ns.
+    pub greatest: Option<(String, u64)>,
+}
+
+impl Strangers {
+    /// Their share of all busy time, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.busy_ns as f64 / self.all_ns.max(1) as f64
+    }
+}
+
+/// How the clock of a recording is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockOrigin {
+    /// The user said it (`--recorded-khz`).
+    Stated,
+    /// The recorder counted cycles, or measured the clock while it recorded.
+    Measured,
+    /// `cpu_frequency` events tell every change.
+    Events,
+    /// The processor's description gives a range, in kHz: from its base clock to its highest.
+    Described {
+        /// The base clock.
+        base_khz: u32,
+        /// The highest clock.
+        top_khz: u32,
+    },
+    /// Nothing tells it: such work cannot be ranked.
+    Unknown,
+}
+
+/// How the memory-bound share of a recording's run time is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MemoryShare {
+    /// The user said it; the programs hold it.
+    Stated(f64),
+    /// From performance counters; the programs hold it.
+    Counted,
+    /// Nothing tells it; the programs hold none, and a replay draws it.
+    Unknown,
+}
+
+/// How a recording's foreground is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForegroundOrigin {
+    /// It is the process tree of the recorded command.
+    Command {
+        /// The command's name.
+        name: String,
+    },
+    /// The user named it (`--foreground`).
+    Named(String),
+    /// Nothing tells it: all tasks count as foreground, and none as ending.
+    Unmarked,
+}
+
+/// Whether a task's completion is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is the work, or answers for it.
+    Foreground,
+    /// It goes on beside the work for as long as somebody looks.
+    Background,
 }
 
 /// A task.
@@ -97,8 +206,43 @@ pub struct Task {
     /// Started within the run: the scheduler credits it with a new task's load. Otherwise it is older and
     /// has slept.
     pub born: bool,
+    /// Whether it is the work.
+    pub role: Role,
+    /// Its program has an end of its own. A server that waits for the next request has none.
+    pub ends: bool,
+    /// A recorded task that goes through its program again when the recording's span is over.
+    ///
+    /// At the end of its program it waits until the next multiple of [`Workload::span_ns`], and goes
+    /// through it again with each [`Op::SleepUntil`] that much later. Its program has no last
+    /// [`Op::Block`] that nobody ends, and a task that ended in the recording starts over like the
+    /// others. Whom it wakes, and who wakes it, repeats too: so each pass has a wake for every block.
+    pub repeats: bool,
+    /// Longest response time that it tolerates, in ns.
+    pub deadline_ns: Option<u64>,
     /// What it does.
     pub program: Program,
+}
+
+impl Task {
+    /// A foreground task that is started within the run, of nice level 0, and ends.
+    pub fn new(name: impl Into<String>, program: Program) -> Task {
+        Task {
+            name: name.into(),
+            nice: 0,
+            realtime: false,
+            born: true,
+            role: Role::Foreground,
+            ends: true,
+            repeats: false,
+            deadline_ns: None,
+            program,
+        }
+    }
+
+    /// Whether it is the work.
+    pub fn is_foreground(&self) -> bool {
+        self.role == Role::Foreground
+    }
 }
 
 /// Where a task's steps come from.
@@ -108,4 +252,31 @@ pub enum Program {
     Recorded(Script),
     /// A rule that makes them up as it goes.
     Pattern(Pattern),
+}
+
+impl Workload {
+    /// Generated tasks, without jobs, locks or a recording, released at once.
+    pub fn new(
+        name: impl Into<String>,
+        source: impl Into<String>,
+        tasks: Vec<Task>,
+        span_ns: u64,
+    ) -> Workload {
+        Workload {
+            name: name.into(),
+            source: source.into(),
+            tasks,
+            jobs: Vec::new(),
+            locks: 0,
+            recorded: None,
+            episodes: None,
+            release_ns: 0,
+            span_ns,
+        }
+    }
+
+    /// Whether no foreground task has an end: then response times are judged, for there is no makespan.
+    pub fn is_interactive(&self) -> bool {
+        !self.tasks.iter().any(|t| t.is_foreground() && t.ends)
+    }
 }

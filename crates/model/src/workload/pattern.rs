@@ -203,6 +203,11 @@ impl PatternCursor {
         }
     }
 
+    /// Rounds that have not begun.
+    pub(super) fn rounds_left(&self) -> u64 {
+        self.rounds_left
+    }
+
     #[cold]
     #[inline(never)]
     fn wait_to_start(&mut self) -> u64 {

@@ -46,6 +46,8 @@ pub struct ScriptBuilder {
     clock: u64,
     /// A run that may still grow: consecutive runs are one.
     run: Option<(u64, u64)>,
+    /// The last step that is no run is a block.
+    blocked: bool,
 }
 
 /// Reads a script from its start.
@@ -76,6 +78,7 @@ impl ScriptBuilder {
             return;
         }
         self.flush();
+        self.blocked = op == Op::Block;
         match op {
             Op::Run { .. } => {}
             Op::SleepFor(ns) => self.put(3, ns),
@@ -98,8 +101,12 @@ impl ScriptBuilder {
     fn flush(&mut self) {
         match self.run.take() {
             None | Some((0, 0)) => {}
-            Some((cycles, 0)) => self.put(1, cycles),
+            Some((cycles, 0)) => {
+                self.blocked = false;
+                self.put(1, cycles);
+            }
             Some((cycles, stall)) => {
+                self.blocked = false;
                 self.put(2, cycles);
                 self.bytes.push(length(stall) as u8);
                 self.number(stall);
@@ -123,6 +130,11 @@ impl ScriptBuilder {
         self.ops + u64::from(self.run.is_some())
     }
 
+    /// Whether the last step is a block.
+    pub fn ends_blocked(&self) -> bool {
+        self.blocked && matches!(self.run, None | Some((0, 0)))
+    }
+
     /// The finished program.
     pub fn finish(mut self) -> Script {
         self.flush();
@@ -143,6 +155,11 @@ impl Script {
     /// A reader at the first step.
     pub fn reader(&self) -> ScriptReader {
         ScriptReader { script: self.clone(), at: ScriptPosition::default() }
+    }
+
+    /// Whether no step is left at `position`.
+    pub fn is_over(&self, position: ScriptPosition) -> bool {
+        self.bytes.get(position.byte).is_none_or(|head| head % (1 << TAG_BITS) == 0)
     }
 
     /// Where and when the task is put on a CPU, if that is the step at `position`, which then moves on.

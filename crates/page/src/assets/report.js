@@ -28,18 +28,20 @@
 })();
 
 // Tables: a heading sorts by its column, again the other way round. Cells say with `data-v` what
-// to compare where their text is not it. The sort is stable, so earlier sorts break ties.
+// to compare where their text is not it. The sort is stable, so earlier sorts break ties. A table in
+// groups, each a body of its own under a heading row, keeps them.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   const key = (row, at) => row.cells[at].dataset.v ?? row.cells[at].textContent;
   heads.forEach((head, at) => head.firstElementChild.addEventListener("click", () => {
-    const rows = [...table.tBodies[0].rows];
+    const groups = [...table.tBodies].map((body) => [body, [...body.rows].filter((r) => !r.classList.contains("group"))]);
+    const rows = groups.flatMap(([, own]) => own);
     const numbers = rows.every((r) => key(r, at).trim() !== "" && Number.isFinite(Number(key(r, at))));
     const down = head.ariaSort === "ascending";
-    rows.sort((a, b) => (down ? -1 : 1) * (numbers
+    const order = (a, b) => (down ? -1 : 1) * (numbers
       ? Number(key(a, at)) - Number(key(b, at))
-      : key(a, at).localeCompare(key(b, at), "en", { numeric: true })));
-    table.tBodies[0].append(...rows);
+      : key(a, at).localeCompare(key(b, at), "en", { numeric: true }));
+    for (const [body, own] of groups) body.append(...own.sort(order));
     for (const other of heads) other.ariaSort = "none";
     head.ariaSort = down ? "descending" : "ascending";
   }));

@@ -3,6 +3,7 @@
 mod fixed;
 mod ladder;
 mod menu;
+pub mod shallow;
 mod teo;
 #[cfg(test)]
 mod testing;

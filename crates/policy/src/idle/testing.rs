@@ -5,7 +5,7 @@ use super::{IdleOutcome, IdleQuery, IdleState};
 pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
 
-const fn state(exit_us: u64, target_us: u64) -> IdleState {
+pub(crate) const fn state(exit_us: u64, target_us: u64) -> IdleState {
     IdleState { exit_ns: exit_us * US, target_ns: target_us * US, enabled: true }
 }
 

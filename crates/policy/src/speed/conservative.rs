@@ -20,7 +20,9 @@
 //! Left out: `ignore_nice_load`, since a sample does not say which work was nice.
 
 use super::Speed;
-use super::governor::{COST_US, Governor, IO_IS_BUSY, Load, RATE, Rule, Verdict, down_factor, sampling_ns};
+use super::governor::{
+    COST_US, IO_IS_BUSY, Load, RATE, Rule, SamplingGovernor, Verdict, down_factor, sampling_ns,
+};
 use super::poll::{cost, percent};
 use crate::{DomainInfo, DomainSample, Khz, Param, ParamKind};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -126,7 +128,7 @@ pub(super) static CONSERVATIVE: Speed = Speed {
             states: vec![State::default(); p.domains.len()],
         };
         let period_ns = sampling_ns(p, s.us("rate"));
-        Box::new(Governor::new(p, rule, period_ns, s.count("io_is_busy") == 1, s.us("cost")))
+        Box::new(SamplingGovernor::new(p, rule, period_ns, s.count("io_is_busy") == 1, s.us("cost")))
     },
 };
 

@@ -60,7 +60,7 @@ pub(super) trait Rule: Send {
 }
 
 /// The shared loop.
-pub(super) struct Governor<R> {
+pub(super) struct SamplingGovernor<R> {
     rule: R,
     interval_ns: u64,
     io_is_busy: bool,
@@ -79,10 +79,10 @@ pub(super) fn sampling_ns(p: &Platform, wanted_ns: u64) -> u64 {
     delay.max(p.tick_ns.saturating_mul(LEAST_TICKS)).max(1)
 }
 
-impl<R: Rule> Governor<R> {
+impl<R: Rule> SamplingGovernor<R> {
     /// For a platform; `interval_ns` from [`sampling_ns`].
     pub(super) fn new(p: &Platform, rule: R, interval_ns: u64, io_is_busy: bool, cost_ns: u64) -> Self {
-        Governor {
+        SamplingGovernor {
             rule,
             interval_ns,
             io_is_busy,
@@ -144,7 +144,7 @@ impl<R: Rule> Governor<R> {
     }
 }
 
-impl<R: Rule> SpeedPolicy for Governor<R> {
+impl<R: Rule> SpeedPolicy for SamplingGovernor<R> {
     fn cadence(&self) -> Cadence {
         Cadence::Scheduler { interval_ns: self.interval_ns }
     }
@@ -218,8 +218,8 @@ mod tests {
         }
     }
 
-    fn governor(io_is_busy: bool) -> Governor<Nothing> {
-        Governor::new(&platform(2, &[2000, 1000]), Nothing, 10 * MS, io_is_busy, 0)
+    fn governor(io_is_busy: bool) -> SamplingGovernor<Nothing> {
+        SamplingGovernor::new(&platform(2, &[2000, 1000]), Nothing, 10 * MS, io_is_busy, 0)
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Speed policies: which P-state each frequency domain should run at.
 
+mod amd_pstate_epp;
+mod autonomous;
 mod burst;
 mod conservative;
 mod fixed;
 mod governor;
+mod hwp;
+mod intel_pstate;
 mod obsdfreqd;
 mod ondemand;
 mod openbsd_auto;
@@ -15,9 +19,9 @@ mod powersaving;
 mod race_to_idle;
 mod schedutil;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
-use crate::{Intent, Observation, Param, Platform, Settings};
+use crate::{Intent, Observation, Param, Platform, Settings, System};
 use alloc::boxed::Box;
 
 pub(crate) use poll::cost;
@@ -91,23 +95,67 @@ pub struct Speed {
     pub build: fn(&Platform, &Settings) -> Box<dyn SpeedPolicy>,
 }
 
-/// Every speed policy.
-pub static ALL: &[&Speed] = &[
-    &fixed::PERFORMANCE,
-    &fixed::POWERSAVE,
-    &fixed::USERSPACE,
-    &powerd::POWERD,
-    &powerd_2010::POWERD_2010,
-    &powerdxx::POWERDXX,
-    &burst::BURST,
-    &openbsd_auto::OPENBSD_AUTO,
-    &obsdfreqd::OBSDFREQD,
-    &powersaving::POWERSAVING,
-    &ondemand::ONDEMAND,
-    &conservative::CONSERVATIVE,
-    &schedutil::SCHEDUTIL,
-    &race_to_idle::RACE_TO_IDLE,
-];
+/// What the table says of a policy beside the policy.
+struct Standing {
+    /// Where it can be applied.
+    systems: &'static [System],
+    /// Why it is only an approximation, if it is one.
+    approximation: Option<&'static str>,
+}
+
+const EVERYWHERE: &[System] = &System::ALL;
+const LINUX: &[System] = &[System::Linux];
+const FREEBSD: &[System] = &[System::FreeBsd];
+const OPENBSD: &[System] = &[System::OpenBsd];
+/// A rule that no system offers: an idea, or a kernel change that was not published.
+const NOWHERE: &[System] = &[];
+
+/// A line a policy: the policy, the systems that it can be applied on, and what makes it an approximation.
+macro_rules! table {
+    ($($policy:expr, $systems:expr $(, approximation $why:expr)?;)*) => {
+        /// Every speed policy.
+        pub static ALL: &[&Speed] = &[$(&$policy),*];
+        static STANDINGS: &[Standing] = &[
+            $(Standing { systems: $systems, approximation: <[&str]>::first(&[$($why)?]).copied() }),*
+        ];
+    };
+}
+
+table! {
+    fixed::PERFORMANCE, EVERYWHERE;
+    fixed::POWERSAVE, EVERYWHERE;
+    fixed::USERSPACE, &[System::Linux, System::FreeBsd];
+    powerd::POWERD, FREEBSD;
+    powerd_2010::POWERD_2010, NOWHERE;
+    powerdxx::POWERDXX, FREEBSD;
+    burst::BURST, LINUX;
+    openbsd_auto::OPENBSD_AUTO, OPENBSD;
+    obsdfreqd::OBSDFREQD, OPENBSD;
+    powersaving::POWERSAVING, NOWHERE, approximation powersaving::APPROXIMATION;
+    ondemand::ONDEMAND, LINUX;
+    conservative::CONSERVATIVE, LINUX;
+    schedutil::SCHEDUTIL, LINUX;
+    intel_pstate::INTEL_PSTATE, LINUX;
+    hwp::HWP, LINUX, approximation hwp::APPROXIMATION;
+    amd_pstate_epp::AMD_PSTATE_EPP, LINUX, approximation amd_pstate_epp::APPROXIMATION;
+    race_to_idle::RACE_TO_IDLE, NOWHERE;
+}
+
+impl Speed {
+    fn standing(&self) -> Option<&'static Standing> {
+        STANDINGS.iter().zip(ALL).find(|(_, p)| p.name == self.name).map(|(standing, _)| standing)
+    }
+
+    /// The systems on which it can be applied.
+    pub fn systems(&self) -> &'static [System] {
+        self.standing().map_or(NOWHERE, |s| s.systems)
+    }
+
+    /// Why it is only an approximation of what it is named after, in one line; none where it follows a known rule.
+    pub fn approximation(&self) -> Option<&'static str> {
+        self.standing().and_then(|s| s.approximation)
+    }
+}
 
 /// The policy of that name.
 pub fn find(name: &str) -> Option<&'static Speed> {

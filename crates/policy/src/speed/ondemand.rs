@@ -21,7 +21,9 @@
 //! of transition delays, since a platform states one figure.
 
 use super::Speed;
-use super::governor::{COST_US, Governor, IO_IS_BUSY, Load, RATE, Rule, Verdict, down_factor, sampling_ns};
+use super::governor::{
+    COST_US, IO_IS_BUSY, Load, RATE, Rule, SamplingGovernor, Verdict, down_factor, sampling_ns,
+};
 use super::poll::{cost, percent};
 use crate::{DomainInfo, DomainSample, Khz, Param, ParamKind};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -144,7 +146,7 @@ pub(super) static ONDEMAND: Speed = Speed {
             period_ns,
             states: vec![State::default(); p.domains.len()],
         };
-        Box::new(Governor::new(p, rule, period_ns, s.count("io_is_busy") == 1, s.us("cost")))
+        Box::new(SamplingGovernor::new(p, rule, period_ns, s.count("io_is_busy") == 1, s.us("cost")))
     },
 };
 

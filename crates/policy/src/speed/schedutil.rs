@@ -11,22 +11,23 @@
 //! One call:
 //! 1. The time since this CPU's last call goes into its signal: idle first and then busy when it has work
 //!    now (a tick that follows a wake-up), busy first when it has none.
-//! 2. I/O boost. A wake-up from I/O starts it at 1/8 of full and each further one doubles it, at most
-//!    once a decision; a decision without such a wake-up halves it, and below 1/8 it is gone. A
-//!    whole tick without a call means the CPU idled: the boost starts over. Waiting for a disk keeps a CPU's
-//!    utilisation small though its speed decides how soon the next request goes out.
+//! 2. I/O boost. A wake-up from I/O starts it at 128 of 1024 and each further one doubles it up to 1024, at most
+//!    once a decision; a decision without such a wake-up halves it, and below 128 it is gone. More than a
+//!    tick without a call means the CPU idled: the boost starts over. Waiting for a disk keeps a CPU's
+//!    utilisation small though its speed decides how soon the next request goes out. A decision is the domain's: it
+//!    halves the boosts of all the CPUs there, whoever called.
 //! 3. No decision until the rate limit has passed since the last change of speed; Linux takes the transition
 //!    delay, since a change asked for during a change is waste.
-//! 4. util = the largest of signal, boost, and what the scheduler expects of the tasks that are here now
-//!    (util_est: a task that worked hard before it slept will do so again, on whatever CPU it wakes); 1.25 x util / capacity x highest speed is the wish, and the
-//!    slowest level that is at least that. The quarter of head-room lets utilisation be seen to grow: at
-//!    100 % busy nothing would tell 101 % from 200 %.
+//! 4. util = the largest of signal, boost (scaled from 1024 to the CPU's capacity, as the signal is), and what the
+//!    scheduler expects of the tasks that are here now (util_est: a task that worked hard before it slept will do so again,
+//!    on whatever CPU it wakes); 1.25 x util / capacity x highest speed is the wish, and the slowest level that is at
+//!    least that. The quarter of head-room lets utilisation be seen to grow: at 100 % busy nothing would tell 101 % from 200 %.
 //! 5. A CPU alone in its domain that has not slept with its tick stopped since the last decision keeps its level when
 //!    the wish is lower: a signal that falls although the CPU hardly paused is an artefact. (Linux looks whether its
 //!    count of such sleeps has changed.)
-//! 6. A shared domain takes the largest util of its CPUs. A rise needs only the caller's own. To lower,
+//! 6. A shared domain takes the largest util of its CPUs. A rise needs only the caller's own, and the boosts. To lower,
 //!    all are looked at, brought up to now; that is done at most once a rate limit, so that a
-//!    call costs the same however many CPUs share the clock.
+//!    call costs the same however many CPUs share the clock (while none of them has a boost).
 //!
 //! Where the load counts time and not work (no APERF and MPERF: most virtual machines), the signal is a
 //! share of the speed in force: it runs at full pace, and the wish is 1.25 x util of *that* speed. A busy CPU
@@ -49,10 +50,10 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 /// CPU time of one decision in us: some dozens of instructions and now and then a register write.
 const COST_US: f64 = 1.0;
-/// Where the I/O boost starts, of 1024.
+/// Where the I/O boost starts, of 1024 (`IOWAIT_BOOST_MIN`): an eighth of the most.
 const BOOST_START: u64 = FULL / 8;
 
-/// Steps 2's state.
+/// Step 2's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Boost {
     /// Its size, of 1024.
@@ -62,7 +63,7 @@ struct Boost {
 }
 
 impl Boost {
-    /// At each call: `idled` when a whole tick passed without one.
+    /// At each call of its CPU: `idled` when more than a tick passed without one.
     fn call(&mut self, io_wake: bool, idled: bool) {
         if self.size > 0 && idled {
             *self = Boost::default();
@@ -73,9 +74,11 @@ impl Boost {
         }
     }
 
-    /// At each decision: the size that counts now.
-    fn apply(&mut self) -> u64 {
-        if self.size > 0 && !self.grown {
+    /// At each decision of its domain: the size that counts now.
+    fn apply(&mut self, idled: bool) -> u64 {
+        if idled {
+            self.size = 0;
+        } else if !self.grown {
             self.size /= 2;
             if self.size < BOOST_START {
                 self.size = 0;
@@ -129,6 +132,8 @@ struct Domain {
     changed_ns: Option<u64>,
     /// When all CPUs were last looked at.
     scanned_ns: u64,
+    /// Whether any of the CPUs may have a boost.
+    boosted: bool,
 }
 
 /// Step 4's wish: 1.25 x util of the capacity, of the highest speed.
@@ -168,6 +173,7 @@ impl Domain {
             util: 0,
             changed_ns: None,
             scanned_ns: 0,
+            boosted: false,
         }
     }
 
@@ -237,8 +243,8 @@ impl Cpu {
         (self.pelt.util() + self.came.util()).saturating_sub(self.went.util()).min(FULL)
     }
 
-    /// Util at `now_ns` of a CPU that has gone on as it was at its last call.
-    fn util_at(&self, now_ns: u64, pace: u64, tick_ns: u64) -> u64 {
+    /// Util at `now_ns`, without its boost, of a CPU that has gone on as it was at its last call.
+    fn util_at(&self, now_ns: u64, pace: u64) -> u64 {
         let gap_ns = now_ns.saturating_sub(self.told_ns);
         // A copy: the CPU will report this very time itself, and must not count it twice.
         let mut then = *self;
@@ -248,9 +254,12 @@ impl Cpu {
             then.pelt.idle(gap_ns);
         }
         then.fade(gap_ns);
-        // A boost is spent once its CPU has idled for a tick (step 2), which that CPU has not noticed yet.
-        let boost = if now_ns.saturating_sub(self.asked_ns) > tick_ns { 0 } else { self.boost.size };
-        then.util().max(self.tasks).max(boost)
+        then.util().max(self.tasks)
+    }
+
+    /// Whether at `now_ns` it counts as idle: more than a tick since its last call.
+    fn seems_idle(&self, now_ns: u64, tick_ns: u64) -> bool {
+        now_ns.saturating_sub(self.asked_ns) > tick_ns
     }
 }
 
@@ -266,21 +275,36 @@ impl Schedutil {
         if !obs.asks {
             return None;
         }
-        let idled = obs.now_ns.saturating_sub(state.asked_ns) > self.tick_ns;
-        state.boost.call(sample.io_wake, idled);
+        state.boost.call(sample.io_wake, state.seems_idle(obs.now_ns, self.tick_ns));
+        domain.boosted |= state.boost.size > 0;
         state.asked_ns = obs.now_ns;
         Some(d)
     }
 
+    /// Step 2 at a decision: the largest boost in domain `d`, in the signal's measure.
+    fn boost(&mut self, d: usize, now_ns: u64) -> u64 {
+        let domain = &mut self.domains[d];
+        if !domain.boosted {
+            return 0;
+        }
+        let mut largest = 0;
+        for &cpu in &domain.cpus {
+            let cpu = &mut self.cpus[usize::from(cpu)];
+            largest = largest.max(cpu.boost.apply(cpu.seems_idle(now_ns, self.tick_ns)));
+        }
+        domain.boosted = largest > 0;
+        (largest * domain.capacity) >> 10
+    }
+
     /// Steps 3 to 6: a new level for domain `d`, if `cpu`'s call changes it.
     fn decide(&mut self, d: usize, cpu: usize, now_ns: u64) -> Option<Khz> {
-        let domain = &mut self.domains[d];
+        let domain = &self.domains[d];
         if domain.changed_ns.is_some_and(|at| now_ns.saturating_sub(at) < domain.limit_ns) {
             return None;
         }
-        let state = &mut self.cpus[cpu];
-        // The boost is of 1024 and the signal of the capacity: scale before comparing.
-        let own = state.util().max(state.tasks).max((state.boost.apply() * domain.capacity) >> 10);
+        let boost = self.boost(d, now_ns);
+        let (domain, state) = (&mut self.domains[d], &mut self.cpus[cpu]);
+        let own = state.util().max(state.tasks).max(boost);
         let alone = domain.cpus.len() == 1;
         let idled = core::mem::take(&mut state.idled);
 
@@ -294,7 +318,7 @@ impl Schedutil {
             for &other in &domain.cpus {
                 if usize::from(other) != cpu {
                     let other = &self.cpus[usize::from(other)];
-                    util = util.max(other.util_at(now_ns, domain.pace, self.tick_ns));
+                    util = util.max(other.util_at(now_ns, domain.pace));
                 }
             }
         }
@@ -340,7 +364,7 @@ impl SpeedPolicy for Schedutil {
                 _ => domain.speeds.iter().rposition(|&s| s >= found).unwrap_or(0),
             };
             (domain.level, domain.util, domain.changed_ns) = (Some(level as u16), 0, None);
-            domain.scanned_ns = obs.now_ns;
+            (domain.scanned_ns, domain.boosted) = (obs.now_ns, false);
             out.set_speed(d, domain.speeds[level]);
         }
     }
@@ -512,18 +536,30 @@ mod tests {
         assert_eq!(r.cpu(0, io(MS)), 400, "a boost of 1/8 with head-room is 312 MHz");
     }
 
+    /// With a quarter on top 128, 256, 512 and 1024 of 1024 are 160, 320, 640 and all: of 2000 MHz 312, 625, 1250, 2000.
     #[test]
     fn io_boost_doubles_and_halves() {
         let mut r = rig(1, "rate_limit=0us", true);
         r.cpu(0, idle(100 * MS));
-        // 128, 256, 512, 1024 of 1024, with a quarter on top.
-        assert_eq!([MS; 4].map(|ns| r.cpu(0, io(ns))), [400, 700, 1300, 2000]);
+        assert_eq!([MS; 5].map(|ns| r.cpu(0, io(ns))), [400, 700, 1300, 2000, 2000]);
         assert_eq!([MS; 4].map(|ns| r.cpu(0, idle(ns))), [1300, 700, 400, 300]);
-        // A whole idle tick (10 ms) starts it over.
-        (0..3).for_each(|_| {
-            r.cpu(0, io(MS));
-        });
-        assert_eq!(r.cpu(0, io(11 * MS)), 400);
+        assert_eq!(r.cpu(0, io(MS)), 400, "below 128 it was gone");
+    }
+
+    /// The tick is 10 ms: after exactly one the boost doubles, and later it starts over, with or without a wake-up from I/O.
+    #[test]
+    fn more_than_a_tick_resets_the_boost() {
+        let boosted = || {
+            let mut r = rig(1, "rate_limit=0us", true);
+            (0..3).for_each(|_| {
+                r.cpu(0, io(MS));
+            });
+            r
+        };
+        assert_eq!(boosted().cpu(0, io(10 * MS)), 2000);
+        assert_eq!(boosted().cpu(0, io(10 * MS + 1)), 400);
+        assert_eq!(boosted().cpu(0, idle(10 * MS)), 700, "512 halved");
+        assert_eq!(boosted().cpu(0, idle(10 * MS + 1)), 300);
     }
 
     #[test]
@@ -531,9 +567,59 @@ mod tests {
         let mut b = Boost::default();
         b.call(true, false);
         b.call(true, false);
-        assert_eq!(b.apply(), BOOST_START);
+        assert_eq!(b.apply(false), 128);
         b.call(true, false);
-        assert_eq!(b.apply(), 2 * BOOST_START);
+        assert_eq!(b.apply(false), 256);
+        assert_eq!([b.apply(false), b.apply(false)], [128, 0]);
+    }
+
+    /// A boost of 512 on a CPU of half the strength is 256 of its 512, so half of its highest speed and a quarter: 1250 MHz.
+    #[test]
+    fn a_boost_is_a_share_of_the_cpus_own_capacity() {
+        for cpus in [1, 2] {
+            let mut p = platform(cpus, LEVELS);
+            p.domains[0].capacity = 512;
+            let mut r = Rig::new(p, &SCHEDUTIL, "rate_limit=0us", true);
+            assert_eq!([MS; 3].map(|ns| r.cpu(0, io(ns))), [400, 700, 1300]);
+            r.cpus[0] = CpuSample::default();
+            r.cpus[usize::from(cpus) - 1] = CpuSample { tickless: true, ..CpuSample::default() };
+            // Whoever calls, the next decision halves it: 128 of 512 and a quarter, 625 MHz.
+            assert_eq!(r.observe(Scope::Cpu(cpus - 1), MS), 700);
+        }
+    }
+
+    /// CPU 0 has 1024, CPU 1 calls: 512, 256, 128, and gone, as for CPU 0 alone. More than a tick after CPU 0's own last
+    /// call it is gone at once.
+    #[test]
+    fn a_neighbours_boost_is_halved_and_reset_too() {
+        let boosted = || {
+            let mut r = rig(2, "rate_limit=0us", true);
+            (0..4).for_each(|_| {
+                r.cpu(0, io(MS));
+            });
+            r.cpus[0] = CpuSample::default();
+            r
+        };
+        let mut r = boosted();
+        assert_eq!([MS; 4].map(|ns| r.cpu(1, idle(ns))), [1300, 700, 400, 300]);
+        let mut r = rig(2, "rate_limit=0us", true);
+        (0..4).for_each(|_| {
+            r.cpu(1, io(MS));
+        });
+        assert_eq!([MS; 4].map(|ns| r.cpu(0, idle(ns))), [1300, 700, 400, 300], "and the other way round");
+        assert_eq!(boosted().cpu(1, idle(10 * MS)), 1300, "a tick after CPU 0's last call");
+        // What is left is that CPU 0 said it runs: after 10 ms, 1024 x (1 - 1/2^(10/33.5)) = 191, and a quarter: 466 MHz.
+        assert_eq!(boosted().cpu(1, idle(10 * MS + 1)), 500);
+        // A wake-up from I/O that CPU 0 told before the decision keeps the boost from being halved, once.
+        let mut r = rig(2, "rate_limit=1000us", true);
+        (0..4).for_each(|_| {
+            r.cpu(0, io(MS));
+        });
+        r.cpus[0] = CpuSample::default();
+        assert_eq!(r.cpu(1, idle(MS)), 1300);
+        assert_eq!(r.cpu(0, io(MS / 2)), 1300, "too early for a decision");
+        assert_eq!(r.cpu(1, idle(MS / 2)), 2000);
+        assert_eq!(r.cpu(1, idle(MS)), 1300);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub(crate) fn domain(first: u16, cpus: u16, mhz: &[u32]) -> DomainInfo {
         cpus: (first..first + cpus).collect(),
         levels: mhz.iter().map(|&m| Level { khz: Khz(m * 1000), busy_uw: None }).collect(),
         transition_ns: 0,
+        base: Khz(mhz[0] * 1000),
         capacity: 1024,
     }
 }
@@ -24,6 +25,7 @@ pub(crate) fn platform(cpus: u16, mhz: &[u32]) -> Platform {
         cpus,
         tick_ns: 10 * MS,
         load_invariant: true,
+        boost: true,
         deepest_idle_uw: None,
         awake_uw: None,
     }
@@ -67,18 +69,28 @@ impl Rig {
             temperature_mc: None,
             platform,
         };
+        rig.restart();
+        rig
+    }
+
+    /// The policy takes over.
+    pub(crate) fn restart(&mut self) {
         let obs = Observation {
-            now_ns: 0,
+            now_ns: self.now_ns,
             asks: true,
             scope: Scope::All,
-            cpus: &rig.cpus,
-            domains: &rig.domains,
-            source: rig.source,
-            temperature_mc: rig.temperature_mc,
+            cpus: &self.cpus,
+            domains: &self.domains,
+            source: self.source,
+            temperature_mc: self.temperature_mc,
         };
-        rig.policy.start(&obs, &mut rig.intent);
-        rig.obey();
-        rig
+        self.policy.start(&obs, &mut self.intent);
+        self.obey();
+    }
+
+    /// The first domain's speed in MHz.
+    pub(crate) fn mhz(&self) -> u32 {
+        self.domains[0].khz.0 / 1000
     }
 
     /// Takes the slowest level that is at least what is wanted.
@@ -106,7 +118,7 @@ impl Rig {
         };
         self.policy.observe(&obs, &mut self.intent);
         self.obey();
-        self.domains[0].khz.0 / 1000
+        self.mhz()
     }
 
     /// A window in which every CPU was busy for its share, in thousandths (the last one repeats).

@@ -6,7 +6,7 @@
 
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { results, best } = data.comparison;
+  const { results, answer, reference, judged, replicas, max_slowdown: limit } = data.comparison;
   const $ = (id) => document.getElementById(id);
   const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const clamp = (v, low, high) => Math.max(low, Math.min(high, v));
@@ -63,82 +63,144 @@
     return front;
   };
 
-  const scatter = () => {
-    const host = $("scatter");
-    const field = document.querySelector("input[name=charge]:checked").value;
-    const points = results.map((r) => ({ r, t: r.elapsed_s, j: r[field], best: r.policy === best.policy }))
-      .filter((p) => Number.isFinite(p.t) && Number.isFinite(p.j));
+  // What the axes show. Ratios are changes in per cent, so that the reference is where they cross.
+  const percentOf = (i) => ({ median: (i.median - 1) * 100, low: (i.low - 1) * 100, high: (i.high - 1) * 100 });
+  const just = (x) => ({ median: x, low: x, high: x });
+  const timeAxis = {
+    makespan: { name: "time for the work", unit: "s", of: (u) => u.time, ratio: (u) => u.time_ratio },
+    response: { name: "responses, 95th percentile of the stretch", unit: "", of: (u) => u.time, ratio: (u) => u.time },
+    deadlines: { name: "deadlines missed, %", unit: "", of: (u) => ({ median: u.time.median * 100, low: u.time.low * 100, high: u.time.high * 100 }) },
+  }[judged.kind];
+  const charges = {
+    ratio: {
+      x: timeAxis.ratio ? { name: `${timeAxis.name} against the reference, %`, unit: "", sign: true } : timeAxis,
+      y: { name: "energy against the reference, %", unit: "", sign: true },
+      t: (r) => (timeAxis.ratio ? percentOf(timeAxis.ratio(r.uncertain)) : timeAxis.of(r.uncertain)),
+      j: (r) => percentOf(r.uncertain.energy_ratio), intervals: replicas > 0,
+    },
+    window: { x: timeAxis, y: { name: "energy", unit: "J" }, t: (r) => timeAxis.of(r.uncertain), j: (r) => r.uncertain.energy_j, intervals: replicas > 0 },
+    own: { x: { name: "time for the work", unit: "s" }, y: { name: "energy", unit: "J" }, t: (r) => just(r.elapsed_s), j: (r) => just(r.energy_j), intervals: false },
+  };
+  const sane = (i) => [i.median, i.low, i.high].every(Number.isFinite);
+
+  // Far from all that may be chosen, a policy would press them into one dot: it is named below instead.
+  const REACH = 3;
+  const inSight = (all) => {
+    const near = all.filter((p) => p.r.admissible);
+    if (near.length < 2) return () => true;
+    const bounds = ["t", "j"].map((key) => {
+      const values = near.map((p) => p[key]);
+      const low = Math.min(...values), high = Math.max(...values);
+      const room = Math.max(high - low, limit === null ? 0 : limit * 100, 2) * REACH;
+      return [low - room, high + room];
+    });
+    const within = (v, [low, high]) => v >= low && v <= high;
+    return (p) => p.r.admissible || (within(p.t, bounds[0]) && within(p.j, bounds[1]));
+  };
+
+  // Where everything goes: the points, the axes' ends, and from values to pixels.
+  const layout = (host, charge) => {
+    const all = results.map((r) => ({ r, ti: charge.t(r), ji: charge.j(r), best: r.policy === answer.recommended, tied: answer.tied.includes(r.policy) }))
+      .filter((p) => sane(p.ti) && sane(p.ji)).map((p) => ({ ...p, t: p.ti.median, j: p.ji.median }));
+    const points = charge.x.sign ? all.filter(inSight(all)) : all;
+    const hidden = all.filter((p) => !points.includes(p));
     const width = host.clientWidth;
     const height = clamp(width * 0.45, 320, 460);
-    const left = 62, right = 16, top = 14, bottom = 44;
+    const left = 62, right = width - 16, top = 14, bottom = height - 44;
+    // All of the dots; of the lines what keeps the dots apart, the rest is cut at the edge.
     const span = (key) => {
-      const values = points.map((p) => p[key]);
-      const low = Math.min(...values), high = Math.max(...values);
+      const values = points.map((p) => p[key]), ends = points.flatMap((p) => [p[`${key}i`].low, p[`${key}i`].high]);
+      let low = Math.min(...values), high = Math.max(...values);
+      const room = high - low;
+      if (charge.intervals) {
+        low = Math.max(Math.min(low, ...ends), low - room * 0.5);
+        high = Math.min(Math.max(high, ...ends), high + room * 0.5);
+      }
       const pad = (high - low) * 0.09 || Math.abs(high) * 0.1 || 1;
-      return [low - pad < 0 && low >= 0 ? 0 : low - pad, high + pad];
+      return [low - pad < 0 && low >= 0 && charge.y.unit ? 0 : low - pad, high + pad];
     };
     const [t0, t1] = points.length ? span("t") : [0, 1];
     const [j0, j1] = points.length ? span("j") : [0, 1];
-    const x = (t) => left + ((t - t0) / (t1 - t0)) * (width - left - right);
-    const y = (j) => height - bottom - ((j - j0) / (j1 - j0)) * (height - top - bottom);
-    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Energy against time, a point a policy; the figures are in the table of policies" });
-
-    // Ticks share one unit, that of the greatest.
-    const axis = (low, high, count, unit) => {
-      const at = ticks(low, high, count);
-      const power = clamp(Math.floor(Math.log10(Math.max(Math.abs(high), 1e-9)) / 3), -3, 3);
-      const step = (at[1] - at[0] || 1) / 1000 ** power;
-      const decimals = clamp(-Math.floor(Math.log10(step) + 1e-9), 0, 6);
-      return { at, text: (v) => group((v / 1000 ** power).toFixed(decimals)), unit: `${["n", "µ", "m", "", "k", "M", "G"][power + 3]}${unit}` };
-    };
-    const xs = axis(t0, t1, width / 80, "s"), ys = axis(j0, j1, height / 60, "J");
-    for (const t of xs.at) {
-      root.append(svg("line", { class: "axis", x1: x(t), x2: x(t), y1: top, y2: height - bottom }),
-        svg("text", { x: x(t), y: height - bottom + 18, "text-anchor": "middle" }, xs.text(t)));
-    }
-    for (const j of ys.at) {
-      root.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(j), y2: y(j) }),
-        svg("text", { x: left - 8, y: y(j) + 4, "text-anchor": "end" }, ys.text(j)));
-    }
-    root.append(svg("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, `time for the work, ${xs.unit}`),
-      svg("text", { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, `energy, ${ys.unit}`));
-
+    const x = (t) => left + ((t - t0) / (t1 - t0)) * (right - left);
+    const y = (j) => bottom - ((j - j0) / (j1 - j0)) * (bottom - top);
     const front = pareto(points);
     // The staircase: at any time, the least energy that a policy reached by then.
     const stairs = front.flatMap((p, i) => (i === 0 ? [[p.t, p.j]] : [[p.t, front[i - 1].j], [p.t, p.j]]));
-    if (front.length > 0) {
-      const line = stairs.map(([t, j]) => `${x(t)},${y(j)}`).join(" ");
-      const first = front[0], last = front.at(-1);
-      root.append(
-        svg("polygon", { class: "dominated", points: `${x(first.t)},${top} ${line} ${width - right},${y(last.j)} ${width - right},${top}` }),
-        svg("polyline", { class: "front reach", points: `${x(first.t)},${top} ${x(first.t)},${y(first.j)}` }),
-        svg("polyline", { class: "front reach", points: `${x(last.t)},${y(last.j)} ${width - right},${y(last.j)}` }),
-        svg("polyline", { class: "front", points: line }));
-    }
+    return { charge, points, hidden, width, height, left, right, top, bottom, t0, t1, j0, j1, x, y, front, stairs };
+  };
 
-    // Labels: the best first, then the front, then the rest; each takes the first free place
-    // around its point, near ones before far ones, with a clear line to it if there is one. One that
-    // finds none is left to the tip.
+  // Ticks share one unit, that of the greatest.
+  const axis = (low, high, count, { name, unit, sign }) => {
+    const at = ticks(low, high, count);
+    const power = unit ? clamp(Math.floor(Math.log10(Math.max(Math.abs(high), 1e-9)) / 3), -3, 3) : 0;
+    const step = (at[1] - at[0] || 1) / 1000 ** power;
+    const decimals = clamp(-Math.floor(Math.log10(step) + 1e-9), 0, 6);
+    const text = (v) => `${sign && v > step / 2 ? "+" : ""}${group((v / 1000 ** power + 0).toFixed(decimals)).replace(/^−(0(?:\.0*)?)$/, "$1")}`;
+    return { at, text, name: unit ? `${name}, ${["n", "µ", "m", "", "k", "M", "G"][power + 3]}${unit}` : name };
+  };
+
+  const grid = (root, f) => {
+    const { charge, left, right, top, bottom, x, y } = f;
+    const xs = axis(f.t0, f.t1, f.width / 80, charge.x), ys = axis(f.j0, f.j1, f.height / 60, charge.y);
+    // Beyond the limit of time, where the axis is the time against the reference.
+    if (charge.x.sign && limit !== null && limit * 100 < f.t1) {
+      const from = Math.max(left, x(limit * 100));
+      root.append(svg("rect", { class: "too-slow", x: from, y: top, width: right - from, height: bottom - top }));
+      // A narrow picture has no room for it beside the names.
+      if (f.width >= 500) root.append(svg("text", { x: from + 6, y: bottom - 8 }, `over the limit of ${+(limit * 100).toPrecision(3)} %`));
+    }
+    for (const t of xs.at) {
+      root.append(svg("line", { class: charge.x.sign && Math.abs(t) < 1e-9 ? "zero" : "axis", x1: x(t), x2: x(t), y1: top, y2: bottom }),
+        svg("text", { x: x(t), y: bottom + 18, "text-anchor": "middle" }, xs.text(t)));
+    }
+    for (const j of ys.at) {
+      root.append(svg("line", { class: charge.y.sign && Math.abs(j) < 1e-9 ? "zero" : "axis", x1: left, x2: right, y1: y(j), y2: y(j) }),
+        svg("text", { x: left - 8, y: y(j) + 4, "text-anchor": "end" }, ys.text(j)));
+    }
+    root.append(svg("text", { x: (left + right) / 2, y: f.height - 6, "text-anchor": "middle" }, xs.name),
+      svg("text", { transform: `translate(12 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ys.name));
+  };
+
+  const frontier = (root, { right, top, x, y, front, stairs }) => {
+    if (front.length === 0) return;
+    const line = stairs.map(([t, j]) => `${x(t)},${y(j)}`).join(" ");
+    const first = front[0], last = front.at(-1);
+    root.append(
+      svg("polygon", { class: "dominated", points: `${x(first.t)},${top} ${line} ${right},${y(last.j)} ${right},${top}` }),
+      svg("polyline", { class: "front reach", points: `${x(first.t)},${top} ${x(first.t)},${y(first.j)}` }),
+      svg("polyline", { class: "front reach", points: `${x(last.t)},${y(last.j)} ${right},${y(last.j)}` }),
+      svg("polyline", { class: "front", points: line }));
+  };
+
+  // Where 90 of 100 replicas lie, each way.
+  const crosses = (root, { charge, points, left, right, top, bottom, x, y }) => {
+    if (!charge.intervals) return;
+    const inX = (t) => clamp(x(t), left, right), inY = (j) => clamp(y(j), top, bottom);
+    for (const p of points) {
+      const look = { class: p.best ? "range best" : "range" };
+      root.append(svg("line", { ...look, x1: inX(p.ti.low), x2: inX(p.ti.high), y1: y(p.j), y2: y(p.j) }),
+        svg("line", { ...look, x1: x(p.t), x2: x(p.t), y1: inY(p.ji.low), y2: inY(p.ji.high) }));
+    }
+  };
+
+  // Labels: the best first, then the front, then the rest; each takes the first free place
+  // around its point, near ones before far ones, with a clear line to it if there is one. One that
+  // finds none is left to the tip.
+  const name = (root, { points, width, left, bottom, x, y, front, stairs }) => {
     const taken = points.map((p) => ({ x0: x(p.t) - 8, x1: x(p.t) + 8, y0: y(p.j) - 8, y1: y(p.j) + 8 }));
     // The front itself is not to strike names through.
     for (const [i, [t, j]] of stairs.entries()) {
       const [u, k] = stairs[i - 1] ?? [t, j];
       taken.push({ x0: Math.min(x(t), x(u)) - 2, x1: Math.max(x(t), x(u)) + 2, y0: Math.min(y(j), y(k)) - 1, y1: Math.max(y(j), y(k)) + 1 });
     }
-    const free = (b) => b.x0 >= left + 2 && b.x1 <= width - 2 && b.y0 >= 2 && b.y1 <= height - bottom - 2
+    const free = (b) => b.x0 >= left + 2 && b.x1 <= width - 2 && b.y0 >= 2 && b.y1 <= bottom - 2
       && taken.every((o) => b.x1 <= o.x0 || b.x0 >= o.x1 || b.y1 <= o.y0 || b.y0 >= o.y1);
     // Whether the line from a point to its label would run through something else.
-    const crosses = (p, ax, ay) => [0.3, 0.45, 0.6, 0.75, 0.9].some((k) => {
+    const through = (p, ax, ay) => [0.3, 0.45, 0.6, 0.75, 0.9].some((k) => {
       const lx = x(p.t) + (ax - x(p.t)) * k, ly = y(p.j) + (ay - y(p.j)) * k;
       return taken.some((o) => lx > o.x0 && lx < o.x1 && ly > o.y0 && ly < o.y1
         && !(x(p.t) > o.x0 && x(p.t) < o.x1 && y(p.j) > o.y0 && y(p.j) < o.y1));
     });
-    const places = [];
-    for (const far of [11, 24, 40, 60, 84, 112, 144]) {
-      for (const angle of [0, 180, -30, 30, -150, 150, -90, 90, -60, 60, -120, 120, -75, -105, -45, -135]) {
-        places.push([far, Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]);
-      }
-    }
     const labels = svg("g", { "aria-hidden": "true" });
     const rank = (p) => (p.best ? 0 : front.includes(p) ? 1 : 2);
     for (const p of [...points].sort((a, b) => rank(a) - rank(b))) {
@@ -149,7 +211,7 @@
         const x0 = dx > 0.1 ? ax : dx < -0.1 ? ax - wide : ax - wide / 2;
         return { far, dx, dy, ax, ay, box: { x0, x1: x0 + wide, y0: ay - 8, y1: ay + 8 } };
       }).filter((seat) => free(seat.box));
-      const seat = seats.find((s) => s.far < 12 || !crosses(p, s.ax, s.ay)) ?? seats[0];
+      const seat = seats.find((s) => s.far < 12 || !through(p, s.ax, s.ay)) ?? seats[0];
       if (!seat) continue;
       const { far, dx, dy, ax, ay, box } = seat;
       taken.push(box);
@@ -157,19 +219,47 @@
       labels.append(svg("text", { class: p.best ? "label best" : "label", x: box.x0 + 2, y: ay + 4 }, text));
     }
     root.append(labels);
+  };
+  const places = [];
+  for (const far of [11, 24, 40, 60, 84, 112, 144]) {
+    for (const angle of [0, 180, -30, 30, -150, 150, -90, 90, -60, 60, -120, 120, -75, -105, -45, -135]) {
+      places.push([far, Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]);
+    }
+  }
 
+  const marks = (root, { charge, points, x, y, front }) => {
+    const said = (i, { unit, sign }) => {
+      const one = (v) => (unit ? si(v, unit) : `${sign && v > 0 ? "+" : ""}${group(v.toFixed(sign ? 1 : 2))}`);
+      return charge.intervals && i.low !== i.high ? `${one(i.median)} (${one(i.low)} to ${one(i.high)})` : one(i.median);
+    };
     for (const p of [...points].reverse()) {
       const on = front.includes(p);
-      const says = `${p.r.policy}\n${si(p.j, "J")} in ${si(p.t, "s")}, ${group(p.r.slowdown.toFixed(3))} × the fastest`
-        + `\n${p.best ? "the best; " : ""}${on ? "on the Pareto front" : "another is faster and thriftier"}`;
+      const standing = [p.r.policy === reference && "the reference", p.best && "recommended", p.tied && "not told apart from the recommended",
+        !p.r.admissible && "too slow", on ? "on the Pareto front" : "another is faster and thriftier"].filter(Boolean);
+      const says = `${p.r.policy}\n${charge.y.name}: ${said(p.ji, charge.y)}\n${charge.x.name}: ${said(p.ti, charge.x)}\n${standing.join("; ")}`;
       const mark = p.best
         ? svg("path", { class: "dot best", d: star(x(p.t), y(p.j), 10) })
-        : svg("circle", { class: on ? "dot on-front" : "dot", cx: x(p.t), cy: y(p.j), r: 6 });
+        : svg("circle", { class: `dot${on ? " on-front" : ""}${p.tied ? " tied" : ""}${p.r.admissible ? "" : " out"}`, cx: x(p.t), cy: y(p.j), r: 6 });
       root.append(svg("g", { class: "point", tabindex: "0", role: "img", "aria-label": says, "data-tip": says }, mark,
         svg("circle", { cx: x(p.t), cy: y(p.j), r: 13, fill: "transparent" })));
     }
+  };
+
+  const scatter = () => {
+    const host = $("scatter");
+    const charge = charges[document.querySelector("input[name=charge]:checked").value];
+    const f = layout(host, charge);
+    const root = svg("svg", { viewBox: `0 0 ${f.width} ${f.height}`, width: f.width, height: f.height, role: "group", "aria-label": "Energy against time, a point a policy; the figures are in the table of policies" });
+    for (const part of [grid, frontier, crosses, name, marks]) part(root, f);
     host.replaceChildren(root);
-    $("front").textContent = front.length > 0 ? `On the front: ${front.map((p) => p.r.policy).join(", ")}.` : "";
+    $("tradeoff-note").textContent = "Down and left is better. On the line is the Pareto front: no policy is both faster and thriftier than these."
+      + (charge.intervals ? " A cross shows where 90 of 100 replicas lie, each way." : " No intervals: one run of the nominal model.");
+    const signed = (v) => `${v > 0 ? "+" : ""}${group(v.toFixed(0))} %`;
+    const far = f.hidden.map((p) => `${p.r.policy} (time ${signed(p.t)}, energy ${signed(p.j)})`);
+    $("front").textContent = [
+      f.front.length > 0 && `On the front: ${f.front.map((p) => p.r.policy).join(", ")}.`,
+      far.length > 0 && `Too far off to be shown: ${far.join(", ")}.`,
+    ].filter(Boolean).join(" ");
   };
 
   const star = (x, y, r) => {
@@ -231,7 +321,7 @@
     const pick = [$("policy-a"), $("policy-b")];
     pick[1].append(new Option("nothing", ""));
     for (const d of details) pick.forEach((s) => s.append(new Option(d.policy, d.policy)));
-    pick[0].value = details.find((d) => d.policy === best.policy)?.policy ?? details[0].policy;
+    pick[0].value = details.find((d) => d.policy === answer.recommended)?.policy ?? details[0].policy;
     pick[1].value = details.find((d) => d.policy !== pick[0].value)?.policy ?? "";
     for (const s of pick) s.addEventListener("change", () => draw());
 
@@ -494,7 +584,7 @@
     // Shown at first: the best, the first asked for, the promptest and the laggard.
     const p99 = (d) => results.find((r) => r.policy === d.policy)?.wake_latency_us.p99 ?? 0;
     const byP99 = [...details].sort((a, b) => p99(a) - p99(b));
-    const shown = new Set([details.find((d) => d.policy === best.policy), details[0], byP99[0], byP99.at(-1)]);
+    const shown = new Set([details.find((d) => d.policy === answer.recommended), details[0], byP99[0], byP99.at(-1)]);
     details.forEach((d, i) => {
       const label = document.createElement("label"), box = document.createElement("input"), chip = document.createElement("span");
       box.type = "checkbox";

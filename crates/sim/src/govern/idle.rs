@@ -7,6 +7,11 @@ use crate::calendar::NEVER;
 use wattwise_model::machine::Machine;
 use wattwise_policy::{IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 
+/// Period of the timer that no CPU of a tickless kernel is without, in ns: Linux looks for CPUs that are locked up every 2/5
+/// of `watchdog_thresh`, which is 10 s (`kernel/watchdog.c`). Policies are told of it: one that goes by how far the next
+/// timer is would else learn from distances that no machine has. It does not go off: some microseconds in 4 s change nothing.
+const WATCHDOG_NS: u64 = 4_000_000_000;
+
 /// Why a CPU leaves its C-state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
@@ -99,6 +104,8 @@ impl Idlers {
         // A tick that is stopped already stays so.
         let tick_wanted = self.tickless & stay.let_go.waits(&mut self.grace, now) & !stay.tick_stopped;
         let timer_at = if tick_wanted { timer_at.min(next_tick) } else { timer_at };
+        let watchdog_at = if self.tickless { (now / WATCHDOG_NS + 1) * WATCHDOG_NS } else { NEVER };
+        let timer_at = timer_at.min(watchdog_at);
         let query = IdleQuery {
             now_ns: now,
             next_timer_ns: if timer_at == NEVER { NEVER } else { timer_at.saturating_sub(now) },

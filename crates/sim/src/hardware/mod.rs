@@ -250,6 +250,12 @@ impl<'a> Hardware<'a> {
         self.domains[d].target()
     }
 
+    /// The speed in force in a domain, in kHz.
+    pub(crate) fn khz(&self, d: usize) -> u32 {
+        let kind = usize::from(self.machine.domains[d].kind);
+        self.machine.kinds[kind].levels[self.domains[d].level()].khz
+    }
+
     /// Whether a domain's cores stand still.
     #[inline]
     pub(crate) fn stalled(&self, d: u16) -> bool {

@@ -17,18 +17,24 @@
 //! | `load.rs` | a task's load as the scheduler measures it |
 //! | `cpuset.rs` | sets of CPUs |
 //! | `placement/` | where a waking task goes, one file each |
+//! | `balance.rs` | who is stolen from whom |
 
+mod balance;
 pub(crate) mod cpuset;
 pub(crate) mod load;
 pub mod placement;
 mod queue;
 
+pub(crate) use balance::Stolen;
+
+use crate::NONE;
 use crate::calendar::NEVER;
+use balance::IdleStay;
 use cpuset::CpuSet;
 use load::TaskLoad;
+use placement::linux::{Chooser, Queues, Seen, Topology};
 use placement::{CoreUse, Order, Placement, Waking};
 use queue::{Entity, Queue};
-use std::cmp::Reverse;
 use wattwise_model::machine::Machine;
 use wattwise_policy::pelt::FULL;
 
@@ -38,6 +44,16 @@ const SLICE_NS: u64 = 3_000_000;
 const WAKE_GRANULARITY_NS: u64 = 1_000_000;
 /// How far ahead of a queue's clock a task may arrive: a slice at the lightest weight (nice 19).
 const MOST_AHEAD_NS: u64 = 70 * SLICE_NS;
+
+/// Where a wake-up happens, and whose it is.
+#[derive(Clone, Copy)]
+pub(crate) struct WokenBy {
+    pub(crate) from: usize,
+    /// Who runs there, or [`NONE`].
+    pub(crate) current: u32,
+    /// Who wakes, where that is a task and no interrupt.
+    pub(crate) waker: Option<u32>,
+}
 
 /// Run queues and sets of CPUs.
 pub(crate) struct Scheduler<'a> {
@@ -55,15 +71,41 @@ pub(crate) struct Scheduler<'a> {
     allowed: CpuSet,
     /// For each package the sets to search for an idle CPU, best first.
     search: Vec<Vec<CpuSet>>,
+    /// Linux's rules, and what they remember.
+    chooser: Chooser,
+    /// Who is waking another, or [`NONE`]: then it is an interrupt.
+    waker: u32,
+    /// How long each CPU idles; kept where stealing goes by it.
+    stays: Vec<IdleStay>,
+    /// Since when a core is shared while another idles; [`NEVER`] while that is not so.
+    shared_since: u64,
 }
 
-/// A task that has been taken off another CPU's queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stolen {
-    pub(crate) task: u32,
-    pub(crate) from: usize,
-    /// Nobody waits there any more.
-    pub(crate) emptied: bool,
+/// The queues as a wake-up may know them.
+struct QueuesNow<'a> {
+    queues: &'a [Queue],
+    entities: &'a [Entity],
+    idle: &'a CpuSet,
+    now: u64,
+}
+
+impl Queues for QueuesNow<'_> {
+    fn runnable(&self, cpu: usize) -> usize {
+        self.queues[cpu].len() + usize::from(!self.idle.contains(cpu))
+    }
+
+    fn load(&self, cpu: usize) -> u64 {
+        // Who runs is not known here: as if of nice level 0.
+        let running = if self.idle.contains(cpu) { 0 } else { 1024 };
+        let waiting = self.queues[cpu].fair.iter().map(|&t| self.entities[t as usize].weight());
+        running + waiting.sum::<u64>()
+    }
+
+    fn busy_ns(&self, cpu: usize) -> u64 {
+        let queue = &self.queues[cpu];
+        let running = if self.idle.contains(cpu) { 0 } else { self.now.saturating_sub(queue.charged_at) };
+        queue.busy_ns + running
+    }
 }
 
 impl<'a> Scheduler<'a> {
@@ -85,12 +127,18 @@ impl<'a> Scheduler<'a> {
             crowded: CpuSet::new(cpus),
             allowed: CpuSet::without(cpus, idle_cpus),
             search: cpuset::search_order(machine),
+            // Packages have memory of their own wherever there are several.
+            chooser: Chooser::new(Topology::new(&machine.cpus, true)),
+            waker: NONE,
+            stays: vec![IdleStay::LONG; cpus],
+            shared_since: NEVER,
         }
     }
 
     /// A new task, whose CPU is `cpu` until it is placed.
     pub(crate) fn add(&mut self, cpu: u32, nice: i8, realtime: bool) {
         self.entities.push(Entity::new(cpu, nice, realtime));
+        self.chooser.add_task();
     }
 
     /// The rules in force.
@@ -156,23 +204,42 @@ impl<'a> Scheduler<'a> {
 
     /// A CPU idles.
     #[inline]
-    pub(crate) fn idles(&mut self, c: usize) {
+    pub(crate) fn idles(&mut self, c: usize, now: u64) {
         self.idle_set.insert(c);
         if self.smt {
             let siblings = self.siblings(c);
             if siblings.clone().all(|t| self.idle_set.contains(t)) {
                 siblings.for_each(|t| self.idle_cores.insert(t));
+                self.chooser.core_idles(c);
             }
+        }
+        if self.placement.climbs {
+            self.stays[c].begins(now);
         }
     }
 
     /// A CPU is wanted.
     #[inline(always)]
-    pub(crate) fn wakes(&mut self, c: usize) {
+    pub(crate) fn wakes(&mut self, c: usize, now: u64) {
         self.idle_set.remove(c);
         if self.smt {
             self.siblings(c).for_each(|t| self.idle_cores.remove(t));
         }
+        if self.placement.climbs {
+            self.stays[c].ends(now);
+        }
+    }
+
+    /// The coming wake-up is by a task.
+    #[inline]
+    pub(crate) fn wakes_another(&mut self, waker: u32) {
+        self.waker = waker;
+    }
+
+    /// Who is waking another, where that is a task; it is asked once.
+    #[inline]
+    pub(crate) fn take_waker(&mut self) -> Option<u32> {
+        Some(std::mem::replace(&mut self.waker, NONE)).filter(|&t| t != NONE)
     }
 
     /// CPUs of the core of `c`, itself included.
@@ -211,11 +278,41 @@ impl<'a> Scheduler<'a> {
         cpus.for_each(|c| self.allowed.insert(c));
     }
 
-    /// The CPU for a runnable task. `from` is where the wake-up happens; `fresh`: it has not been on any.
+    /// The CPU for a runnable task. `from` is where the wake-up happens, `current` who runs there, `waker` who wakes it if
+    /// that is a task; `fresh`: it has not been on any.
     #[inline]
-    pub(crate) fn choose(&self, t: u32, from: usize, fresh: bool, cores: &dyn CoreUse) -> usize {
-        let waking = Waking { last: self.cpu_of(t), hint: self.entity(t).hint, from, fresh };
+    pub(crate) fn choose(
+        &mut self,
+        t: u32,
+        by: WokenBy,
+        fresh: bool,
+        now: u64,
+        cores: &dyn CoreUse,
+    ) -> usize {
+        let waking = Waking {
+            task: t,
+            last: self.cpu_of(t),
+            hint: self.entity(t).hint,
+            from: by.from,
+            waker: by.waker.unwrap_or(by.current),
+            by_task: by.waker.is_some(),
+            fresh,
+            now,
+        };
         self.placement.choose(self, &waking, cores)
+    }
+
+    /// Asks Linux's rules about the CPUs as they are, and how long tasks have run.
+    fn with_linux<R>(
+        &mut self,
+        now: u64,
+        ask: impl FnOnce(&mut Chooser, &Seen<'_>, &dyn Fn(u32) -> u64) -> R,
+    ) -> R {
+        let idle = &self.idle_set;
+        let queues = QueuesNow { queues: &self.queues, entities: &self.entities, idle, now };
+        let idle_cores = if self.smt { &self.idle_cores } else { idle };
+        let seen = Seen { idle, idle_cores, allowed: &self.allowed, queues: &queues };
+        ask(&mut self.chooser, &seen, &|t| self.entities[t as usize].ran_ns)
     }
 
     /// Of the CPUs that may be used, the one for which fewest wait.
@@ -315,13 +412,14 @@ impl<'a> Scheduler<'a> {
     pub(crate) fn charge(&mut self, c: usize, t: u32, now: u64) {
         let ran = now - std::mem::replace(&mut self.queues[c].charged_at, now);
         if self.placement.order == Order::Fair {
-            self.charge_fairly(c, t, ran);
+            self.charge_fairly(c, t, ran, now);
         }
     }
 
-    fn charge_fairly(&mut self, c: usize, t: u32, ran: u64) {
+    fn charge_fairly(&mut self, c: usize, t: u32, ran: u64, now: u64) {
+        self.queues[c].busy_ns += ran;
         let entity = &mut self.entities[t as usize];
-        entity.charge(ran);
+        entity.charge(ran, now);
         let mut least = entity.vruntime;
         let queue = &self.queues[c];
         if !queue.fair.is_empty() {
@@ -409,78 +507,18 @@ impl<'a> Scheduler<'a> {
         !self.crowded.is_empty()
     }
 
-    /// A task that waits elsewhere, for a CPU that would otherwise idle.
-    #[inline]
-    pub(crate) fn steal_for_idle(
-        &mut self,
-        c: usize,
-        now: u64,
-        runner: impl Fn(usize) -> Option<u32>,
-    ) -> Option<Stolen> {
-        if self.crowded.is_empty() || !self.allowed.contains(c) {
-            return None;
-        }
-        self.steal(c, now, self.placement.pull_delay_ns, runner)
-    }
-
-    /// Since when a queued task waits; in a recorded placement, since when it waits longer than it did.
-    #[inline]
-    fn waits_since(&self, t: u32) -> u64 {
-        let entity = self.entity(t);
-        if self.placement.order == Order::Recorded {
-            entity.queued_at.max(entity.order)
-        } else {
-            entity.queued_at
-        }
-    }
-
-    /// The task that has waited longest for a CPU, and its place in the queue.
-    fn longest_waiting(&self, c: usize) -> Option<(usize, u32)> {
-        let queue = self.queues[c].fair.iter().enumerate();
-        queue.min_by_key(|&(i, &t)| (self.waits_since(t), i)).map(|(i, &t)| (i, t))
-    }
-
-    /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, own package first. `runner` says
-    /// which task runs on a CPU.
-    pub(crate) fn steal(
-        &mut self,
-        c: usize,
-        now: u64,
-        least_ns: u64,
-        runner: impl Fn(usize) -> Option<u32>,
-    ) -> Option<Stolen> {
-        let package = self.machine.cpus[c].package;
-        let waits = |&v: &usize| {
-            let longest = self.longest_waiting(v);
-            longest.is_some_and(|(_, t)| now.saturating_sub(self.waits_since(t)) >= least_ns)
-        };
-        let rank = |&v: &usize| (self.machine.cpus[v].package == package, self.queues[v].len(), Reverse(v));
-        let victims = self.crowded.iter().filter(|&v| v != c && runner(v).is_some());
-        let from = victims.filter(waits).max_by_key(rank)?;
-        let (at, task) = self.longest_waiting(from)?;
-        self.queues[from].fair.remove(at);
-        let emptied = self.queues[from].is_empty();
-        if emptied {
-            self.uncrowd(from);
-            if let Some(running) = runner(from) {
-                self.charge(from, running, now);
-            }
-        }
-        self.carry_over(task, from, c);
-        Some(Stolen { task, from, emptied })
-    }
-
-    /// Brings a task's virtual time from one queue's clock to another's: it stays as far behind as it was.
+    /// Brings a task's virtual time from one queue's clock to another's: it stays as far ahead as it was.
     pub(crate) fn carry_over(&mut self, t: u32, from: usize, to: usize) {
         let ahead = self.entity(t).vruntime.saturating_sub(self.queues[from].clock);
         self.entities[t as usize].vruntime = self.queues[to].clock + ahead.min(MOST_AHEAD_NS);
     }
 
-    /// The CPU with fewest waiting of those that `runs` names, where some other has two more.
-    pub(crate) fn uneven(&self, runs: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = (0..self.queues.len()).filter(|&c| self.allowed.contains(c) && runs(c));
-        let shortest = usable.min_by_key(|&c| self.queues[c].len())?;
-        let longest = self.crowded.iter().map(|v| self.queues[v].len()).max()?;
-        (longest >= self.queues[shortest].len() + 2).then_some(shortest)
+    /// [`Scheduler::carry_over`] for a task that wakes on another CPU than it slept on. It has no credit there for its
+    /// sleep: that is with the queue it left.
+    #[inline]
+    pub(crate) fn wakes_elsewhere(&mut self, t: u32, to: usize) {
+        if self.placement.order == Order::Fair {
+            self.carry_over(t, self.cpu_of(t), to);
+        }
     }
 }

@@ -19,6 +19,9 @@ pub(super) struct Entity {
     pub(super) realtime: bool,
     /// When it was queued.
     pub(super) queued_at: u64,
+    /// How long it has run, and when it was last seen to run, in ns.
+    pub(super) ran_ns: u64,
+    pub(super) ran_at: u64,
     /// Where a policy follows it.
     pub(super) load: TaskLoad,
 }
@@ -33,14 +36,23 @@ impl Entity {
             inverse_weight: inverse_weight(nice),
             realtime,
             queued_at: 0,
+            ran_ns: 0,
+            ran_at: 0,
             load: TaskLoad::default(),
         }
     }
 
     /// Charges it for time it ran.
     #[inline]
-    pub(super) fn charge(&mut self, ran_ns: u64) {
+    pub(super) fn charge(&mut self, ran_ns: u64, now: u64) {
+        self.ran_ns += ran_ns;
+        self.ran_at = now;
         self.vruntime += ran_ns * u64::from(self.inverse_weight) / 1024;
+    }
+
+    /// 1024 for one of nice level 0.
+    pub(super) fn weight(&self) -> u64 {
+        1024 * 1024 / u64::from(self.inverse_weight.max(1))
     }
 }
 
@@ -62,6 +74,8 @@ pub(super) struct Queue {
     pub(super) clock: u64,
     /// When the running task was last charged.
     pub(super) charged_at: u64,
+    /// Time charged so far, in ns.
+    pub(super) busy_ns: u64,
 }
 
 impl Queue {

@@ -59,25 +59,29 @@ impl Simulation<'_> {
         if placement.unshares {
             self.unshare();
         }
-        if self.sched.is_crowded() {
+        if self.sched.is_crowded() || self.sched.has_shared() {
             self.arm_balance();
         }
     }
 
     /// Running tasks that share a core, or run on a weaker kind, move to cores that idle.
     fn unshare(&mut self) {
+        let shared = self.hardware.shared_cores() > 0 && self.sched.best_idle_core().is_some();
+        let apart = self.sched.pulls_apart(self.clock.now(), shared);
         for _ in 0..self.hardware.machine().cores.len() {
             let Some(target) = self.sched.best_idle_core() else { return };
-            let Some(victim) = self.worse_placed(target) else { return };
+            let Some(victim) = self.worse_placed(target, apart) else { return };
             let Some(t) = self.stop_running(victim) else { return };
             self.move_over(t, victim, target);
         }
     }
 
-    /// A CPU whose running task would be better off on the idle core of `target`.
-    fn worse_placed(&self, target: usize) -> Option<usize> {
+    /// A CPU whose running task would be better off on the idle core of `target`; `apart`: also because it shares its own.
+    ///
+    /// That a stronger core pulls from a weaker one is Linux's `asym_packing` (ITMT), which asks for a whole idle core too.
+    fn worse_placed(&self, target: usize, apart: bool) -> Option<usize> {
         let runs = |c: &usize| self.cpus[*c].runner().is_some_and(|t| !self.sched.is_realtime(t));
-        if self.hardware.shared_cores() > 0 {
+        if apart && self.hardware.shared_cores() > 0 {
             let shared = self.hardware.shared_core()?;
             return self.hardware.threads_of(shared).rev().find(runs);
         }

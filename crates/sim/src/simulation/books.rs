@@ -26,6 +26,7 @@ impl Simulation<'_> {
             cycles: record.cycles,
             peak_c: hardware.peak_c(),
             events: record.events,
+            work: self.tasks.work(),
         }
     }
 

@@ -15,6 +15,7 @@ impl Simulation<'_> {
     /// Queues a task on a CPU. `here`: by a CPU that can set that one's clock.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, c: usize, t: u32, here: bool) {
+        self.tell_queued(c, t);
         self.sched.enqueue(c, t, self.clock.now());
         match self.cpus[c].phase {
             Phase::Idle => self.leave_idle(c, Cause::Work),
@@ -70,6 +71,7 @@ impl Simulation<'_> {
         s.phase = Phase::Switching;
         s.slice_end = NEVER;
         self.tell_work(c, t);
+        self.tell_stops(c, t);
         self.sched.requeue(c, t, self.clock.now());
         t
     }
@@ -111,6 +113,7 @@ impl Simulation<'_> {
             self.migrate(t, c);
         }
         self.sched.set_cpu(t, c);
+        self.tell_runs(c, t);
         let task = self.tasks.resume(t, now);
         if let Some(waited) = task.waited {
             self.record.wake_latency.record(waited);
@@ -124,6 +127,7 @@ impl Simulation<'_> {
             task.has_work || self.go_further(t, c, task.steps)
         };
         if !works {
+            self.tell_stops(c, t);
             self.tasks.check_done(now);
             return false;
         }
@@ -169,6 +173,7 @@ impl Simulation<'_> {
             self.share(c);
             return self.time_run(c);
         }
+        self.tell_stops(c, t);
         if self.governor.follows_tasks() {
             self.leave_off(c, t);
         }

@@ -18,7 +18,8 @@ impl Simulation<'_> {
         if self.hardware.set_plain(now, s.core, ThreadState::Idle(entered.state)).is_none() {
             self.set_thread(c, ThreadState::Idle(entered.state));
         }
-        self.sched.idles(c);
+        self.tell_enters(c, entered.state);
+        self.sched.idles(c, now);
         self.arm_unshare(c);
         self.arm(c);
     }
@@ -28,7 +29,8 @@ impl Simulation<'_> {
     pub(super) fn leave_idle(&mut self, c: usize, cause: Cause) {
         let now = self.clock.now();
         self.record.idle_exits += 1;
-        self.sched.wakes(c);
+        self.tell_leaves(c);
+        self.sched.wakes(c, now);
         let (choice, since) = self.idlers.stay(c);
         let ready = self.hardware.awake_at(now, c, choice, since);
         let next_tick = if self.governor.busy_ticks() { self.clock.tick() } else { NEVER };
@@ -41,6 +43,7 @@ impl Simulation<'_> {
         }
         if ready == now {
             self.idlers.end_stay(c, now);
+            self.tell_is_awake(c);
             self.dispatch(c);
         } else {
             self.cpus[c].ready_at = ready;
@@ -53,6 +56,7 @@ impl Simulation<'_> {
     pub(super) fn ready(&mut self, c: usize) {
         self.cpus[c].ready_at = NEVER;
         self.idlers.end_stay(c, self.clock.now());
+        self.tell_is_awake(c);
         self.dispatch(c);
     }
 

@@ -31,6 +31,7 @@
 //! | `speed.rs` | the speed policy, changes of speed, heat |
 //! | `cores.rs` | the core policy |
 //! | `books.rs` | the outcome, the timeline |
+//! | `watch.rs` | what a watcher is told |
 
 mod balance;
 mod books;
@@ -41,6 +42,7 @@ mod place;
 mod run;
 mod speed;
 mod step;
+mod watch;
 
 use crate::calendar::NEVER;
 use crate::clock::{Clock, Source};
@@ -51,7 +53,7 @@ use crate::govern::speed::SpeedGovernor;
 use crate::hardware::{HEAT_NS, Hardware};
 use crate::outcome::{Outcome, Timeline};
 use crate::platform::{core_powers, idle_tables};
-use crate::record::Record;
+use crate::record::{Record, Waker};
 use crate::sched::Scheduler;
 use crate::setup::Setup;
 use crate::tasks::Tasks;
@@ -69,7 +71,7 @@ pub struct Simulation<'a> {
     idlers: Idlers,
     governor: SpeedGovernor,
     keeper: Option<CoreGovernor>,
-    record: Record,
+    record: Record<'a>,
 }
 
 /// A workload that does not end.
@@ -93,6 +95,7 @@ impl<'a> Simulation<'a> {
             setup.placement
         );
         let phases = (setup.phase_ns, setup.load_phase_ns);
+        let replaying = setup.replaying();
         let daemon = workload.tasks.len() as u32;
         let governor = SpeedGovernor::new(setup.speed, machine, setup.source, daemon, phases);
         let daemon_first = governor.daemon_first_ns();
@@ -103,13 +106,18 @@ impl<'a> Simulation<'a> {
             clock: Clock::new(cpus, machine.domains.len(), machine.tick.period_ns, setup.phase_ns),
             hardware: Hardware::new(machine, setup.initial_khz),
             sched: Scheduler::new(machine, setup.placement, &setup.idle_cpus),
-            tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some()),
+            tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some(), replaying),
             idlers: Idlers::new(machine, idle_tables(machine), setup.idle, setup.latency_limit_ns),
             governor,
             keeper: setup.cores.map(|policy| CoreGovernor::new(policy, machine, &core_powers(machine))),
-            record: Record::new(setup.timeline, workload.span_ns, cpus),
+            record: Record::new(setup.timeline, workload.span_ns, cpus).watched_by(
+                setup.watcher,
+                cpus,
+                machine.domains.len(),
+            ),
         };
         sim.start_governor();
+        sim.tell_speeds();
         sim.start_keeper(setup.phase_ns);
         (0..cpus).for_each(|c| sim.enter_idle(c));
         if sim.hardware.warms() {
@@ -136,7 +144,7 @@ impl<'a> Simulation<'a> {
         // Whoever begins by waiting must be found waiting by those who run at once.
         let ready: Vec<u32> = (0..workload.tasks.len() as u32).filter(|&t| !self.begins_waiting(t)).collect();
         for t in ready {
-            self.make_runnable(t, 0);
+            self.make_runnable(t, 0, Waker::Start);
         }
         self.tasks.check_done(self.clock.now());
     }
@@ -160,9 +168,15 @@ impl<'a> Simulation<'a> {
         self.outcome()
     }
 
-    /// Whether every task of the workload has ended or waits for a wake-up that cannot come.
+    /// Whether all of the work has been carried out: where [`Setup::follow_work`] is set, every finite program of a
+    /// foreground task; else every task has ended or waits for a wake-up that cannot come.
     pub fn is_done(&self) -> bool {
-        self.tasks.done_at().is_some()
+        self.tasks.is_done()
+    }
+
+    /// Whether the makespan is over: every foreground task that ends has ended.
+    pub fn has_ended(&self) -> bool {
+        self.tasks.has_ended()
     }
 
     /// When the work was done, in ns.

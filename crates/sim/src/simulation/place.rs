@@ -3,7 +3,9 @@
 use super::Simulation;
 use crate::cpu::Phase;
 use crate::hardware::Hardware;
+use crate::sched::WokenBy;
 use crate::sched::placement::CoreUse;
+use wattwise_model::machine::Distance;
 
 impl CoreUse for Hardware<'_> {
     fn busy_threads(&self, core: usize) -> usize {
@@ -17,8 +19,9 @@ impl CoreUse for Hardware<'_> {
 impl Simulation<'_> {
     /// The CPU for a runnable task. `from` is where the wake-up happens.
     #[inline]
-    pub(super) fn choose_cpu(&self, t: u32, from: usize) -> usize {
-        self.sched.choose(t, from, self.tasks.is_fresh(t), &self.hardware)
+    pub(super) fn choose_cpu(&mut self, t: u32, from: usize) -> usize {
+        let by = WokenBy { from, current: self.cpus[from].current, waker: None };
+        self.sched.choose(t, by, self.tasks.is_fresh(t), self.clock.now(), &self.hardware)
     }
 
     /// Reads the recorded CPU of a task's coming run, where its script says one.
@@ -31,11 +34,14 @@ impl Simulation<'_> {
 
     /// Chooses a CPU for a runnable task and queues it there. `from` is where the wake-up happens.
     pub(super) fn place(&mut self, t: u32, from: usize) {
-        if self.sched.placement().follows_recording {
+        let was = self.sched.hint(t);
+        if self.sched.placement().reads_recording {
             self.take_hint(t);
         }
         let fresh = self.tasks.arrives(t);
-        let target = self.sched.choose(t, from, fresh, &self.hardware);
+        let waker = self.sched.take_waker();
+        let by = WokenBy { from, current: self.cpus[from].current, waker };
+        let target = self.sched.choose(t, by, fresh, self.clock.now(), &self.hardware);
         let here = if fresh {
             self.place_first(t, from, target)
         } else {
@@ -43,13 +49,38 @@ impl Simulation<'_> {
             let moves = target != self.sched.cpu_of(t);
             let matters = self.governor.is_told() | (self.hardware.machine().migration_ns > 0);
             if moves & matters {
-                self.charge_move(t, target);
+                self.charge_move(t, target, was);
+            }
+            if moves {
+                self.sched.wakes_elsewhere(t, target);
             }
             self.sched.set_cpu(t, target);
             self.record.migrations += u64::from(moves);
             true
         };
+        if let Some(waker) = waker {
+            self.charge_wakeup(t, waker, from, target);
+        }
         self.enqueue(target, t, here);
+    }
+
+    /// What a woken task pays for its waker's being elsewhere: it reads what that has just written, and a CPU that does not
+    /// idle has to be interrupted. A recorded run holds what its own wake-up cost, so that only greater distance counts.
+    #[inline]
+    fn charge_wakeup(&mut self, t: u32, waker: u32, from: usize, target: usize) {
+        let machine = self.hardware.machine();
+        let apart = &machine.apart;
+        if !self.sched.placement().charges_distance || target == from || apart.lines <= 0.0 {
+            return;
+        }
+        let interrupt = |busy: bool| if busy { apart.ipi_ns } else { 0 };
+        let cost =
+            apart.read_ns(machine.distance(from, target)) + interrupt(self.cpus[target].phase == Phase::Task);
+        let recorded = match (self.sched.hint(waker), self.sched.hint(t)) {
+            (Some(a), Some(b)) => apart.read_ns(machine.distance(a, b)),
+            _ => 0,
+        };
+        self.tasks.charge(t, cost.saturating_sub(recorded));
     }
 
     /// The first placement of a task; false where another domain's CPU queues it.
@@ -97,13 +128,14 @@ impl Simulation<'_> {
 
     /// A task is on another CPU from now on.
     pub(super) fn migrate(&mut self, t: u32, target: usize) {
-        self.charge_move(t, target);
+        self.charge_move(t, target, None);
         self.sched.set_cpu(t, target);
         self.record.migrations += 1;
     }
 
-    /// What a task takes with it to another CPU, and what that costs.
-    fn charge_move(&mut self, t: u32, target: usize) {
+    /// What a task takes with it to another CPU, and what that costs; `was` is where it was as recorded. A recorded run
+    /// holds what its own move cost, as if made on the CPUs of the same numbers here.
+    fn charge_move(&mut self, t: u32, target: usize, was: Option<usize>) {
         let last = self.sched.cpu_of(t);
         self.governor.task_moved(last);
         self.governor.task_moved(target);
@@ -114,8 +146,14 @@ impl Simulation<'_> {
             self.governor.load_moved(last, -util);
             self.governor.load_moved(target, util);
         }
-        if self.sched.placement().charges_moves && t != self.governor.daemon() {
-            self.tasks.charge(t, self.hardware.machine().migration_ns);
+        if self.sched.placement().charges_distance && t != self.governor.daemon() {
+            let machine = self.hardware.machine();
+            let cost = |d: Distance| machine.apart.refill_ns(machine.migration_ns, d);
+            let recorded = match (was, self.sched.hint(t)) {
+                (Some(a), Some(b)) if a != b => cost(machine.distance(a, b)),
+                _ => 0,
+            };
+            self.tasks.charge(t, cost(machine.distance(last, target)).saturating_sub(recorded));
         }
     }
 

@@ -27,6 +27,7 @@ impl Simulation<'_> {
     /// Re-times all CPUs whose rate has changed.
     #[inline(never)]
     pub(super) fn retime_changed(&mut self) {
+        self.tell_speeds();
         while let Some(c) = self.hardware.next_changed() {
             if self.cpus[c].runs() {
                 self.bank(c);

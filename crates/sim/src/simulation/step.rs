@@ -5,6 +5,7 @@ use crate::NONE;
 use crate::calendar::NEVER;
 use crate::clock::Source;
 use crate::cpu::Phase;
+use crate::record::Waker;
 use crate::tasks::{Due, Resumed, Step, Steps};
 use wattwise_model::workload::Script;
 
@@ -100,14 +101,16 @@ impl<'a> Simulation<'a> {
                 self.idlers.task_ended(self.clock.tick(), c, parent);
             }
             Step::Wakes(other) => {
-                if self.tasks.wake(other, t) {
-                    self.make_runnable(other, c);
+                if self.tasks.wake(other, t, self.clock.now()) {
+                    self.sched.wakes_another(t);
+                    self.make_runnable(other, c, Waker::Task(t));
                 }
                 return Taken::Nothing;
             }
             Step::IsOn { cpu, at_ns } => return self.is_on(t, c, (cpu, at_ns)),
             Step::HandsTo(next) => {
-                self.make_runnable(next, c);
+                self.sched.wakes_another(t);
+                self.make_runnable(next, c, Waker::Task(t));
                 return Taken::Nothing;
             }
         }
@@ -121,6 +124,7 @@ impl<'a> Simulation<'a> {
         if !self.sched.yields(t, c) {
             return Taken::Nothing;
         }
+        self.tell_stops(c, t);
         // It waits its turn: who looks at the queue now must not find it twice.
         if self.cpus[c].current == t {
             self.cpus[c].current = NONE;
@@ -158,7 +162,7 @@ impl<'a> Simulation<'a> {
     pub(super) fn timers_fire(&mut self, c: usize) {
         // The CPU that holds a timer takes its interrupt, wherever the task goes.
         while let Some(t) = self.cpus[c].timers.pop_due(self.clock.now()) {
-            self.make_runnable(t, c);
+            self.make_runnable(t, c, Waker::Timer);
             let ns = self.hardware.machine().interrupt_ns;
             if ns > 0 && self.cpus[c].phase == Phase::Idle {
                 self.interrupt(c, ns);
@@ -175,7 +179,7 @@ impl<'a> Simulation<'a> {
                     let c = self.sched.cpu_of(t);
                     self.idlers.io_ends(c);
                     self.governor.task_moved(c);
-                    self.make_runnable(t, c);
+                    self.make_runnable(t, c, Waker::Device);
                 }
                 Due::Interrupt(interrupt) => {
                     let c = usize::from(interrupt.cpu);
@@ -194,7 +198,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// Puts a task on a run queue.
-    pub(super) fn make_runnable(&mut self, t: u32, from: usize) {
+    pub(super) fn make_runnable(&mut self, t: u32, from: usize, by: Waker) {
+        self.tell_waking(t, by, from);
         let of_workload = t != self.governor.daemon();
         self.tasks.runnable(t, if of_workload { self.clock.now() } else { NEVER });
         if of_workload {

@@ -6,9 +6,11 @@
 //! | `mod.rs` | programs, steps, wake-ups, devices |
 //! | `timers.rs` | sleepers of one CPU |
 //! | `locks.rs` | the workload's locks |
+//! | `work.rs` | the foreground's progress: makespan, critical path, episodes |
 
 mod locks;
 pub(crate) mod timers;
+pub(crate) mod work;
 
 use crate::calendar::NEVER;
 use crate::{Interrupt, NONE};
@@ -17,13 +19,33 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wattwise_model::workload::pattern::PatternCursor;
 use wattwise_model::workload::{Op, Program, Script, ScriptPosition, TaskId, Workload};
+use work::{Work, WorkOutcome};
 
 /// Where a task is in its program.
 enum Cursor<'a> {
-    Recorded(&'a Script, ScriptPosition),
+    Recorded(Replay<'a>),
     Pattern(PatternCursor),
     /// The speed policy's own process: sleep, decide, and so on.
     Daemon,
+}
+
+/// A place in a recorded program, and by how much its times are later than recorded.
+struct Replay<'a> {
+    script: &'a Script,
+    at: ScriptPosition,
+    /// Whole spans gone through before, and the phase of this replay, in ns.
+    offset: u64,
+}
+
+impl Replay<'_> {
+    #[inline(always)]
+    fn step(&mut self, script: &Script) -> Option<Op> {
+        Some(match script.step(&mut self.at)? {
+            Op::SleepUntil(at) => Op::SleepUntil(at.saturating_add(self.offset)),
+            Op::OnCpu { cpu, at_ns } => Op::OnCpu { cpu, at_ns: at_ns.saturating_add(self.offset) },
+            op => op,
+        })
+    }
 }
 
 /// Where a task's steps come from.
@@ -54,9 +76,22 @@ struct TaskState<'a> {
     parent: u32,
     /// Started within the run: it gets a credit.
     born: bool,
+    /// After its program's last step it goes through it again.
+    again: bool,
+    /// How its recorded run time divides, where its program does not say.
+    share: Option<RunShare>,
     state: RunState,
     /// A lock to win before going on.
     wants: u32,
+}
+
+/// How recorded run time divides into cycles and time that no clock shortens.
+#[derive(Clone, Copy, Debug)]
+struct RunShare {
+    /// Cycles for each recorded one.
+    cycles: f64,
+    /// Time for each recorded cycle, in ns.
+    stall_ns: f64,
 }
 
 /// Whether a task runs, or what it waits for.
@@ -135,6 +170,34 @@ pub(crate) struct Tasks<'a> {
     /// Tasks of the workload that run, could run, or sleep on a timer or a device.
     active: usize,
     done_at: Option<u64>,
+    /// The foreground's progress, where somebody asks.
+    work: Option<Box<Work>>,
+    /// Length of a recording, after which its background begins anew, in ns.
+    span_ns: u64,
+}
+
+/// How the tasks' programs are to be carried out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Replaying<'a> {
+    /// Follow the foreground's progress, and let the background go on for as long as somebody looks.
+    pub(crate) follow_work: bool,
+    /// Delay of the recorded background against the recording, in ns.
+    pub(crate) background_shift_ns: u64,
+    /// Memory-bound share of each task's recorded run time; empty: none.
+    pub(crate) memory: &'a [f64],
+    /// The clock at which the recording was made, in kHz, where it is another than its cycles were counted with; else 0.
+    pub(crate) recorded_khz: f64,
+}
+
+impl Replaying<'_> {
+    /// How the run time of task number `t` divides, whose cycles were counted with a clock of `khz`.
+    fn share(&self, t: usize, khz: u32) -> Option<RunShare> {
+        let khz = f64::from(khz.max(1));
+        let real = if self.recorded_khz > 0.0 { self.recorded_khz } else { khz };
+        let memory = self.memory.get(t).copied().unwrap_or(0.0);
+        let share = RunShare { cycles: (1.0 - memory) * real / khz, stall_ns: memory * 1e6 / khz };
+        (memory > 0.0 || real != khz).then_some(share)
+    }
 }
 
 impl<'a> TaskState<'a> {
@@ -150,8 +213,19 @@ impl<'a> TaskState<'a> {
             tokens: 0,
             parent: NONE,
             born,
+            again: false,
+            share: None,
             state: RunState::Runnable,
             wants: NONE,
+        }
+    }
+
+    /// Divides the run time of a recorded piece.
+    #[inline(never)]
+    fn divide(&mut self) {
+        if let Some(share) = self.share {
+            self.left_stall += self.left_cycles * share.stall_ns;
+            self.left_cycles *= share.cycles;
         }
     }
 
@@ -159,7 +233,7 @@ impl<'a> TaskState<'a> {
     #[inline(always)]
     fn steps(&self) -> Steps<'a> {
         match self.cursor {
-            Cursor::Recorded(script, _) => Steps::Recorded(script),
+            Cursor::Recorded(Replay { script, .. }) => Steps::Recorded(script),
             Cursor::Pattern(_) => Steps::Generated,
             Cursor::Daemon => Steps::Daemon,
         }
@@ -180,12 +254,27 @@ fn float(x: u64) -> f64 {
 
 impl<'a> Tasks<'a> {
     /// All at the start of their programs; with `daemon` one more, the speed policy's process.
-    pub(crate) fn new(workload: &'a Workload, interrupts: &'a [Interrupt], daemon: bool) -> Tasks<'a> {
-        let cursor = |program: &'a Program| match program {
-            Program::Recorded(s) => Cursor::Recorded(s, ScriptPosition::default()),
-            Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
+    pub(crate) fn new(
+        workload: &'a Workload,
+        interrupts: &'a [Interrupt],
+        daemon: bool,
+        how: Replaying<'_>,
+    ) -> Tasks<'a> {
+        let khz = workload.recorded.as_ref().map_or(0, |r| r.khz);
+        let state = |(t, task): (usize, &'a wattwise_model::workload::Task)| {
+            let repeats = how.follow_work && task.repeats;
+            let offset = if repeats { how.background_shift_ns } else { 0 };
+            let cursor = match &task.program {
+                Program::Recorded(script) => {
+                    Cursor::Recorded(Replay { script, at: ScriptPosition::default(), offset })
+                }
+                Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
+            };
+            let recorded = matches!(task.program, Program::Recorded(_));
+            let share = how.share(t, khz).filter(|_| recorded);
+            TaskState { again: repeats, share, ..TaskState::new(cursor, task.born) }
         };
-        let of_workload = workload.tasks.iter().map(|task| TaskState::new(cursor(&task.program), task.born));
+        let of_workload = workload.tasks.iter().enumerate().map(state);
         let process =
             daemon.then(|| TaskState { state: RunState::Sleeping, ..TaskState::new(Cursor::Daemon, false) });
         Tasks {
@@ -196,7 +285,14 @@ impl<'a> Tasks<'a> {
             interrupts,
             active: workload.tasks.len(),
             done_at: None,
+            work: how.follow_work.then(|| Box::new(Work::new(workload))),
+            span_ns: workload.span_ns,
         }
+    }
+
+    /// The foreground's progress, where it is followed.
+    pub(crate) fn work(&self) -> WorkOutcome {
+        self.work.as_ref().map_or_else(WorkOutcome::default, |w| w.outcome())
     }
 
     #[inline]
@@ -269,7 +365,11 @@ impl<'a> Tasks<'a> {
         let task = self.task_mut(t);
         task.left_cycles = 0.0;
         task.left_stall = 0.0;
-        (std::mem::take(&mut task.piece_cycles), task.steps())
+        let done = (std::mem::take(&mut task.piece_cycles), task.steps());
+        if let Some(work) = &mut self.work {
+            work.worked(t, done.0);
+        }
+        done
     }
 
     /// A task is given a CPU.
@@ -288,27 +388,34 @@ impl<'a> Tasks<'a> {
     /// Reads the recorded CPU of a task's coming run, and when that began, where the script says one.
     #[inline]
     pub(crate) fn take_hint(&mut self, t: u32) -> Option<(u32, u64)> {
-        let Cursor::Recorded(script, at) = &mut self.task_mut(t).cursor else { return None };
+        let Cursor::Recorded(replay) = &mut self.task_mut(t).cursor else { return None };
         let mut hint = None;
-        while let Some((cpu, at_ns)) = script.on_cpu(at) {
-            hint = Some((u32::from(cpu), at_ns));
+        while let Some((cpu, at_ns)) = replay.script.on_cpu(&mut replay.at) {
+            hint = Some((u32::from(cpu), at_ns.saturating_add(replay.offset)));
         }
         hint
     }
 
     /// A task whose recorded program begins with a wait takes that step: it needs no CPU for it.
     pub(crate) fn begin_waiting(&mut self, t: u32) -> Option<Step> {
-        let Cursor::Recorded(script, at) = &mut self.task_mut(t).cursor else { return None };
-        let op = script.step(&mut { *at })?;
-        let step = match op {
+        let Cursor::Recorded(replay) = &mut self.task_mut(t).cursor else { return None };
+        let before = replay.at;
+        let step = match replay.step(replay.script)? {
             Op::Block => Step::Waits,
             Op::SleepUntil(at) => Step::Sleeps(at),
-            _ => return None,
+            _ => {
+                replay.at = before;
+                return None;
+            }
         };
-        script.step(at);
         match step {
-            Step::Waits => self.block(t),
-            _ => self.task_mut(t).state = RunState::Sleeping,
+            Step::Sleeps(at) => {
+                self.task_mut(t).state = RunState::Sleeping;
+                if let Some(work) = &mut self.work {
+                    work.sleeps(t, 0, at, true);
+                }
+            }
+            _ => self.wait(t, 0),
         }
         Some(step)
     }
@@ -317,7 +424,7 @@ impl<'a> Tasks<'a> {
     #[inline(always)]
     pub(crate) fn recorded_step(&mut self, t: u32, now: u64, script: &Script) -> Step {
         self.step(t, now, |task, _, _| match &mut task.cursor {
-            Cursor::Recorded(_, at) => script.step(at),
+            Cursor::Recorded(replay) => replay.step(script),
             _ => None,
         })
     }
@@ -340,38 +447,45 @@ impl<'a> Tasks<'a> {
         next: impl Fn(&mut TaskState<'a>, u64, &mut [u64]) -> Option<Op>,
     ) -> Step {
         let task = &mut self.tasks[t as usize];
-        let Some(op) = next(task, now, &mut self.jobs) else {
-            task.state = RunState::Ended;
-            self.active -= 1;
-            return Step::Ends;
-        };
+        let Some(op) = next(task, now, &mut self.jobs) else { return self.program_is_over(t, now) };
         match op {
             Op::Run { cycles, stall_ns } => {
                 task.left_cycles = float(cycles);
                 task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
+                if task.share.is_some() {
+                    task.divide();
+                }
                 task.piece_cycles = task.left_cycles;
                 if task.has_work() { Step::Works } else { Step::Nothing }
             }
             Op::SleepFor(ns) => {
-                task.state = RunState::Sleeping;
-                Step::Sleeps(now.saturating_add(ns.max(1)))
+                let due = now.saturating_add(ns.max(1));
+                self.tell_sleep(t, now, due, true);
+                self.sleep(t, due)
             }
-            Op::SleepUntil(at) if at <= now => Step::Nothing,
             Op::SleepUntil(at) => {
-                task.state = RunState::Sleeping;
-                Step::Sleeps(at)
+                if let Some(work) = &mut self.work {
+                    work.period(t, at <= now);
+                }
+                self.tell_sleep(t, now, at, true);
+                if at <= now { Step::Nothing } else { self.sleep(t, at) }
             }
             Op::Io(ns) => {
                 task.state = RunState::Device;
-                self.devices.push(Reverse((now.saturating_add(ns.max(1)), t)));
+                let due = now.saturating_add(ns.max(1));
+                self.devices.push(Reverse((due, t)));
+                self.tell_sleep(t, now, due, false);
                 Step::WaitsForDevice
             }
             Op::Block if task.tokens > 0 => {
                 task.tokens -= 1;
+                if let Some(work) = &mut self.work {
+                    work.passes(t, now);
+                }
                 Step::Nothing
             }
             Op::Block => {
-                self.block(t);
+                self.wait(t, now);
                 Step::Waits
             }
             Op::Wake(TaskId(other)) => Step::Wakes(other),
@@ -387,6 +501,57 @@ impl<'a> Tasks<'a> {
                     Step::HandsTo(next)
                 }
             },
+        }
+    }
+
+    /// A task sleeps on a timer.
+    #[inline(always)]
+    fn sleep(&mut self, t: u32, due: u64) -> Step {
+        self.task_mut(t).state = RunState::Sleeping;
+        Step::Sleeps(due)
+    }
+
+    #[inline(always)]
+    fn tell_sleep(&mut self, t: u32, now: u64, due: u64, timer: bool) {
+        if let Some(work) = &mut self.work {
+            work.sleeps(t, now, due, timer);
+        }
+    }
+
+    /// A task has taken its program's last step.
+    #[inline(never)]
+    fn program_is_over(&mut self, t: u32, now: u64) -> Step {
+        let span_ns = self.span_ns.max(1);
+        let task = self.task_mut(t);
+        match &mut task.cursor {
+            Cursor::Recorded(replay) if task.again => {
+                // Whole spans later, and not before the span in which it is late has passed.
+                let spans = (now.saturating_sub(replay.offset) / span_ns).max(1);
+                replay.offset = replay.offset.saturating_add(spans.saturating_mul(span_ns));
+                replay.at = ScriptPosition::default();
+                let due = replay.offset;
+                self.tell_sleep(t, now, due, true);
+                if due <= now { Step::Nothing } else { self.sleep(t, due) }
+            }
+            _ => {
+                task.state = RunState::Ended;
+                self.active -= 1;
+                if let Some(work) = &mut self.work {
+                    work.ends(t, now);
+                }
+                Step::Ends
+            }
+        }
+    }
+
+    /// A task blocks until another wakes it. A recording's last block is nobody's to end: the program is over with it.
+    fn wait(&mut self, t: u32, now: u64) {
+        self.block(t);
+        if let Some(work) = &mut self.work {
+            match &self.tasks[t as usize].cursor {
+                Cursor::Recorded(replay) if replay.script.is_over(replay.at) => work.ends(t, now),
+                _ => work.blocks(t, now),
+            }
         }
     }
 
@@ -409,7 +574,7 @@ impl<'a> Tasks<'a> {
     }
 
     /// A task wakes another, `t`; true when that becomes runnable. A wake-up that comes before its block waits for it.
-    pub(crate) fn wake(&mut self, t: u32, waker: u32) -> bool {
+    pub(crate) fn wake(&mut self, t: u32, waker: u32, now: u64) -> bool {
         let Some(task) = self.tasks.get_mut(t as usize) else { return false };
         if task.fresh & task.born {
             task.parent = waker;
@@ -418,6 +583,13 @@ impl<'a> Tasks<'a> {
         let wakes = task.state == RunState::Blocked && task.wants == NONE;
         self.active += usize::from(wakes);
         task.tokens += u32::from(!wakes);
+        if let Some(work) = &mut self.work {
+            if wakes {
+                work.woken(t, waker, now);
+            } else {
+                work.woken_early(t, waker);
+            }
+        }
         wakes
     }
 
@@ -476,5 +648,23 @@ impl<'a> Tasks<'a> {
     #[inline]
     pub(crate) fn done_at(&self) -> Option<u64> {
         self.done_at
+    }
+
+    /// Whether all of the work has been carried out: the foreground's where that is followed, else everybody's.
+    #[inline]
+    pub(crate) fn is_done(&self) -> bool {
+        match &self.work {
+            None => self.done_at.is_some(),
+            Some(work) => work.is_done(),
+        }
+    }
+
+    /// Whether the last of the foreground that ends has ended.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        match &self.work {
+            None => self.done_at.is_some(),
+            Some(work) => work.has_ended(),
+        }
     }
 }

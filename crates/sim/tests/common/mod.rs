@@ -4,7 +4,7 @@
 use wattwise_model::machine::*;
 use wattwise_model::workload::*;
 use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, Settings, SpeedPolicy, cores, idle, speed};
-use wattwise_sim::{Setup, Simulation, outcome::Outcome, platform};
+use wattwise_sim::{Placement, Setup, Simulation, outcome::Outcome, placement, platform};
 
 /// `cores` cores of one thread in one domain and package, speeds in kHz fastest first, watts by cube law.
 pub fn machine(cores: usize, khz: &[u32]) -> Machine {
@@ -32,7 +32,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
     Machine {
         name: "test".into(),
         summary: "made by a test".into(),
-        cpus: (0..cores).map(|c| Cpu { core: c as u16, package: 0, domain: 0, kind: 0 }).collect(),
+        cpus: (0..cores).map(|c| Cpu { core: c as u16, package: 0, llc: 0, domain: 0, kind: 0 }).collect(),
         cores: (0..cores).map(|c| Core { cpus: vec![c as u16], package: 0, domain: 0, kind: 0 }).collect(),
         packages: vec![Package {
             cores: (0..cores as u16).collect(),
@@ -57,6 +57,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
             ipc: 1.0,
             smt_throughput: vec![1.0],
             smt_power: vec![1.0],
+            base_khz: levels[0].khz,
             levels,
             idle: vec![
                 state("C1", 0, 2, 2, 1.5),
@@ -68,10 +69,16 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
         battery_wh: None,
         tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },
         migration_ns: 5_000,
+        apart: Apart::FREE,
         interrupt_ns: 2_000,
         default_idle: "fixed".into(),
+        system: "linux".into(),
+        driver: String::new(),
+        default_policy: "schedutil".into(),
         load_invariant: true,
+        cpu_names: Vec::new(),
         provenance: vec![],
+        written: Default::default(),
     }
 }
 
@@ -94,7 +101,7 @@ pub fn bursts_machine() -> Machine {
 }
 
 pub fn task(name: &str, program: Program) -> Task {
-    Task { name: name.into(), nice: 0, realtime: false, born: true, program }
+    Task::new(name, program)
 }
 
 pub fn pattern(seed: u64, steps: Vec<Step>) -> Pattern {
@@ -110,15 +117,7 @@ pub fn pattern(seed: u64, steps: Vec<Step>) -> Pattern {
 }
 
 pub fn workload(tasks: Vec<Task>, span_ns: u64) -> Workload {
-    Workload {
-        name: "test".into(),
-        source: "made by a test".into(),
-        tasks,
-        jobs: vec![],
-        locks: 0,
-        recorded: None,
-        span_ns,
-    }
+    Workload::new("test", "made by a test", tasks, span_ns)
 }
 
 /// `bursts-v1`: `n` tasks that work 0.2 to 2 ms at 3 GHz and sleep 1 to 10 ms, for `seconds`.
@@ -157,7 +156,23 @@ pub fn idle_maker(spec: &str) -> impl Fn(&[IdleState], u64) -> Box<dyn IdlePolic
 
 /// Runs a workload to its end under named policies.
 pub fn run(m: &Machine, w: &Workload, speed: &str, idle: &str) -> Outcome {
+    run_placed(m, w, speed, idle, &placement::LINUX)
+}
+
+/// The same where and when the recording has it.
+pub fn run_as_recorded(m: &Machine, w: &Workload, speed: &str, idle: &str) -> Outcome {
+    run_placed(m, w, speed, idle, &placement::RECORDED)
+}
+
+/// The same with a placement.
+pub fn run_placed(
+    m: &Machine,
+    w: &Workload,
+    speed: &str,
+    idle: &str,
+    placement: &'static Placement,
+) -> Outcome {
     let make = idle_maker(idle);
-    let mut sim = Simulation::new(Setup::new(m, w, speed_policy(m, speed), &make));
-    sim.run_to_completion(u64::MAX / 4).unwrap()
+    let setup = Setup { placement, ..Setup::new(m, w, speed_policy(m, speed), &make) };
+    Simulation::new(setup).run_to_completion(u64::MAX / 4).unwrap()
 }

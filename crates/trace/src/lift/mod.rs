@@ -4,13 +4,13 @@
 //!
 //! | recorded | replayed as |
 //! |---|---|
-//! | on a CPU | `Run`: time times the clock of that CPU at that moment, minus the share that is memory |
+//! | on a CPU | `Run`: time times the clock of that CPU at that moment, minus the share that is memory; or the cycles counted |
 //! | preempted (`R`) | nothing: the replay's own scheduler makes its own delays |
 //! | a wake-up by another task | `Block` here, `Wake` there, at that very point of the waker's run |
 //! | `D`, ended by an interrupt | `Io`, as long as it took |
 //! | `S` and others, ended by an interrupt | a timer: `SleepFor` its length, or `SleepUntil` its end |
 //! | put on a CPU | `OnCpu`, where and when: a replay can keep the recorded order |
-//! | alive at the recording's end | a last `Block`, which nobody ends |
+//! | alive at the recording's end | a last `Block`, which nobody ends; none where the task repeats |
 //!
 //! Sleeps last from the switch-out to the *waking*, not to the next switch-in: the difference is the
 //! wake-up latency, which is the replayed machine's to produce.
@@ -61,10 +61,15 @@
 //! does not idle beside a task that waits for it. A task that runs although we thought it asleep was
 //! woken by a timer as far as we can know. All of these are counted and told in a warning.
 
-use crate::ImportOptions;
+mod clocks;
+mod roles;
+
 use crate::clock::Clock;
 use crate::events::{Comm, Comms, Event, EventKind, Left, Level, MAX_TID, Sink, Switch, Target};
-use wattwise_model::workload::{Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
+use crate::lift::clocks::{Clocks, Counts};
+use crate::lift::roles::{Cast, Fate, Roles};
+use crate::{ImportOptions, TraceError};
+use wattwise_model::workload::{MemoryShare, Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
 
 /// Timer sleeps that an inferred rhythm rests on.
 const RHYTHM: usize = 8;
@@ -153,6 +158,28 @@ struct Tracked {
     excluded: bool,
 }
 
+impl Tracked {
+    /// The workload's task. Whoever was not seen to end waits on, and frees nothing.
+    fn finish(mut self, fate: Fate, gone: bool, comms: &Comms) -> Task {
+        let repeats = fate.repeats && !self.excluded && self.script.ops() > 0;
+        // A last block that is somebody's must not pass for one that is nobody's.
+        let waits = self.excluded || !gone || self.script.ends_blocked();
+        if waits && !repeats {
+            self.script.push(Op::Block);
+        }
+        let prio = self.prio.unwrap_or(120);
+        Task {
+            nice: (prio - 120).clamp(-20, 19) as i8,
+            realtime: prio < 100,
+            born: self.born,
+            role: fate.role,
+            ends: fate.ends && !waits,
+            repeats,
+            ..Task::new(comms.name(self.comm), Program::Recorded(self.script.finish()))
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     /// `None`: not known; `Some(None)`: idle.
@@ -161,6 +188,10 @@ struct Cpu {
     since: u64,
     busy: u64,
     khz: u32,
+    /// What its counters showed at the last switch.
+    counts: Option<Counts>,
+    /// Cycles since then that are in a script already.
+    given: u64,
 }
 
 #[derive(Debug, Default)]
@@ -176,9 +207,10 @@ struct Trouble {
 /// Builds a workload from events.
 pub(super) struct Lifter<'o> {
     options: &'o ImportOptions,
-    khz: u32,
-    /// Stated by the caller, the recording's header or an event.
-    khz_known: bool,
+    /// Tasks to leave out, by their number.
+    left_out: Vec<bool>,
+    clocks: Clocks,
+    roles: Roles<'o>,
     tasks: Vec<Tracked>,
     /// By thread id: task index + 1, 0 for none.
     by_tid: Vec<u32>,
@@ -194,11 +226,12 @@ pub(super) struct Lifter<'o> {
 }
 
 impl<'o> Lifter<'o> {
-    pub(super) fn new(options: &'o ImportOptions) -> Lifter<'o> {
+    pub(super) fn new(options: &'o ImportOptions, left_out: Vec<bool>) -> Lifter<'o> {
         Lifter {
             options,
-            khz: options.khz.unwrap_or(DEFAULT_KHZ),
-            khz_known: options.khz.is_some(),
+            left_out,
+            clocks: Clocks::new(options),
+            roles: Roles::new(options),
             tasks: Vec::new(),
             by_tid: Vec::new(),
             cpus: Vec::new(),
@@ -219,8 +252,10 @@ impl<'o> Lifter<'o> {
     fn cpu(&mut self, cpu: u16) -> &mut Cpu {
         let i = usize::from(cpu);
         if self.cpus.len() <= i {
-            let start = self.clock.start();
-            self.cpus.resize(i + 1, Cpu { since: start, khz: self.khz, ..Cpu::default() });
+            let since = self.clock.start();
+            for n in self.cpus.len()..=i {
+                self.cpus.push(Cpu { since, khz: self.clocks.first(n), ..Cpu::default() });
+            }
         }
         &mut self.cpus[i]
     }
@@ -257,7 +292,7 @@ impl<'o> Lifter<'o> {
         if let Some((comm, comms)) = comms
             && self.tasks[id as usize].comm != comm
         {
-            self.rename(id, tid, comm, comms);
+            self.rename(id, tid, comm, comms, self.clock.now());
         }
         Some(id)
     }
@@ -284,23 +319,31 @@ impl<'o> Lifter<'o> {
             timer: None,
             rhythm: None,
             born: false,
-            excluded: self.options.exclude_tids.contains(&tid),
+            excluded: self.is_left_out(id, tid),
         });
+        self.roles.add(tid);
         if let Some((comm, comms)) = comms {
-            self.rename(id, tid, comm, comms);
+            self.rename(id, tid, comm, comms, self.clock.now());
         }
         Some(id)
     }
 
+    /// Whether a task is none of the workload, whatever its name.
+    fn is_left_out(&self, id: u32, tid: u32) -> bool {
+        self.options.exclude_tids.contains(&tid)
+            || self.left_out.get(id as usize) == Some(&true)
+            || self.roles.is_held(tid)
+    }
+
     /// Takes note of a name. A task is left out as long as its name says so: a recorder's child bears
     /// the recorder's name until it execs what is to be recorded.
-    fn rename(&mut self, id: u32, tid: u32, comm: Comm, comms: &Comms) {
-        let options = self.options;
+    fn rename(&mut self, id: u32, tid: u32, comm: Comm, comms: &Comms, at: u64) {
         let name = comms.name(comm);
-        let excluded = options.exclude_tids.contains(&tid) || options.exclude_comms.iter().any(|c| c == name);
+        let excluded = self.is_left_out(id, tid) || self.options.exclude_comms.iter().any(|c| c == name);
+        self.roles.named(id, comm, comms);
         let was = self.tasks[id as usize].excluded;
         if !was && excluded {
-            self.account(id, self.clock.now());
+            self.account(id, at);
         }
         let begins = was && !excluded && self.tasks[id as usize].state != LiftState::Unseen;
         let t = &mut self.tasks[id as usize];
@@ -310,14 +353,13 @@ impl<'o> Lifter<'o> {
             t.early = None;
         }
         if begins {
-            t.accounted = t.accounted.max(self.clock.now());
+            t.accounted = t.accounted.max(at);
             if let LiftState::Asleep { since, .. } = &mut t.state {
-                *since = self.clock.now();
+                *since = at;
             }
-            let at = self.since_start(self.clock.now());
-            self.push(id, Op::SleepUntil(at));
+            self.push(id, Op::SleepUntil(self.since_start(at)));
             if let LiftState::Running { cpu } = self.tasks[id as usize].state {
-                self.on_cpu(id, cpu, self.clock.now());
+                self.on_cpu(id, cpu, at);
             }
         }
     }
@@ -339,9 +381,12 @@ impl<'o> Lifter<'o> {
         let Some(ns) = until.checked_sub(t.accounted).filter(|n| *n > 0) else { return };
         self.tasks[id as usize].accounted = until;
         let khz = self.cpu(cpu).khz;
-        let stall_ns = (ns as f64 * self.options.memory_share) as u64;
+        let stall_ns = (ns as f64 * self.options.memory_share.unwrap_or(0.0)) as u64;
         let stall_ns = stall_ns.min(ns);
-        self.push(id, Op::Run { cycles: cycles_in(ns - stall_ns, khz), stall_ns });
+        let cycles = cycles_in(ns - stall_ns, khz);
+        let cpu = self.cpu(cpu);
+        cpu.given = cpu.given.saturating_add(cycles);
+        self.push(id, Op::Run { cycles, stall_ns });
     }
 
     /// A sleep's end: either the pair of block and wake, or an op that stands for itself.
@@ -374,6 +419,7 @@ impl<'o> Lifter<'o> {
         }
         self.push(sleeper, Op::Block);
         self.push(waker, Op::Wake(TaskId(sleeper)));
+        self.roles.join(sleeper, waker);
     }
 
     /// The task in whose context an event was written, if it can be a waker.
@@ -540,16 +586,16 @@ impl<'o> Lifter<'o> {
             self.late_cpus.push(n);
         }
         self.present(n, prev, at);
-        if prev.is_some() {
-            let cpu = self.cpu(n);
-            cpu.busy = cpu.busy.saturating_add(at - cpu.since.min(at));
-        }
         if let Some(prev) = prev {
+            self.was_busy(n, prev, at);
             self.prio(prev, s.prev_prio);
             self.account(prev, at);
             self.tasks[prev as usize].state = match s.left {
                 Left::Runnable => LiftState::Runnable { since: at },
-                Left::Dead => LiftState::Dead,
+                Left::Dead => {
+                    self.roles.exited(prev, at);
+                    LiftState::Dead
+                }
                 left => LiftState::Asleep { since: at, left },
             };
         }
@@ -567,6 +613,92 @@ impl<'o> Lifter<'o> {
         cpu.since = at;
     }
 
+    /// Counts the time of a CPU with its present task, up to now.
+    fn was_busy(&mut self, n: u16, task: u32, at: u64) {
+        let cpu = self.cpu(n);
+        let ns = at - cpu.since.min(at);
+        cpu.busy = cpu.busy.saturating_add(ns);
+        self.roles.ran(task, ns);
+    }
+
+    /// A new task of a thread id, which may have been another's before. Two kinds of events tell it.
+    fn fork(&mut self, parent: u32, child: u32, comms: Option<(Comm, &Comms)>) -> Waker {
+        let parent = self.task(parent, None);
+        let known = self.by_tid.get(child as usize).and_then(|i| i.checked_sub(1));
+        if let Some(id) = known.filter(|id| self.roles.is_fork_of(*id, parent)) {
+            return Some(id);
+        }
+        if child == 0 || child >= MAX_TID {
+            return None;
+        }
+        let id = self.born(child, comms)?;
+        self.roles.forked(parent, id, self.clock.now());
+        Some(id)
+    }
+
+    /// The counters at a switch: whoever leaves has run that many cycles since the last one, those at its
+    /// wake-ups of others included.
+    fn counted(&mut self, n: u16, now: Counts) {
+        let stated = self.options.memory_share;
+        let cpu = self.cpu(n);
+        let given = std::mem::take(&mut cpu.given);
+        let (Some(before), Some(Some(id))) = (cpu.counts.replace(now), cpu.current) else { return };
+        // Nothing counted while a task ran: the counters stand still, as some guests' do.
+        let Some(stint) = now.since(&before).filter(|stint| stint.cycles > 0) else { return };
+        let t = &self.tasks[id as usize];
+        if t.state != (LiftState::Running { cpu: n }) || t.accounted > now.at {
+            return;
+        }
+        self.clocks.counted(&stint);
+        self.cpu(n).khz = stint.khz().unwrap_or(self.cpus[usize::from(n)].khz);
+        let stall_ns = stated.map_or(stint.stall_ns(), |share| (stint.ns as f64 * share) as u64);
+        let stalled = if stint.ns > 0 { stall_ns as f64 / stint.ns as f64 } else { 0.0 };
+        let cycles = (stint.cycles as f64 * (1.0 - stalled)) as u64;
+        self.tasks[id as usize].accounted = now.at;
+        self.push(id, Op::Run { cycles: cycles.saturating_sub(given), stall_ns });
+    }
+
+    fn exit(&mut self, tid: u32, at: u64) {
+        if let Some(id) = self.by_tid.get(tid as usize).and_then(|i| i.checked_sub(1)) {
+            self.roles.exited(id, at);
+        }
+    }
+
+    /// What is told of tasks beside the scheduler's events.
+    fn side(&mut self, event: &Event, comms: &Comms) {
+        let at = self.clock.beside(event.time_ns);
+        match event.kind {
+            EventKind::Named { tid, pid, comm, .. } if event.time_ns == 0 => {
+                self.roles.old_name(tid, pid, comm)
+            }
+            EventKind::Parent { parent, child, pid } if event.time_ns == 0 => {
+                self.roles.old_parent(parent, child, pid);
+            }
+            EventKind::Named { tid, pid, comm, exec } => {
+                let Some(id) = self.task(tid, None) else { return };
+                self.roles.process(id, pid);
+                let mut before = self.tasks[id as usize].comm;
+                if before == Comm::default() {
+                    before = self.roles.first_name(tid).unwrap_or(before);
+                }
+                if exec {
+                    self.roles.execs(id, before, comm, at, comms);
+                }
+                self.rename(id, tid, comm, comms, at);
+            }
+            EventKind::Parent { parent, child, pid } => {
+                if let Some(id) = self.fork(parent, child, None) {
+                    self.roles.process(id, pid);
+                }
+            }
+            EventKind::Ended { tid } => self.exit(tid, at),
+            EventKind::Counted { cycles, misses, .. } => {
+                self.counted(event.cpu, Counts { at, cycles, misses });
+            }
+            _ => {}
+        }
+    }
+
     fn frequency(&mut self, cpu: u16, khz: u32) {
         if khz == 0 {
             return;
@@ -575,54 +707,71 @@ impl<'o> Lifter<'o> {
             self.account(id, self.clock.now());
         }
         self.cpu(cpu).khz = khz;
-        self.khz_known = true;
+        self.clocks.event();
     }
 
-    /// The workload, at the end of all events.
-    pub(super) fn finish(mut self, comms: &Comms, read: crate::events::Read, name: &str) -> Workload {
+    /// The workload, at the end of all events, and which of its tasks are strangers'.
+    pub(super) fn finish(
+        mut self,
+        comms: &Comms,
+        read: crate::events::Read,
+        name: &str,
+    ) -> Result<(Workload, Vec<bool>), TraceError> {
         let end = self.clock.now();
         for n in 0..self.cpus.len() {
             if let Some(Some(id)) = self.cpus[n].current {
                 self.account(id, end);
-                let cpu = &mut self.cpus[n];
-                cpu.busy = cpu.busy.saturating_add(end - cpu.since.min(end));
+                self.was_busy(n as u16, id, end);
             }
         }
-        let warnings = self.warnings(&read);
+        let mut warnings = self.warnings(&read);
+        let memory = self.memory_share();
         let cpus = read.cpus.unwrap_or(0).max(self.cpus.len() as u16);
         let mut busy_ns: Vec<u64> = self.cpus.iter().map(|c| c.busy).collect();
         busy_ns.resize(usize::from(cpus), 0);
         let span_ns = self.since_start(end);
-        // Whoever was not seen to end waits on, and frees nothing.
-        for t in self.tasks.iter_mut().filter(|t| t.excluded || t.state != LiftState::Dead) {
-            t.script.push(Op::Block);
-        }
+        let gone: Vec<bool> = (0..self.tasks.len())
+            .map(|t| self.tasks[t].state == LiftState::Dead || self.roles.has_exited(t as u32))
+            .collect();
+        let names: Vec<Comm> = self.tasks.iter().map(|t| t.comm).collect();
+        let cast = self.roles.cast(&names, comms, name)?;
+        warnings.extend(cast.warnings.iter().cloned());
+        let release_ns = cast.release.map_or(0, |at| at.saturating_sub(self.clock.start()));
+        let Cast { fates, origin, strangers, .. } = cast;
+        let left_out = fates.iter().map(|f| f.stranger).collect();
         // Task numbers are in the scripts: tasks left out keep theirs, with nothing to do.
-        let tasks = self.tasks.into_iter().map(|t| {
-            let prio = t.prio.unwrap_or(120);
-            Task {
-                name: comms.name(t.comm).to_owned(),
-                nice: (prio - 120).clamp(-20, 19) as i8,
-                realtime: prio < 100,
-                born: t.born,
-                program: Program::Recorded(t.script.finish()),
-            }
-        });
-        Workload {
+        let tasks = self.tasks.into_iter().zip(fates).zip(gone);
+        let tasks = tasks.map(|((task, fate), gone)| task.finish(fate, gone, comms)).collect();
+        let workload = Workload {
             jobs: Vec::new(),
             locks: 0,
             name: name.to_owned(),
             source: format!("{} ({})", read.format, name),
-            tasks: tasks.collect(),
+            tasks,
+            episodes: None,
             recorded: Some(Recorded {
-                cpus,
-                khz: self.khz,
                 events: read.events,
                 lost: read.lost,
                 busy_ns,
+                clock: self.clocks.origin(),
+                memory,
+                foreground: origin,
+                cpu_name: read.cpu_name.clone(),
+                strangers,
                 warnings,
+                ..Recorded::new(cpus, self.clocks.khz())
             }),
+            release_ns,
             span_ns,
+        };
+        Ok((workload, left_out))
+    }
+
+    fn memory_share(&self) -> MemoryShare {
+        match self.options.memory_share {
+            Some(share) => MemoryShare::Stated(share),
+            None if self.clocks.misses_counted() => MemoryShare::Counted,
+            None => MemoryShare::Unknown,
         }
     }
 
@@ -658,11 +807,9 @@ impl<'o> Lifter<'o> {
                     .into(),
             );
         }
-        if !self.khz_known {
-            warnings.push(format!(
-                "The recording does not tell its CPUs' clock; {} kHz is assumed, which `--recorded-khz` overrides.",
-                self.khz
-            ));
+        warnings.extend(self.clocks.warning());
+        if let Some(code) = read.notes.exit_code.filter(|code| *code != 0 && !read.notes.stopped) {
+            warnings.push(format!("The recorded command failed (exit code {code})."));
         }
         for cpu in &self.late_cpus {
             warnings.push(format!(
@@ -674,15 +821,16 @@ impl<'o> Lifter<'o> {
 }
 
 impl Sink for Lifter<'_> {
-    fn machine(&mut self, cpu_name: &str) {
-        if let (None, Some(khz)) = (self.options.khz, clock_in(cpu_name)) {
-            self.khz = khz;
-            self.khz_known = true;
-        }
+    fn header(&mut self, read: &crate::events::Read) {
+        self.clocks.header(read);
+        self.roles.note(&read.notes);
     }
 
     #[inline]
     fn event(&mut self, event: &Event, comms: &Comms) {
+        if event.kind.is_side() {
+            return self.side(event, comms);
+        }
         let Some(time_ns) = self.clock.admit(event.time_ns) else { return };
         let event = &Event { time_ns, ..*event };
         if let EventKind::Waking(_) | EventKind::WakeupNew(_) | EventKind::HrtimerStart { .. } = event.kind {
@@ -697,24 +845,19 @@ impl Sink for Lifter<'_> {
             }
             EventKind::Wakeup(t) => self.wakeup(event, t, comms),
             EventKind::WakeupNew(t) => self.wakeup_new(event, t, comms),
-            // The child's first wake-up follows; its thread id may have been another's before.
-            EventKind::Fork { child, comm, .. } => {
-                if self.by_tid.get(child as usize).is_some_and(|i| *i > 0) {
-                    self.born(child, Some((comm, comms)));
-                }
+            EventKind::Fork { parent, child, comm } => {
+                self.fork(parent, child, Some((comm, comms)));
             }
+            EventKind::Exit { tid } => self.exit(tid, time_ns),
             EventKind::CpuFrequency { cpu, khz } => self.frequency(cpu, khz),
             EventKind::HrtimerStart { absolute } if event.level == Level::Task => {
                 if let Some(id) = self.task(event.current, None) {
                     self.tasks[id as usize].timer = Some(absolute);
                 }
             }
-            // An exit is followed by a switch with state X; migrations show in the next switch.
-            EventKind::HrtimerStart { .. }
-            | EventKind::Exit { .. }
-            | EventKind::CpuIdle { .. }
-            | EventKind::Migrate { .. } => {}
             EventKind::Lost(_) => self.lost_at = Some(time_ns),
+            // Migrations show in the next switch.
+            _ => {}
         }
     }
 }
@@ -726,30 +869,5 @@ fn cycles_in(ns: u64, khz: u32) -> u64 {
         Some(product) => product / 1_000_000,
         // A run of hours.
         None => u64::try_from(u128::from(ns) * u128::from(khz) / 1_000_000).unwrap_or(u64::MAX),
-    }
-}
-
-/// The clock in a processor's name: "Intel(R) Xeon(R) CPU E5-2697 v3 @ 2.60GHz".
-fn clock_in(cpu_name: &str) -> Option<u32> {
-    let clock = cpu_name.rsplit_once('@')?.1.trim();
-    let (number, unit) = match clock.strip_suffix("GHz") {
-        Some(number) => (number, 1e6),
-        None => (clock.strip_suffix("MHz")?, 1e3),
-    };
-    let khz = number.trim().parse::<f64>().ok()? * unit;
-    (1_000.0..=100e6).contains(&khz).then_some(khz.round() as u32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clocks_in_names() {
-        assert_eq!(clock_in("Intel(R) Xeon(R) CPU E5-2697 v3 @ 2.60GHz"), Some(2_600_000));
-        assert_eq!(clock_in("Pentium @ 600 MHz"), Some(600_000));
-        for none in ["AMD EPYC 7763", "x @ GHz", "x @ 1e300GHz", "x @ -1GHz", "@"] {
-            assert_eq!(clock_in(none), None, "{none}");
-        }
     }
 }

@@ -21,62 +21,7 @@
 //! | kallsyms, printk, comms | 4 + n, 4 + n, 8 + n | not of use here |
 
 use crate::events::{Comm, Comms, EventKind, Left, Level, MAX_CPUS, MAX_TID, Switch, Target};
-
-/// Bytes in the order of the recording machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    Little,
-    Big,
-}
-
-impl Order {
-    #[inline]
-    pub(crate) fn u16(self, b: &[u8]) -> Option<u16> {
-        let b = *b.first_chunk()?;
-        Some(if self == Order::Little { u16::from_le_bytes(b) } else { u16::from_be_bytes(b) })
-    }
-    #[inline]
-    pub(crate) fn u32(self, b: &[u8]) -> Option<u32> {
-        let b = *b.first_chunk()?;
-        Some(if self == Order::Little { u32::from_le_bytes(b) } else { u32::from_be_bytes(b) })
-    }
-    #[inline]
-    pub(crate) fn u64(self, b: &[u8]) -> Option<u64> {
-        let b = *b.first_chunk()?;
-        Some(if self == Order::Little { u64::from_le_bytes(b) } else { u64::from_be_bytes(b) })
-    }
-}
-
-/// Takes numbers and strings off the front of a byte slice.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Take<'a> {
-    pub(crate) rest: &'a [u8],
-    pub(crate) order: Order,
-}
-
-impl<'a> Take<'a> {
-    pub(crate) fn bytes(&mut self, n: u64) -> Option<&'a [u8]> {
-        let (head, rest) = self.rest.split_at_checked(usize::try_from(n).ok()?)?;
-        self.rest = rest;
-        Some(head)
-    }
-    pub(crate) fn u16(&mut self) -> Option<u16> {
-        self.bytes(2).and_then(|b| self.order.u16(b))
-    }
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.bytes(4).and_then(|b| self.order.u32(b))
-    }
-    pub(crate) fn u64(&mut self) -> Option<u64> {
-        self.bytes(8).and_then(|b| self.order.u64(b))
-    }
-    /// Up to a zero byte, which is taken too.
-    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
-        let end = self.rest.iter().position(|&b| b == 0)?;
-        let head = &self.rest[..end];
-        self.rest = &self.rest[end + 1..];
-        Some(head)
-    }
-}
+use crate::read::take::{Order, Take};
 
 /// Where in a record a field is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -232,6 +177,7 @@ enum Layout {
     Frequency { khz: Field, cpu: Field },
     Hrtimer { mode: Field },
     Migrate { tid: Field, to: Field },
+    Exec { file: Field, tid: Field },
 }
 
 /// A decoded record.
@@ -321,6 +267,9 @@ impl Decoder {
                 comm: f.get("child_comm"),
             }),
             "sched_process_exit" => f.has(&["pid"]).then(|| Layout::Exit { tid: f.get("pid") }),
+            "sched_process_exec" => f
+                .has(&["filename", "pid"])
+                .then(|| Layout::Exec { file: f.get("filename"), tid: f.get("pid") }),
             "sched_migrate_task" => f
                 .has(&["pid", "dest_cpu"])
                 .then(|| Layout::Migrate { tid: f.get("pid"), to: f.get("dest_cpu") }),
@@ -413,10 +362,21 @@ impl Decoder {
             }
             // HRTIMER_MODE_ABS is 0 and HRTIMER_MODE_REL 1, the other bits say where and how it runs.
             Layout::Hrtimer { mode } => EventKind::HrtimerStart { absolute: number(*mode)? & 1 == 0 },
+            Layout::Exec { file, tid: who } => {
+                let comm = comms.number(program(file.text(raw, order)?));
+                EventKind::Named { tid: tid(*who)?, pid: 0, comm, exec: true }
+            }
             Layout::Migrate { tid: who, to } => EventKind::Migrate { tid: tid(*who)?, to: cpu(*to)? },
         };
         Some(Decoded { level, current: tid(common.pid).unwrap_or(0), kind })
     }
+}
+
+/// The name that a task takes when it begins to run a file: the last part of the path, 15 bytes of it.
+pub(crate) fn program(file: &[u8]) -> &[u8] {
+    let file = file.split(|&b| b == 0).next().unwrap_or(&[]);
+    let name = file.rsplit(|&b| b == b'/').next().unwrap_or(file);
+    &name[..name.len().min(15)]
 }
 
 /// The state's lowest bit that has a letter; none is `R`, whatever preemption mark lies above.

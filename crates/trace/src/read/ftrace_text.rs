@@ -15,6 +15,7 @@
 use crate::events::{
     Comm, Comms, Event, EventKind, Left, Level, MAX_CPUS, MAX_TID, Read, Sink, Switch, Target,
 };
+use crate::read::decode::program;
 use crate::read::input::Input;
 
 /// Longest line; the kernel's own have at most a few hundred bytes.
@@ -202,6 +203,10 @@ fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
             })
         })(),
         "sched_process_exit" => tid(a, "pid=").map(|tid| EventKind::Exit { tid }),
+        "sched_process_exec" => (|| {
+            let comm = comms.number(program(name(a, "filename=", " pid=")?.as_bytes()));
+            Some(EventKind::Named { tid: tid(a, "pid=")?, pid: 0, comm, exec: true })
+        })(),
         "sched_migrate_task" => {
             tid(a, "pid=").and_then(|tid| Some(EventKind::Migrate { tid, to: cpu("dest_cpu=")? }))
         }

@@ -12,6 +12,7 @@
 //! | type | name | use |
 //! |---|---|---|
 //! | 2, 13 | `LOST`, `LOST_SAMPLES` | counted |
+//! | 3, 7, 4 | `COMM`, `FORK`, `EXIT` | a task's name, who started it, its end; without a time: older than the recording |
 //! | 9 | `SAMPLE` | an event; which fields it has is said by its attribute's `sample_type` |
 //! | 64, 66 | `HEADER_ATTR`, `HEADER_TRACING_DATA` | pipe mode alone: what the header and features say otherwise |
 //! | 68 | `FINISHED_ROUND` | perf has been once around all CPUs' buffers |
@@ -19,7 +20,10 @@
 //! | 81, 83 | `COMPRESSED`, `COMPRESSED2` | zstd (`perf record -z`); records span their borders |
 //!
 //! Feature 1 (`TRACING_DATA`) holds the tracepoints' format files (see `decode`), 7 (`NRCPUS`) and 8
-//! (`CPUDESC`) the machine.
+//! (`CPUDESC`) the machine, 31 (`PMU_CAPS`) what our own recorder notes (see `notes`).
+//!
+//! Samples with counters (`PERF_SAMPLE_READ` of a group, as `perf record -e '{sched:sched_switch,cycles}:S'`
+//! makes them) tell each value with the id of its event, whose attribute says what it counts.
 //!
 //! **Order.** perf drains one CPU's buffer after the other, so samples are in order only within a CPU.
 //! `FINISHED_ROUND` bounds the disorder: nothing that comes after the end of round N is older than the
@@ -39,9 +43,11 @@
 //! `HEADER_TRACING_DATA` for records; and an allocation a sample costs more than all that is done here.
 
 use crate::TraceError;
-use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, Read, Sink};
-use crate::read::decode::{Decoder, Order, Record, Take, TracingData};
+use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, MAX_TID, Read, Sink};
+use crate::notes::Notes;
+use crate::read::decode::{Decoder, Record, TracingData};
 use crate::read::input::{Input, Window};
+use crate::read::take::{Order, Take};
 use std::collections::HashMap;
 use wattwise_packed::Pieces;
 
@@ -84,14 +90,20 @@ struct Shape {
     callchain: bool,
     raw: bool,
     identifier: bool,
+    /// Where a record that is no sample has its time, in bytes from its end; `u16::MAX` where it has none.
+    side_time: u16,
 }
 
 impl Shape {
     /// The fields of a sample in the order that perf_event_open(2) gives.
-    fn new(sample_type: u64, read_format: u64) -> Shape {
+    fn new(sample_type: u64, read_format: u64, sample_id_all: bool) -> Shape {
         const ABSENT: u16 = u16::MAX;
         let has = |bit: u64| sample_type & bit != 0;
-        let mut shape = Shape { time: ABSENT, cpu: ABSENT, ..Shape::default() };
+        let mut shape = Shape { time: ABSENT, cpu: ABSENT, side_time: ABSENT, ..Shape::default() };
+        // TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER end every other record: 8 bytes each, from TIME on to the end.
+        if sample_id_all && has(1 << 2) {
+            shape.side_time = 8 * (1 + [6, 9, 7, 16].iter().filter(|b| has(1 << **b)).count() as u16);
+        }
         let mut at = 0;
         // IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD: 8 bytes each.
         for bit in [1 << 16, 1, 1 << 1, 1 << 2, 1 << 3, 1 << 6, 1 << 9, 1 << 7, 1 << 8] {
@@ -116,16 +128,42 @@ impl Shape {
         self.raw && self.time != u16::MAX && self.cpu != u16::MAX
     }
 
+    /// How many words READ has, and how many members its group.
+    fn counts(&self, body: &[u8], order: Order) -> Option<(usize, usize)> {
+        // TOTAL_TIME_ENABLED 1, TOTAL_TIME_RUNNING 2, ID 4, GROUP 8, LOST 16: 8 bytes each.
+        let format = self.read?;
+        let bit = |b: u64| usize::from(format & b != 0);
+        let each = 1 + bit(4) + bit(16);
+        let members =
+            if format & 8 != 0 { order.u64(body.get(usize::from(self.rest)..)?)? as usize } else { 1 };
+        Some((members.checked_mul(each)?.checked_add(bit(8) + bit(1) + bit(2))?, members))
+    }
+
+    /// The values of a group with their ids. `None` where it is no such group, or where the counters
+    /// had to be shared with others, so that the counts are not of all the time.
+    fn group<'a>(&self, body: &'a [u8], order: Order) -> Option<impl Iterator<Item = (u64, u64)> + 'a> {
+        let format = self.read?;
+        if format & (4 | 8) != 4 | 8 {
+            return None;
+        }
+        let (words, members) = self.counts(body, order)?;
+        let from = usize::from(self.rest);
+        let all = body.get(from..from.checked_add(words.checked_mul(8)?)?)?;
+        let word = move |n: usize| order.u64(all.get(n * 8..)?);
+        let first = 1 + usize::from(format & 1 != 0) + usize::from(format & 2 != 0);
+        if format & 3 == 3 && word(1)? != word(2)? {
+            return None;
+        }
+        let each = 2 + usize::from(format & 16 != 0);
+        Some((0..members).filter_map(move |m| Some((word(first + m * each)?, word(first + m * each + 1)?))))
+    }
+
     /// The tracepoint's own bytes.
     #[inline]
     fn raw<'a>(&self, body: &'a [u8], order: Order) -> Option<&'a [u8]> {
         let mut at = usize::from(self.rest);
-        if let Some(format) = self.read {
-            // TOTAL_TIME_ENABLED 1, TOTAL_TIME_RUNNING 2, ID 4, GROUP 8, LOST 16: 8 bytes each.
-            let bit = |b: u64| usize::from(format & b != 0);
-            let each = 1 + bit(4) + bit(16);
-            let members = if format & 8 != 0 { order.u64(body.get(at..)?)? as usize } else { 1 };
-            let words = members.checked_mul(each)?.checked_add(bit(8) + bit(1) + bit(2))?;
+        if self.read.is_some() {
+            let (words, _) = self.counts(body, order)?;
             at = at.checked_add(words.checked_mul(8)?)?;
         }
         if self.callchain {
@@ -145,22 +183,56 @@ struct Attrs {
     alike: bool,
     by_id: HashMap<u64, u32>,
     last: (u64, u32),
+    /// What an attribute counts, where it counts at all.
+    counts: Vec<Option<Count>>,
+}
+
+/// What the kernel's generic counters of use count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Cycles,
+    Instructions,
+    Misses,
 }
 
 impl Attrs {
     fn add(&mut self, attr: &[u8], ids: impl Iterator<Item = u64>, order: Order) -> Option<()> {
         // perf_event_attr: type u32, size u32, config u64, period u64, sample_type u64, read_format u64.
         let sample_type = order.u64(attr.get(24..)?)?;
-        let shape = Shape::new(sample_type, order.u64(attr.get(32..)?)?);
+        // Bit 18 of the flags: every record ends with a sample's time and place.
+        let id_all = attr.get(40..).and_then(|b| order.u64(b)).is_some_and(|f| f >> 18 & 1 == 1);
+        let shape = Shape::new(sample_type, order.u64(attr.get(32..)?)?, id_all);
         let number = self.shapes.len() as u32;
         if u64::from(number) >= MOST_IDS {
             return None;
         }
+        // Type 0 is hardware; the configuration's upper half says which kind of core's.
+        let config = order.u64(attr.get(8..)?)? as u32;
+        self.counts.push(match (order.u32(attr)?, config) {
+            (0, 0) => Some(Count::Cycles),
+            (0, 1) => Some(Count::Instructions),
+            (0, 3) => Some(Count::Misses),
+            _ => None,
+        });
         self.alike = number == 0 || (self.alike && shape == self.shapes[0]);
         self.shapes.push(shape);
         self.by_id.extend(ids.map(|id| (id, number)));
         self.last = (0, 0);
         Some(())
+    }
+
+    /// A sample's counts, if it has those of the cycles.
+    fn counted(&self, shape: &Shape, body: &[u8], order: Order) -> Option<EventKind> {
+        let (mut cycles, mut instructions, mut misses) = (None, 0, 0);
+        for (value, id) in shape.group(body, order)? {
+            match self.counts[*self.by_id.get(&id)? as usize] {
+                Some(Count::Cycles) => cycles = Some(value),
+                Some(Count::Instructions) => instructions = value,
+                Some(Count::Misses) => misses = value,
+                None => {}
+            }
+        }
+        Some(EventKind::Counted { cycles: cycles?, instructions, misses })
     }
 
     #[inline]
@@ -218,108 +290,132 @@ struct Sorter<'a, S: Sink> {
     flushed_early: bool,
 }
 
+/// The remedy for a recording that lacks its end.
+const AGAIN: &str = "record again and let perf end by itself or by Ctrl-C, not by SIGKILL";
+
+fn unusable(input: &Input, what: impl Into<String>, remedy: &str) -> TraceError {
+    TraceError::Unusable { name: input.name.clone(), what: what.into(), remedy: remedy.into() }
+}
+
+/// What the header says of the sections, each as place and length.
+struct Header<'a> {
+    attr_size: u64,
+    attrs: (u64, u64),
+    data: (u64, u64),
+    features: &'a [u64],
+}
+
 /// Reads a whole recording.
 pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
-    let unusable = |what: String, remedy: &str| TraceError::Unusable {
-        name: input.name.clone(),
-        what,
-        remedy: remedy.into(),
-    };
-    const AGAIN: &str = "record again and let perf end by itself or by Ctrl-C, not by SIGKILL";
     let head = input.section(0, 104.min(input.len())).unwrap_or_default();
     let order = if head.starts_with(MAGIC[1]) { Order::Big } else { Order::Little };
-    let word = |at: usize| head.get(at..).and_then(|b| order.u64(b));
-    let mut pump = Pump {
-        order,
-        attrs: Attrs::default(),
-        decoder: None,
-        comms: Comms::default(),
-        // The empty name is everybody's.
-        names_known: 1,
-        read: Read { format: "perf.data", ..Read::default() },
-        batch: Batch::default(),
-        bad: 0,
-        unread_blocks: 0,
-    };
-    let packed_inside = || {
-        unusable(
-            "perf.data whose records are packed by zstd, which this build does not read".into(),
-            "unpack them with `perf inject -i FILE -o PLAIN`, or install wattwise with --features zstd",
-        )
-    };
+    let words: Vec<u64> = head.chunks_exact(8).map_while(|word| order.u64(word)).collect();
+    let mut pump = Pump::new(order);
     let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
-    let Some(size) = word(8) else {
-        return Err(unusable("perf.data ends within its header".into(), AGAIN));
-    };
     // In pipe mode the header is these two words alone.
-    if size == 16 {
+    let (from, to) = if words.get(1) == Some(&16) {
         pump.read.format = "perf.data (pipe mode)";
-        let pump = sorter.take_all(pump, input.window(16, input.len()));
-        if pump.unread_blocks > 0 {
-            return Err(packed_inside());
-        }
-        if pump.decoder.is_none() {
-            return Err(unusable("perf.data in pipe mode without tracepoint formats".into(), AGAIN));
-        }
-        return Ok(sorter.finish(pump));
-    }
-    let fields: Option<Vec<u64>> = (2..13).map(|i| word(i * 8)).collect();
-    let Some(fields) = fields else {
-        return Err(unusable("perf.data ends within its header".into(), AGAIN));
+        (16, input.len())
+    } else {
+        let place = pump.prepare(input, &words)?;
+        sorter.sink.header(&pump.read);
+        place
     };
-    let (attr_size, attrs, data) = (fields[0], (fields[1], fields[2]), (fields[3], fields[4]));
-    if data.1 == 0 {
-        return Err(unusable(
-            "perf.data with an empty data section: perf did not get to finish it".into(),
-            AGAIN,
-        ));
-    }
-    if pump.attributes(input, attrs, attr_size).is_none() || pump.attrs.shapes.is_empty() {
-        return Err(unusable(
-            "perf.data whose attribute section cannot be read (damaged or cut short)".into(),
-            AGAIN,
-        ));
-    }
-    let end = data.0.saturating_add(data.1);
-    if end > input.len() {
-        return Err(unusable(
-            format!(
-                "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
-                input.len()
-            ),
-            "copy it again, or record again",
-        ));
-    }
-    pump.features(input, end, &fields[7..]);
-    match &pump.decoder {
-        None => {
-            return Err(unusable(
-                "perf.data without tracepoint formats (feature TRACING_DATA)".into(),
-                "record tracepoints: `perf record -e sched:sched_switch,sched:sched_waking -a`",
-            ));
-        }
-        Some(d) if !d.knows_switches() => {
-            return Err(TraceError::NoSwitches { name: input.name.clone(), events: 0 });
-        }
-        Some(_) => {}
-    }
-    if !pump.attrs.shapes.iter().any(Shape::usable) {
-        return Err(unusable(
-            "perf.data whose samples lack time, CPU or raw data".into(),
-            "record with `perf record -a -T --sample-cpu -R` and tracepoint events",
-        ));
-    }
-    if let Some(name) = &pump.read.cpu_name {
-        sorter.sink.machine(name);
-    }
-    let pump = sorter.take_all(pump, input.window(data.0, end));
+    let pump = sorter.take_all(pump, input.window(from, to));
     if pump.unread_blocks > 0 {
-        return Err(packed_inside());
+        return Err(unusable(
+            input,
+            "perf.data whose records are packed by zstd, which this build does not read",
+            "unpack them with `perf inject -i FILE -o PLAIN`, or install wattwise with --features zstd",
+        ));
+    }
+    if pump.decoder.is_none() {
+        return Err(unusable(input, "perf.data in pipe mode without tracepoint formats", AGAIN));
     }
     Ok(sorter.finish(pump))
 }
 
+impl<'a> Header<'a> {
+    /// Of a file that is not in pipe mode.
+    fn parse(input: &Input, words: &'a [u64]) -> Result<Self, TraceError> {
+        let words: &[u64; 13] =
+            words.try_into().map_err(|_| unusable(input, "perf.data ends within its header", AGAIN))?;
+        let [_, _, attr_size, attrs, attrs_len, data, data_len, _, _, features @ ..] = words;
+        if *data_len == 0 {
+            return Err(unusable(
+                input,
+                "perf.data with an empty data section: perf did not get to finish it",
+                AGAIN,
+            ));
+        }
+        Ok(Header { attr_size: *attr_size, attrs: (*attrs, *attrs_len), data: (*data, *data_len), features })
+    }
+}
+
 impl Pump {
+    fn new(order: Order) -> Self {
+        Pump {
+            order,
+            attrs: Attrs::default(),
+            decoder: None,
+            comms: Comms::default(),
+            // The empty name is everybody's.
+            names_known: 1,
+            read: Read { format: "perf.data", ..Read::default() },
+            batch: Batch::default(),
+            bad: 0,
+            unread_blocks: 0,
+        }
+    }
+
+    /// Takes in what a file that is not in pipe mode says of its records; then where they begin and end.
+    fn prepare(&mut self, input: &Input, words: &[u64]) -> Result<(u64, u64), TraceError> {
+        let header = Header::parse(input, words)?;
+        if self.attributes(input, header.attrs, header.attr_size).is_none() || self.attrs.shapes.is_empty() {
+            return Err(unusable(
+                input,
+                "perf.data whose attribute section cannot be read (damaged or cut short)",
+                AGAIN,
+            ));
+        }
+        let end = header.data.0.saturating_add(header.data.1);
+        if end > input.len() {
+            return Err(unusable(
+                input,
+                format!(
+                    "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
+                    input.len()
+                ),
+                "copy it again, or record again",
+            ));
+        }
+        self.features(input, end, header.features);
+        self.can_be_decoded(input)?;
+        Ok((header.data.0, end))
+    }
+
+    /// Whether formats and samples hold what a replay needs.
+    fn can_be_decoded(&self, input: &Input) -> Result<(), TraceError> {
+        let Some(decoder) = &self.decoder else {
+            return Err(unusable(
+                input,
+                "perf.data without tracepoint formats (feature TRACING_DATA)",
+                "record tracepoints: `perf record -e sched:sched_switch,sched:sched_waking -a`",
+            ));
+        };
+        if !decoder.knows_switches() {
+            return Err(TraceError::NoSwitches { name: input.name.clone(), events: 0 });
+        }
+        if !self.attrs.shapes.iter().any(Shape::usable) {
+            return Err(unusable(
+                input,
+                "perf.data whose samples lack time, CPU or raw data",
+                "record with `perf record -a -T --sample-cpu -R` and tracepoint events",
+            ));
+        }
+        Ok(())
+    }
+
     /// The attribute section: each entry is an attribute and where its ids are.
     fn attributes(&mut self, input: &Input, section: (u64, u64), attr_size: u64) -> Option<()> {
         // 40 bytes reach up to read_format; the kernel's first attr had 64.
@@ -350,7 +446,7 @@ impl Pump {
             }
             let Some(entry) = input.section(at, 16) else { return };
             at += 16;
-            if !matches!(bit, 1 | 7 | 8) {
+            if !matches!(bit, 1 | 7 | 8 | 31) {
                 continue;
             }
             let mut entry = Take { rest: &entry, order: self.order };
@@ -371,12 +467,8 @@ impl Pump {
                     self.read.cpus =
                         take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
                 }
-                _ => {
-                    let text = take.u32().and_then(|n| take.bytes(u64::from(n))).unwrap_or(&[]);
-                    let text = text.split(|&b| b == 0).next().unwrap_or(&[]);
-                    self.read.cpu_name =
-                        (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned());
-                }
+                8 => self.read.cpu_name = take.perf_string().filter(|name| !name.is_empty()),
+                _ => self.read.notes = Notes::decode(take),
             }
         }
     }
@@ -433,6 +525,7 @@ impl Pump {
                 self.cut(record.len() as u64);
                 break;
             }
+            let misc = order.u16(&record[4..]).unwrap_or(0);
             let body = &record[8..size];
             match kind {
                 // HEADER_TRACING_DATA: its size says nothing of the container that follows, padded to 8.
@@ -476,7 +569,7 @@ impl Pump {
                     window.skip(size as u64);
                 }
                 _ => {
-                    self.record(kind, body, hand_on);
+                    self.record(kind, misc, body, hand_on);
                     window.skip(size as u64);
                 }
             }
@@ -512,7 +605,8 @@ impl Pump {
                     return false;
                 }
                 let Some(body) = inflated.get(at + 8..at + size) else { break };
-                self.record(kind, body, hand_on);
+                let misc = self.order.u16(&head[4..]).unwrap_or(0);
+                self.record(kind, misc, body, hand_on);
                 at += size;
             }
             inflated.drain(..at);
@@ -523,9 +617,10 @@ impl Pump {
 
     /// One record that stands for itself.
     #[inline]
-    fn record(&mut self, kind: u32, body: &[u8], hand_on: HandOn<'_>) {
+    fn record(&mut self, kind: u32, misc: u16, body: &[u8], hand_on: HandOn<'_>) {
         match kind {
             9 => self.sample(body),
+            3 | 4 | 7 => self.side(kind, misc, body),
             2 => self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0)),
             13 => self.lost(self.order.u64(body).unwrap_or(0)),
             64 => {
@@ -551,6 +646,35 @@ impl Pump {
         self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
     }
 
+    /// COMM (3), EXIT (4) and FORK (7): what perf itself knows of tasks.
+    fn side(&mut self, kind: u32, misc: u16, body: &[u8]) {
+        /// The name came with another program (COMM's misc).
+        const EXEC: u16 = 1 << 13;
+        let order = self.order;
+        let word = |at: usize| order.u32(body.get(at..)?).filter(|tid| *tid < MAX_TID);
+        let at_end = self.attrs.shapes.first().map_or(u16::MAX, |s| s.side_time);
+        let time_ns = body.len().checked_sub(usize::from(at_end)).and_then(|at| order.u64(&body[at..]));
+        let kind = (|| {
+            Some(match kind {
+                // Process, thread, name.
+                3 => EventKind::Named {
+                    tid: word(4)?,
+                    pid: word(0)?,
+                    comm: self.comms.number(body.get(8..)?),
+                    exec: misc & EXEC != 0,
+                },
+                // Process, its parent, thread, who started it, time.
+                4 => EventKind::Ended { tid: word(8)? },
+                _ => EventKind::Parent { parent: word(12)?, child: word(8)?, pid: word(0)? },
+            })
+        })();
+        if let Some(kind) = kind {
+            // Without a time it can only be said where it stands in the file.
+            let time_ns = time_ns.unwrap_or(self.batch.newest);
+            self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+        }
+    }
+
     #[inline]
     fn sample(&mut self, body: &[u8]) {
         self.read.events += 1;
@@ -566,7 +690,12 @@ impl Pump {
             let raw = shape.raw(body, order)?;
             match self.decoder.as_ref()?.decode(raw, &mut self.comms) {
                 Record::Event(d) => {
-                    Some(Some(Event { time_ns, cpu, level: d.level, current: d.current, kind: d.kind }))
+                    let event = Event { time_ns, cpu, level: d.level, current: d.current, kind: d.kind };
+                    let counts = shape.read.is_some() && matches!(d.kind, EventKind::Switch(_));
+                    if let Some(kind) = counts.then(|| self.attrs.counted(&shape, body, order)).flatten() {
+                        self.keep(Event { kind, ..event });
+                    }
+                    Some(Some(event))
                 }
                 Record::Other => Some(None),
                 Record::Bad => None,

@@ -32,9 +32,10 @@
 
 use crate::TraceError;
 use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, Read, Sink};
-use crate::read::decode::{Decoder, Format, MAGIC, Order, Record, Take, TracingData, header_info};
+use crate::read::decode::{Decoder, Format, MAGIC, Record, TracingData, header_info};
 use crate::read::ftrace_text;
 use crate::read::input::{Input, Window};
+use crate::read::take::{Order, Take};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read as _;

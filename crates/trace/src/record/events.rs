@@ -19,6 +19,14 @@ const EVENTS: [(&str, &str, bool); 7] = [
     ("power", "cpu_frequency", false),
 ];
 
+/// What is counted between switches where the processor can: name, and the kernel's number of it. Cycles are needed.
+const COUNTERS: [(&str, u64); 3] = [("cycles", 0), ("instructions", 1), ("cache-misses", 3)];
+
+/// A switch's sample carries all of the group's counts: READ (16).
+const SAMPLE_READ: u64 = 16;
+/// How: TOTAL_TIME_ENABLED (1), TOTAL_TIME_RUNNING (2), ID (4), GROUP (8).
+const READ_FORMAT: u64 = 1 | 2 | 4 | 8;
+
 /// What each sample carries: IDENTIFIER (65536), TID (2), TIME (4), CPU (128), RAW (1024).
 pub(super) const SAMPLE_TYPE: u32 = 65536 | 2 | 4 | 128 | 1024;
 
@@ -104,64 +112,141 @@ fn private_tracefs() -> io::Result<OwnedFd> {
 pub(super) fn online_cpus() -> io::Result<Vec<u32>> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
     let bad = || io::Error::new(io::ErrorKind::InvalidData, format!("not a list of CPUs: {}", text.trim()));
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let from: u32 = from.parse().map_err(|_| bad())?;
-        let to: u32 = to.parse().map_err(|_| bad())?;
-        cpus.extend(from..=to);
-    }
-    Ok(cpus)
+    cpu_list(text.trim()).ok_or_else(bad)
 }
 
-/// Attributes of a tracepoint's events. The first one also reports tasks' names.
-pub(super) fn attributes(kind: &Tracepoint, first: bool, ring_bytes: u32) -> abi::perf_event_attr {
-    let mut attr = abi::perf_event_attr::default();
+/// `0-3,8` as numbers.
+fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(from.parse().ok()?..=to.parse::<u32>().ok()?);
+    }
+    Some(cpus)
+}
+
+/// Attributes of a tracepoint's events. The first one also reports tasks' names, and the counts where there are any.
+pub(super) fn attributes(
+    kind: &Tracepoint,
+    first: bool,
+    counted: bool,
+    ring_bytes: u32,
+) -> abi::perf_event_attr {
+    let mut attr = common_attributes();
     attr.type_ = abi::PERF_TYPE_TRACEPOINT;
-    attr.size = size_of::<abi::perf_event_attr>() as u32;
     attr.config = kind.id;
-    attr.sample_type = u64::from(SAMPLE_TYPE);
     attr.__bindgen_anon_1.sample_period = 1;
     attr.__bindgen_anon_2.wakeup_watermark = ring_bytes / 4;
     attr.set_watermark(1);
     attr.set_disabled(1);
-    attr.set_sample_id_all(1);
     attr.set_comm(u64::from(first));
     attr.set_comm_exec(u64::from(first));
     attr.set_task(u64::from(first));
+    if first && counted {
+        attr.sample_type |= SAMPLE_READ;
+        attr.read_format = READ_FORMAT;
+    }
     attr
+}
+
+/// Attributes of a counter, which counts while its group's leader is on and makes no samples of its own.
+pub(super) fn counter_attributes(number: u64, pmu: u32) -> abi::perf_event_attr {
+    let mut attr = common_attributes();
+    attr.type_ = abi::PERF_TYPE_HARDWARE;
+    // The upper half says which kind of core's counters, on machines with several.
+    attr.config = number | u64::from(pmu) << 32;
+    attr.sample_type |= SAMPLE_READ;
+    attr.read_format = READ_FORMAT;
+    attr
+}
+
+fn common_attributes() -> abi::perf_event_attr {
+    let mut attr = abi::perf_event_attr::default();
+    attr.size = size_of::<abi::perf_event_attr>() as u32;
+    attr.sample_type = u64::from(SAMPLE_TYPE);
+    attr.set_sample_id_all(1);
+    attr
+}
+
+/// On hybrids: the number of the kind of core's counters that this CPU has; else 0.
+fn pmu_of(cpu: u32) -> u32 {
+    let of = |kind: &str| {
+        let root = Path::new("/sys/bus/event_source/devices").join(kind);
+        let cpus = std::fs::read_to_string(root.join("cpus")).ok()?;
+        if !cpu_list(cpus.trim())?.contains(&cpu) {
+            return None;
+        }
+        std::fs::read_to_string(root.join("type")).ok()?.trim().parse().ok()
+    };
+    of("cpu_core").or_else(|| of("cpu_atom")).unwrap_or(0)
+}
+
+/// An open event on a CPU, in a group or by itself, and the kernel's number of it.
+fn open(attr: &mut abi::perf_event_attr, cpu: u32, group: i32) -> io::Result<(OwnedFd, u64)> {
+    let flags = abi::PERF_FLAG_FD_CLOEXEC as std::ffi::c_ulong;
+    // SAFETY: `attr` is a valid structure of the size that it states and outlives the call.
+    let fd = owned(unsafe { sys::perf_event_open(attr, -1, cpu as i32, group, flags) })?;
+    let mut id = 0u64;
+    // SAFETY: the ioctl writes one u64 to the pointer, which is valid for it.
+    let got = unsafe { sys::ioctls::ID(fd.as_raw_fd(), &mut id) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok((fd, id)) }
+}
+
+/// What is counted: an event a CPU, in the group of the CPU's first tracepoint.
+pub(super) struct Counter {
+    pub(super) name: &'static str,
+    pub(super) number: u64,
+    pub(super) ids: Vec<u64>,
 }
 
 /// Descriptors, `[kind][cpu]`, and the kernel's number of each event.
 pub(super) struct Opened {
     fds: Vec<Vec<OwnedFd>>,
     pub(super) ids: Vec<Vec<u64>>,
+    pub(super) counters: Vec<Counter>,
+    /// Keeps the counters open.
+    _counting: Vec<OwnedFd>,
 }
 
 impl Opened {
+    /// Opens the tracepoints, with as many counters as there are: most guests have none.
     pub(super) fn new(kinds: &[Tracepoint], cpus: &[u32], ring_bytes: usize) -> Result<Opened, RecordError> {
+        for counters in [&COUNTERS[..], &COUNTERS[..2], &COUNTERS[..1]] {
+            if let Ok(opened) = Opened::with(kinds, cpus, ring_bytes, counters) {
+                return Ok(opened);
+            }
+        }
+        Opened::with(kinds, cpus, ring_bytes, &[]).map_err(refused)
+    }
+
+    fn with(
+        kinds: &[Tracepoint],
+        cpus: &[u32],
+        ring_bytes: usize,
+        counters: &[(&'static str, u64)],
+    ) -> io::Result<Opened> {
         let (mut fds, mut ids) = (Vec::new(), Vec::new());
+        let mut counted: Vec<Counter> =
+            counters.iter().map(|&(name, number)| Counter { name, number, ids: Vec::new() }).collect();
+        let mut counting = Vec::new();
         for (k, kind) in kinds.iter().enumerate() {
             let (mut row, mut id_row) = (Vec::new(), Vec::new());
             for &cpu in cpus {
-                let mut attr = attributes(kind, k == 0, ring_bytes as u32);
-                let flags = abi::PERF_FLAG_FD_CLOEXEC as std::ffi::c_ulong;
-                // SAFETY: `attr` is a valid structure of the size that it states and outlives the call.
-                let fd = unsafe { sys::perf_event_open(&mut attr, -1, cpu as i32, -1, flags) };
-                let fd = owned(fd).map_err(refused)?;
-                let mut id = 0u64;
-                // SAFETY: the ioctl writes one u64 to the pointer, which is valid for it.
-                let got = unsafe { sys::ioctls::ID(fd.as_raw_fd(), &mut id) };
-                if got < 0 {
-                    return Err(system("asking for an event's number")(io::Error::last_os_error()));
+                let mut attr = attributes(kind, k == 0, !counters.is_empty(), ring_bytes as u32);
+                let (leader, id) = open(&mut attr, cpu, -1)?;
+                for counter in counted.iter_mut().filter(|_| k == 0) {
+                    let mut attr = counter_attributes(counter.number, pmu_of(cpu));
+                    let (fd, id) = open(&mut attr, cpu, leader.as_raw_fd())?;
+                    counting.push(fd);
+                    counter.ids.push(id);
                 }
-                row.push(fd);
+                row.push(leader);
                 id_row.push(id);
             }
             fds.push(row);
             ids.push(id_row);
         }
-        Ok(Opened { fds, ids })
+        Ok(Opened { fds, ids, counters: counted, _counting: counting })
     }
 
     /// A ring a CPU on the first event; all other events of that CPU go into it.

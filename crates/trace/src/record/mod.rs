@@ -13,13 +13,23 @@
 //! write. A *round* is one pass over all rings; whatever is read later is not older than the round
 //! before, which is what lets readers sort with little memory.
 //!
+//! Where the processor counts cycles, instructions and cache misses, these are in one group with
+//! sched_switch, so that each switch's sample tells what the CPU has counted by then (as
+//! `perf record -e '{sched:sched_switch,cycles,instructions,cache-misses}:S' -a` would have it).
+//!
+//! What no event tells goes into the file as notes (`crate::notes`): which task is the command, how it
+//! ended, and the clock.
+//!
 //! Nothing on the machine is changed. Where tracefs is not mounted, a private instance of it is opened
 //! that no path leads to and that goes when the recorder ends.
 
+mod clock;
 mod events;
 mod perf_writer;
 mod ring;
 
+use crate::Notes;
+use crate::record::clock::ClockLooks;
 use crate::record::events::{Opened, Tracefs};
 use crate::record::perf_writer::Writer;
 use crate::record::ring::Ring;
@@ -66,6 +76,7 @@ impl RecordOptions {
 
 /// What was recorded.
 #[derive(Clone, Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordReport {
     /// Size of the recording's event data in bytes.
     pub bytes: u64,
@@ -158,26 +169,37 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let mut writer = Writer::create(&options.output, &kinds, &opened).map_err(output)?;
     writer.names_of_tasks().map_err(output)?;
     let signals = Signals::catch().map_err(system("signals"))?;
+    let mut looks = ClockLooks::default();
+    let mut notes = Notes { cpu_khz: clock::scaling(&cpus), ..Notes::default() };
     let start = Instant::now();
     opened.enable(true).map_err(system("enabling the events"))?;
     let mut child = spawn(&options.command)?;
-    let status = drain(&mut rings, &mut writer, &mut child, options, &signals, start);
+    notes.command = child.as_ref().map(|c| c.child.id());
+    let status = drain(&mut rings, &mut writer, &mut child, options, &signals, start, &mut looks);
     opened.enable(false).map_err(system("disabling the events"))?;
-    let status = status?;
+    let (status, stopped) = status?;
+    let exit_code = status.map(|s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0)));
+    looks.look();
+    (notes.exit_code, notes.stopped, notes.khz) = (exit_code, stopped, looks.khz());
     for ring in &mut rings {
         writer.stretch(ring).map_err(output)?;
     }
     writer.end_of_round().map_err(output)?;
     let duration_s = start.elapsed().as_secs_f64();
-    let counts = writer.finish(&kinds, &opened, &tracefs, &cpus, options).map_err(output)?;
+    let counts = writer.finish(&kinds, &opened, &tracefs, &cpus, &notes, options).map_err(output)?;
     Ok(RecordReport {
         bytes: counts.bytes,
         lost: counts.lost,
         events: counts.events,
         cpus: cpus.len(),
         duration_s,
-        exit_code: status.map(|s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0))),
+        exit_code,
     })
+}
+
+/// The name of this machine's processor, as recordings made here have it.
+pub fn cpu_name() -> Option<String> {
+    Some(crate::record::perf_writer::cpu_name()).filter(|name| !name.is_empty())
 }
 
 /// A path to a file, or a name that is found in `PATH`.
@@ -232,7 +254,8 @@ impl Drop for Signals {
     }
 }
 
-/// Copies the rings to the file until the command ends, the time is over, or a signal comes.
+/// Copies the rings to the file until the command ends, the time is over, or a signal comes. Returns the command's
+/// status, and whether it was stopped.
 fn drain(
     rings: &mut [Ring],
     writer: &mut Writer,
@@ -240,7 +263,8 @@ fn drain(
     options: &RecordOptions,
     signals: &Signals,
     start: Instant,
-) -> Result<Option<ExitStatus>, RecordError> {
+    looks: &mut ClockLooks,
+) -> Result<(Option<ExitStatus>, bool), RecordError> {
     let mut stopped = false;
     loop {
         let left = options.duration.map(|d| d.saturating_sub(start.elapsed()));
@@ -267,11 +291,12 @@ fn drain(
                 .map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
         }
         writer.end_of_round().map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
+        looks.look();
         let signalled = rustix::io::read(&signals.read, &mut [0u8; 16]).is_ok_and(|n| n > 0);
         let over = options.duration.is_some_and(|d| start.elapsed() >= d);
         if let Some(c) = child.as_mut() {
             if let Some(status) = c.child.try_wait().map_err(system("waiting for the command"))? {
-                return Ok(Some(status));
+                return Ok((Some(status), stopped));
             }
             // Once: a command that ignores it is then waited for.
             if (signalled || over) && !stopped {
@@ -280,7 +305,7 @@ fn drain(
                 _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
             }
         } else if signalled || over {
-            return Ok(None);
+            return Ok((None, false));
         }
     }
 }

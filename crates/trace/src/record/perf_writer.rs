@@ -3,16 +3,19 @@
 //! | part | content |
 //! |---|---|
 //! | header | `PERFILE2`, where attributes and data are, which features follow |
-//! | ids | the kernel's numbers of each tracepoint's events, one a CPU |
-//! | attributes | `perf_event_attr` and the place of its ids, for each tracepoint |
-//! | data | names of the tasks that exist, then records as the rings had them, a mark after each round |
-//! | features | format files of the tracepoints, kernel, CPUs, event names |
+//! | ids | the kernel's numbers of each tracepoint's events, one a CPU; then of each counter's |
+//! | attributes | `perf_event_attr` and the place of its ids, for each tracepoint and counter |
+//! | data | names and parents of the tasks that exist, then records as the rings had them, a mark after each round |
+//! | features | format files of the tracepoints, kernel, CPUs, event names, what the recorder notes |
 //!
 //! The host's name and the command line are left out: recordings are made to be shown to others.
 
+use crate::Notes;
+use crate::notes::perf_string;
 use crate::record::RecordOptions;
-use crate::record::events::{Opened, Tracefs, Tracepoint, attributes};
+use crate::record::events::{Opened, Tracefs, Tracepoint, attributes, counter_attributes};
 use crate::record::ring::Ring;
+use perf_event_open_sys::bindings::perf_event_attr;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -23,6 +26,7 @@ const HEADER_BYTES: u64 = 104;
 
 const RECORD_LOST: u32 = 2;
 const RECORD_COMM: u32 = 3;
+const RECORD_FORK: u32 = 7;
 const RECORD_SAMPLE: u32 = 9;
 const RECORD_FINISHED_ROUND: u32 = 68;
 
@@ -59,13 +63,15 @@ impl Writer {
         let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         let mut head = vec![0u8; HEADER_BYTES as usize];
         let mut places = Vec::new();
-        for ids in &opened.ids {
+        let counted = opened.counters.iter().map(|c| &c.ids);
+        for ids in opened.ids.iter().chain(counted) {
             places.push((head.len() as u64, 8 * ids.len() as u64));
             ids.iter().for_each(|id| head.extend(id.to_le_bytes()));
         }
         let attrs_at = head.len() as u64;
-        for (k, (kind, (at, bytes))) in kinds.iter().zip(places).enumerate() {
-            head.extend(attr_bytes(kind, k == 0));
+        let attrs = all_attributes(kinds, opened);
+        for ((_, attr), (at, bytes)) in attrs.iter().zip(places) {
+            head.extend(attr);
             head.extend(at.to_le_bytes());
             head.extend(bytes.to_le_bytes());
         }
@@ -76,7 +82,7 @@ impl Writer {
             data_at: head.len() as u64,
             data_bytes: 0,
             attrs_at,
-            attrs: kinds.len(),
+            attrs: attrs.len(),
             fresh: false,
         };
         // Readable from the start, should the recorder be killed.
@@ -133,25 +139,26 @@ impl Writer {
         self.data(&mark)
     }
 
-    /// Names of the tasks that exist already, as records: the rings only tell of changes.
+    /// Names and parents of the tasks that exist already, as records: the rings only tell of changes.
     pub(super) fn names_of_tasks(&mut self) -> io::Result<()> {
         let mut records = Vec::new();
         for process in numbers_in(Path::new("/proc")) {
+            let parent = parent_of(process);
             for task in numbers_in(&PathBuf::from(format!("/proc/{process}/task"))) {
+                // Threads count as started by their process's first.
+                let parent = if task == process { parent } else { process };
+                let numbers = [process, parent, task, parent];
+                let mut body: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+                body.extend(0u64.to_le_bytes());
+                side_record(&mut records, RECORD_FORK, &body);
+
                 let name = std::fs::read(format!("/proc/{process}/task/{task}/comm")).unwrap_or_default();
                 let name = name.strip_suffix(b"\n").unwrap_or(&name);
                 let name = &name[..name.len().min(15)];
-                let padded = (name.len() + 1).next_multiple_of(8);
-                // Header, pid, tid, name; then the sample's id: pid, tid, time, CPU, identifier.
-                let size = 8 + 8 + padded + 32;
-                records.extend(RECORD_COMM.to_le_bytes());
-                records.extend([0, 0]);
-                records.extend((size as u16).to_le_bytes());
-                records.extend(process.to_le_bytes());
-                records.extend(task.to_le_bytes());
-                records.extend(name);
-                records.resize(records.len() + padded - name.len(), 0);
-                records.extend([0u8; 32]);
+                let mut body = [process.to_le_bytes(), task.to_le_bytes()].concat();
+                body.extend(name);
+                body.resize((8 + name.len() + 1).next_multiple_of(8), 0);
+                side_record(&mut records, RECORD_COMM, &body);
             }
         }
         self.data(&records)
@@ -164,9 +171,10 @@ impl Writer {
         opened: &Opened,
         tracefs: &Tracefs,
         cpus: &[u32],
+        notes: &Notes,
         options: &RecordOptions,
     ) -> io::Result<Counts> {
-        let features: Vec<(u32, Vec<u8>)> = vec![
+        let mut features: Vec<(u32, Vec<u8>)> = vec![
             (TRACING_DATA, tracing_data(kinds, tracefs)),
             (OSRELEASE, text_feature(&read_line("/proc/sys/kernel/osrelease"))),
             (ARCH, text_feature(std::env::consts::ARCH)),
@@ -174,6 +182,7 @@ impl Writer {
             (CPUDESC, text_feature(&cpu_name())),
             (EVENT_DESC, event_desc(kinds, opened)),
         ];
+        features.extend(notes.encode().map(|content| (crate::notes::FEATURE, content)));
         let mut at = self.data_at + self.data_bytes + 16 * features.len() as u64;
         self.file.seek(SeekFrom::Start(self.data_at + self.data_bytes))?;
         for (_, content) in &features {
@@ -241,36 +250,49 @@ fn read_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-fn cpu_name() -> String {
+/// The processor's name, as `/proc/cpuinfo` has it; empty where it has none.
+pub(super) fn cpu_name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let value = |key: &str| {
-        let line = info.lines().find(|l| l.starts_with(key))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    let name = value("model name").unwrap_or_default();
-    // Guests hide the clock that vendors print in the name: readers look for it there.
-    match value("cpu MHz").and_then(|m| m.parse::<f64>().ok()) {
-        Some(mhz) if !name.contains('@') => format!("{name} @ {:.2}GHz", mhz / 1000.0),
-        _ => name,
-    }
+    let line = info.lines().find(|l| l.starts_with("model name"));
+    line.and_then(|l| l.split_once(':')).map_or_else(String::new, |(_, name)| name.trim().to_owned())
+}
+
+/// A process's parent; 0 where it is gone or has none.
+fn parent_of(process: u32) -> u32 {
+    // `PID (NAME) STATE PARENT ...`, and the name may hold anything.
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    after.split_whitespace().nth(1).and_then(|p| p.parse().ok()).unwrap_or(0)
+}
+
+/// A record that is no sample: header, body, and a sample's id of zeros (pid and tid, time, CPU, identifier).
+fn side_record(into: &mut Vec<u8>, kind: u32, body: &[u8]) {
+    let id = [0u8; 32];
+    into.extend(kind.to_le_bytes());
+    into.extend([0, 0]);
+    into.extend(((8 + body.len() + id.len()) as u16).to_le_bytes());
+    into.extend(body);
+    into.extend(id);
 }
 
 /// An attribute as the file holds it.
-fn attr_bytes(kind: &Tracepoint, first: bool) -> Vec<u8> {
-    let mut attr = attributes(kind, first, 0);
+fn attr_bytes(mut attr: perf_event_attr) -> Vec<u8> {
     attr.size = ATTR_BYTES as u32;
     let whole: *const u8 = (&raw const attr).cast();
     // SAFETY: the structure is plain integers without padding, at least this long, and was zeroed.
     unsafe { std::slice::from_raw_parts(whole, ATTR_BYTES) }.to_vec()
 }
 
-/// perf's strings: padded length, bytes, zeros.
-fn perf_string(text: &str) -> Vec<u8> {
-    let padded = (text.len() + 1).next_multiple_of(64);
-    let mut out = (padded as u32).to_le_bytes().to_vec();
-    out.extend(text.as_bytes());
-    out.resize(4 + padded, 0);
-    out
+/// Names and attributes of all events: the tracepoints, then what is counted.
+fn all_attributes(kinds: &[Tracepoint], opened: &Opened) -> Vec<(String, Vec<u8>)> {
+    let counted = !opened.counters.is_empty();
+    let tracepoints = kinds.iter().enumerate().map(|(k, kind)| {
+        let attr = attributes(kind, k == 0, counted, 0);
+        (format!("{}:{}", kind.system, kind.name), attr_bytes(attr))
+    });
+    let counters = opened.counters.iter();
+    let counters = counters.map(|c| (c.name.to_owned(), attr_bytes(counter_attributes(c.number, 0))));
+    tracepoints.chain(counters).collect()
 }
 
 fn text_feature(text: &str) -> Vec<u8> {
@@ -278,12 +300,14 @@ fn text_feature(text: &str) -> Vec<u8> {
 }
 
 fn event_desc(kinds: &[Tracepoint], opened: &Opened) -> Vec<u8> {
-    let mut out = (kinds.len() as u32).to_le_bytes().to_vec();
+    let attrs = all_attributes(kinds, opened);
+    let mut out = (attrs.len() as u32).to_le_bytes().to_vec();
     out.extend((ATTR_BYTES as u32).to_le_bytes());
-    for (k, (kind, ids)) in kinds.iter().zip(&opened.ids).enumerate() {
-        out.extend(attr_bytes(kind, k == 0));
+    let counted = opened.counters.iter().map(|c| &c.ids);
+    for ((name, attr), ids) in attrs.into_iter().zip(opened.ids.iter().chain(counted)) {
+        out.extend(attr);
         out.extend((ids.len() as u32).to_le_bytes());
-        out.extend(perf_string(&format!("{}:{}", kind.system, kind.name)));
+        out.extend(perf_string(&name));
         ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
     }
     out

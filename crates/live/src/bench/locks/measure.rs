@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_figure::Random;
 use wattwise_lockbench::section::Section;
-use wattwise_locks::dynamic::Kind;
+use wattwise_locks::dynamic::LockKind;
 use wattwise_locks::{Adaptive, RawLock};
 
 /// Reads are 10 to 60 ns apart; a context switch and back takes more than 2 us.
@@ -24,7 +24,7 @@ const GAP_US: f64 = 1.0;
 const DRAWN: usize = 4096;
 const _: () = assert!(DRAWN.is_power_of_two(), "a mask picks from them");
 
-/// The locks of others, beside [`Kind`]s.
+/// The locks of others, beside [`LockKind`]s.
 pub const OTHERS: [&str; 3] = ["glibc", "std", "parking_lot"];
 
 /// A lock that can be measured, by name.
@@ -32,7 +32,7 @@ pub const OTHERS: [&str; 3] = ["glibc", "std", "parking_lot"];
 pub struct Subject {
     name: &'static str,
     run: fn(&Job) -> Counts,
-    kind: Option<&'static Kind>,
+    kind: Option<&'static LockKind>,
 }
 
 impl Subject {
@@ -46,7 +46,7 @@ impl Subject {
             // As a program would use it: without an indirect call.
             "adaptive" => of("adaptive", measure::<Ours<Adaptive>>),
             _ => {
-                let kind = Kind::parse(name)
+                let kind = LockKind::parse(name)
                     .map_err(|why| format!("lock {why}; or one of {}", OTHERS.join(", ")))?;
                 let name = Box::leak(kind.name().into_boxed_str());
                 Ok(Subject { name, run: measure::<Named>, kind: Some(kind) })
@@ -223,7 +223,7 @@ impl Lock for Glibc {
 
 /// A kind chosen at run time: one indirect call more.
 struct Named {
-    kind: &'static Kind,
+    kind: &'static LockKind,
     memory: Box<Memory>,
 }
 #[repr(align(128))]
@@ -233,7 +233,7 @@ impl Memory {
 }
 // SAFETY: used through the kind's functions only.
 unsafe impl Sync for Memory {}
-thread_local!(static KIND: Cell<Option<&'static Kind>> = const { Cell::new(None) });
+thread_local!(static KIND: Cell<Option<&'static LockKind>> = const { Cell::new(None) });
 impl Default for Named {
     fn default() -> Self {
         let kind = KIND.get().expect("run() sets it");
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn every_lock_is_measured() {
-        let kinds = Kind::all().iter().map(Kind::name);
+        let kinds = LockKind::all().iter().map(LockKind::name);
         for name in OTHERS.map(String::from).into_iter().chain(["adaptive".to_owned()]).chain(kinds) {
             let subject = Subject::parse(&name).expect("known");
             // A crowded machine may give the threads no time in a short window.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::machine::Confidence;
 
 /// A sound file with one line replaced.
 fn with(from: &str, to: &str) -> Result<Machine, MachineError> {
@@ -44,7 +45,16 @@ fn figures_from_elsewhere_and_defaults_have_a_line_of_their_own() {
     let find = |what: &str| m.provenance.iter().find(|f| f.what == what).unwrap();
     assert_eq!(find("kind.core.idle.watts").confidence, Confidence::Measured);
     assert_eq!(find("kind.core.idle.C6").source, "nobody");
-    for what in ["kind.core.speeds.stall_share", "platform.migration_us", "platform.interrupt_us", "tick"] {
+    for what in [
+        "topology.llc",
+        "kind.core.speeds.stall_share",
+        "platform.migration_us",
+        "platform.interrupt_us",
+        "wakeup.ipi_us",
+        "wakeup.lines",
+        "wakeup.line_ns",
+        "tick",
+    ] {
         assert_eq!(find(what).confidence, Confidence::Guess);
         assert!(find(what).source.starts_with("not in the file"), "{what}");
     }
@@ -208,4 +218,67 @@ fn damaged_files_never_panic() {
             }
         }
     }
+}
+
+#[test]
+fn the_base_speed_is_the_files_or_what_boost_leaves_to_all() {
+    let base = |m: Result<Machine, MachineError>| m.map(|m| m.kinds[0].base_khz);
+    // Two cores a package, and the boost table's second entry is 1000 MHz.
+    assert_eq!(base(with("", "")), Ok(1_000_000));
+    assert_eq!(base(with("busy_w = [8.0, 3.0]", "busy_w = [8.0, 3.0]\nbase_mhz = 1500")), Ok(1_500_000));
+    let error = base(with("busy_w = [8.0, 3.0]", "busy_w = [8.0, 3.0]\nbase_mhz = 2500")).unwrap_err();
+    assert!(
+        error.to_string().contains("kind.core.speeds.base_mhz = 2500: expected 1000 to 2000 MHz"),
+        "{error}"
+    );
+    let none = with("[kind.boost]\nmax_mhz = [2000, 1000]\nsource = 's'\nconfidence = 'guess'\n", "");
+    assert_eq!(base(none), Ok(2_000_000));
+}
+
+#[test]
+fn a_system_its_driver_and_its_policy() {
+    let m = with("", "").unwrap();
+    assert_eq!((m.system.as_str(), m.driver.as_str(), m.default_policy.as_str()), ("linux", "", "schedutil"));
+    let told = "watts = 5.0\nsystem = 'freebsd'\ndriver = 'est'\ndefault_policy = 'powerd'";
+    let m = with("watts = 5.0", told).unwrap();
+    assert_eq!(
+        (m.system.as_str(), m.driver.as_str(), m.default_policy.as_str()),
+        ("freebsd", "est", "powerd")
+    );
+}
+
+#[test]
+fn caches_are_shared_as_the_file_says() {
+    let llcs = |line: &str| {
+        let m = with("clocks = 'core'", &format!("clocks = 'core'\n{line}"));
+        m.map(|m| m.cpus.iter().map(|c| c.llc).collect::<Vec<u16>>())
+    };
+    assert_eq!(llcs("").unwrap(), [0, 0, 0, 0, 1, 1, 1, 1]);
+    assert_eq!(llcs("llc = 'package'").unwrap(), [0, 0, 0, 0, 1, 1, 1, 1]);
+    assert_eq!(llcs("llc = 'core'").unwrap(), [0, 0, 1, 1, 2, 2, 3, 3]);
+    assert_eq!(llcs("llc = 1").unwrap(), llcs("llc = 'core'").unwrap());
+    let wrong = llcs("llc = 3").unwrap_err().to_string();
+    assert!(wrong.contains("topology.llc = 3: expected 1 to 2 cores"), "{wrong}");
+    assert!(llcs("llc = 'socket'").is_err());
+}
+
+#[test]
+fn distance_has_its_price() {
+    use crate::machine::Distance;
+    let table =
+        "[wakeup]\nlines = 10\nline_ns = [4, 40, 80, 200]\nsource = 's'\nconfidence = 'measured'\n[platform]";
+    let m = with("[platform]", table).unwrap();
+    assert_eq!([m.distance(0, 0), m.distance(0, 1)], [Distance::Same, Distance::Core]);
+    assert_eq!([m.distance(0, 2), m.distance(0, 4)], [Distance::Llc, Distance::Machine]);
+    assert_eq!(m.apart.read_ns(Distance::Machine), 2000);
+    assert_eq!(m.apart.refill_ns(5000, Distance::Core), 500);
+    assert_eq!(m.apart.refill_ns(5000, Distance::Llc), 5000);
+    assert_eq!(Apart::FREE.refill_ns(5000, Distance::Core), 5000);
+    assert_eq!(
+        m.provenance.iter().filter(|f| f.what.starts_with("wakeup")).count(),
+        2,
+        "the table and ipi_us"
+    );
+    let wrong = with("[platform]", &table.replace("200", "20"));
+    assert!(wrong.is_err_and(|e| e.to_string().contains("farther")));
 }

@@ -13,7 +13,7 @@ pub static AFFINE: Placement = Placement {
     ..FAIR
 };
 
-pub(super) fn choose(s: &Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> usize {
+pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> usize {
     if w.fresh {
         return spread::choose(s, w, cores);
     }

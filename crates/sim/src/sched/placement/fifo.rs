@@ -15,6 +15,6 @@ pub static FIFO: Placement = Placement {
 };
 
 /// An idle CPU; without one, the first CPU, which keeps the queue.
-fn choose(s: &Scheduler<'_>, _: &Waking, _: &dyn CoreUse) -> usize {
+fn choose(s: &mut Scheduler<'_>, _: &Waking, _: &dyn CoreUse) -> usize {
     s.idle_set.first_common(&s.allowed).unwrap_or(0)
 }

@@ -4,6 +4,7 @@
 
 mod affine;
 mod fifo;
+pub mod linux;
 mod pack;
 mod recorded;
 mod sched_mc;
@@ -11,15 +12,17 @@ mod spread;
 
 pub use affine::AFFINE;
 pub use fifo::FIFO;
+pub use linux::LINUX;
 pub use pack::PACK;
 pub use recorded::RECORDED;
 pub use sched_mc::SCHED_MC;
 pub use spread::SPREAD;
 
 use super::Scheduler;
+pub use super::cpuset::CpuSet;
 
 /// A task that has waited for less is still warm in its CPU's cache and stays (Linux's migration cost).
-const WARM_NS: u64 = 500_000;
+pub(super) const WARM_NS: u64 = 500_000;
 
 /// In which order waiting tasks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +37,21 @@ pub(crate) enum Order {
 
 /// What a placement is told of a task that wakes.
 pub(super) struct Waking {
+    /// Who.
+    pub(super) task: u32,
     /// CPU of its last run.
     pub(super) last: usize,
     /// CPU of its next run as recorded; beyond all CPUs where nothing says.
     pub(super) hint: u32,
     /// Where the wake-up happens.
     pub(super) from: usize,
+    /// Who runs there, or [`NONE`](crate::NONE); and whether it is that task that wakes, or an interrupt.
+    pub(super) waker: u32,
+    pub(super) by_task: bool,
     /// It has not been on any CPU.
     pub(super) fresh: bool,
+    /// Time, in ns.
+    pub(super) now: u64,
 }
 
 /// How cores are used, for who wants to know.
@@ -63,9 +73,11 @@ pub struct Placement {
     /// Whether it heeds which CPUs are kept for work. One that does not cannot go with a core policy.
     pub heeds_kept_cpus: bool,
     /// Where the task goes.
-    choose: fn(&Scheduler<'_>, &Waking, &dyn CoreUse) -> usize,
+    choose: fn(&mut Scheduler<'_>, &Waking, &dyn CoreUse) -> usize,
     /// In which order waiting tasks go.
     pub(crate) order: Order,
+    /// Whether it is of interest where a task ran as recorded.
+    pub(crate) reads_recording: bool,
     /// Whether tasks go where and when they did in the recording.
     pub(crate) follows_recording: bool,
     /// Whether the first CPU's queue is everybody's: nobody preempts, has a slice, or needs a balance.
@@ -82,13 +94,16 @@ pub struct Placement {
     pub(crate) evens_out: bool,
     /// Whether the balance moves running tasks to better cores.
     pub(crate) unshares: bool,
-    /// Whether a move to another CPU costs the task time.
-    pub(crate) charges_moves: bool,
+    /// Whether stealing goes by caches, as Linux's does: from near CPUs before far ones, no task that has just run there,
+    /// and not by a CPU that expects to idle for no longer than the search takes.
+    pub(crate) climbs: bool,
+    /// Whether distance costs a task time: when it moves to another CPU, and when one on another CPU wakes it.
+    pub(crate) charges_distance: bool,
 }
 
 impl Placement {
     #[inline]
-    pub(super) fn choose(&self, sched: &Scheduler<'_>, waking: &Waking, cores: &dyn CoreUse) -> usize {
+    pub(super) fn choose(&self, sched: &mut Scheduler<'_>, waking: &Waking, cores: &dyn CoreUse) -> usize {
         (self.choose)(sched, waking, cores)
     }
 }
@@ -108,7 +123,7 @@ impl std::fmt::Debug for Placement {
 }
 
 /// Every placement.
-pub static ALL: &[&Placement] = &[&SPREAD, &PACK, &AFFINE, &SCHED_MC, &RECORDED, &FIFO];
+pub static ALL: &[&Placement] = &[&LINUX, &SPREAD, &PACK, &AFFINE, &SCHED_MC, &RECORDED, &FIFO];
 
 /// The placement of that name, or with that alias.
 pub fn find(word: &str) -> Option<&'static Placement> {
@@ -130,6 +145,7 @@ const FAIR: Placement = Placement {
     heeds_kept_cpus: true,
     choose: spread::choose,
     order: Order::Fair,
+    reads_recording: false,
     follows_recording: false,
     one_queue: false,
     realtime_first: true,
@@ -138,7 +154,8 @@ const FAIR: Placement = Placement {
     balance_delay_ns: WARM_NS,
     evens_out: true,
     unshares: false,
-    charges_moves: true,
+    climbs: false,
+    charges_distance: true,
 };
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub static PACK: Placement = Placement {
 };
 
 /// The idle thread in the package with most cores awake, there in the core with most busy threads.
-fn choose(s: &Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> usize {
+fn choose(s: &mut Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> usize {
     let awake = |core: &&u16| cores.is_awake(usize::from(**core));
     // Once a package, not once a candidate.
     let fullness: Vec<usize> =

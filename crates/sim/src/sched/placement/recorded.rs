@@ -17,6 +17,7 @@ pub static RECORDED: Placement = Placement {
     heeds_kept_cpus: false,
     choose,
     order: Order::Recorded,
+    reads_recording: true,
     follows_recording: true,
     // The recording has their order, and its runs are the slices.
     realtime_first: false,
@@ -24,11 +25,11 @@ pub static RECORDED: Placement = Placement {
     pull_delay_ns: LATE_NS,
     balance_delay_ns: LATE_NS,
     evens_out: false,
-    // What moves cost is in the recorded runs.
-    charges_moves: false,
+    // What distance costs is in the recorded runs.
+    charges_distance: false,
     ..FAIR
 };
 
-fn choose(s: &Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usize {
+fn choose(s: &mut Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usize {
     if (w.hint as usize) < s.queues.len() { w.hint as usize } else { w.last }
 }

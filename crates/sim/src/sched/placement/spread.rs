@@ -14,7 +14,7 @@ pub static SPREAD: Placement = Placement {
     ..FAIR
 };
 
-pub(super) fn choose(s: &Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usize {
+pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usize {
     let (last, from) = (w.last, w.from);
     let ok = |c: usize| s.allowed.contains(c);
     if ok(last) && s.idle_cores().contains(last) {

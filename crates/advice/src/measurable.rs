@@ -1,0 +1,178 @@
+//! How a figure of a machine model can be measured: what to tell the user whose answer hangs on it.
+
+/// A way to measure figures: those whose path begins with `room`, goes through `table` and ends in one of `keys`.
+struct Way {
+    room: &'static str,
+    table: &'static str,
+    keys: &'static [&'static str],
+    by: &'static str,
+}
+
+/// The first that fits counts.
+const WAYS: &[Way] = &[
+    Way {
+        room: "kind",
+        table: "speeds",
+        keys: &["volts"],
+        by: "the core's voltage while it is busy, at each speed: IA32_PERF_STATUS (0x198), bits 47 to 32, on Intel since Sandy Bridge",
+    },
+    Way {
+        room: "kind",
+        table: "speeds",
+        keys: &["busy_w", "capacitance_nf", "leak_a"],
+        by: "package energy (RAPL) with one core of this kind busy, at each speed, less that with the core idle",
+    },
+    Way {
+        room: "kind",
+        table: "speeds",
+        keys: &["stall_share"],
+        by: "package energy (RAPL) with one core in the POLL state (the others disabled in cpuidle), against the same core busy",
+    },
+    Way {
+        room: "kind",
+        table: "tstates",
+        keys: &["loss_percent"],
+        by: "the time of the same loop at each duty cycle (IA32_CLOCK_MODULATION), against the full clock",
+    },
+    Way {
+        room: "kind",
+        table: "tstates",
+        keys: &["delay_us"],
+        by: "`wattwise bench transition` with the duty cycles in the speed table",
+    },
+    Way {
+        room: "kind",
+        table: "transition",
+        keys: &["delay_us", "stall_us"],
+        by: "`wattwise bench transition`",
+    },
+    Way {
+        room: "kind",
+        table: "idle",
+        keys: &["watts"],
+        by: "package energy (RAPL) at idle with the deeper states disabled in cpuidle, state by state; the core residency counters say which state was reached",
+    },
+    Way {
+        room: "kind",
+        table: "idle",
+        keys: &["latency_us", "exit_us"],
+        by: "`wattwise bench wake` with the deeper states disabled in cpuidle",
+    },
+    Way {
+        room: "kind",
+        table: "idle",
+        keys: &["entry_us"],
+        by: "wake-ups timed to fall just after the CPU went idle: how much longer than from a long stay they take",
+    },
+    Way {
+        room: "kind",
+        table: "",
+        keys: &["ipc"],
+        by: "the time of the same loop on a core of each kind, at the same clock",
+    },
+    Way {
+        room: "kind",
+        table: "",
+        keys: &["smt_throughput"],
+        by: "the rate of the work on one thread of a core, with the other threads idle and busy",
+    },
+    Way {
+        room: "kind",
+        table: "",
+        keys: &["smt_power"],
+        by: "package energy (RAPL) with one and with all threads of a core busy, at the same clock",
+    },
+    Way {
+        room: "package",
+        table: "",
+        keys: &["uncore_w"],
+        by: "package energy less core energy (RAPL's two domains) while one core is busy and the others sleep",
+    },
+    Way {
+        room: "package",
+        table: "",
+        keys: &["watts"],
+        by: "package energy (RAPL) at idle, where the package residency counters show this state",
+    },
+    Way {
+        room: "package",
+        table: "",
+        keys: &["exit_us"],
+        by: "`wattwise bench wake` with all other cores idle, against one of them kept awake",
+    },
+    Way {
+        room: "thermal",
+        table: "",
+        keys: &["critical_c"],
+        by: "the critical trip point of the thermal zone, or the target temperature in MSR 0x1a2",
+    },
+    Way {
+        room: "thermal",
+        table: "",
+        keys: &["ambient_c", "c_per_w", "tau_s"],
+        by: "the package's temperature and energy (RAPL) over a step from idle to a steady load and back",
+    },
+    Way {
+        room: "platform",
+        table: "",
+        keys: &["watts"],
+        by: "a wall meter, or the battery's discharge, less package energy (RAPL) over the same minutes at idle",
+    },
+    Way {
+        room: "platform",
+        table: "",
+        keys: &["migration_us"],
+        by: "a loop over data that fit a core's cache: its time when moved between cores, against staying",
+    },
+    Way {
+        room: "platform",
+        table: "",
+        keys: &["interrupt_us"],
+        by: "the tracepoints irq_vectors:local_timer_entry and local_timer_exit around a timer that wakes another CPU's task",
+    },
+    Way {
+        room: "tick",
+        table: "",
+        keys: &["cost_us"],
+        by: "the tracepoints irq_vectors:local_timer_entry and local_timer_exit on a busy CPU",
+    },
+];
+
+/// How the figure of this path can be measured; none for what is no figure of a machine.
+pub fn measurable(what: &str) -> Option<&'static str> {
+    let parts: Vec<&str> = what.split('.').collect();
+    let (room, key) = (*parts.first()?, *parts.last()?);
+    // A kind's name may be that of a table, so that it does not count.
+    let inner = parts.get(if room == "kind" { 2 } else { 1 }..).unwrap_or_default();
+    let fits = |w: &&Way| {
+        w.room == room && w.keys.contains(&key) && (w.table.is_empty() || inner.first() == Some(&w.table))
+    };
+    WAYS.iter().find(fits).map(|w| w.by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A figure that is drawn can decide, and one that decides must be measurable.
+    #[test]
+    fn every_figure_that_is_drawn_can_be_measured() {
+        for name in wattwise_model::machine::builtin::names() {
+            let machine = wattwise_replay::library::machine(name).expect("bundled");
+            for f in machine.figures() {
+                assert!(measurable(&f.what).is_some(), "{name}: {}", f.what);
+            }
+        }
+    }
+
+    #[test]
+    fn paths_find_their_own_way() {
+        let by = |what| measurable(what).unwrap_or_default();
+        assert!(by("kind.P.idle.C6.watts").contains("cpuidle"));
+        assert!(by("package.PC6.watts").contains("residency"));
+        assert!(by("platform.watts").contains("wall meter"));
+        assert!(by("kind.idle.speeds.2900.busy_w").contains("at each speed"));
+        assert_eq!(measurable("workload.memory_bound"), None);
+        assert_eq!(measurable(""), None);
+    }
+}

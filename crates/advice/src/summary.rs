@@ -1,0 +1,195 @@
+//! Several comparisons, workloads times machines, as one: how each policy does over all of them.
+//!
+//! Ratios are against each comparison's own reference policy, and their mean is geometric: half the energy here and
+//! twice there is no gain. A policy counts where it takes part. What is below one comparison's notice may be a gain
+//! over all, and the other way round: the single comparisons' answers stay as they are.
+
+use crate::result::{Comparison, PolicyResult};
+use crate::rule::Goal;
+use crate::time::TimeKind;
+use serde::{Deserialize, Serialize};
+
+/// The schema's name and number.
+pub const SCHEMA: &str = "wattwise-compare-set-1";
+
+/// Several comparisons, and what they come to together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ComparisonSet {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Each by itself, in the order asked: all machines of the first workload first.
+    pub comparisons: Vec<Comparison>,
+    /// All of them.
+    pub summary: Summary,
+}
+
+/// What several comparisons come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// One entry a policy, in the order in which they first appear.
+    pub policies: Vec<PolicySummary>,
+    /// The policy that is best over all: of those that are admissible in every comparison, the one with the least mean
+    /// of what was to be small. Absent where none is.
+    pub best: Option<String>,
+    /// That mean, over the reference policy's: above 1 where each machine's own reference is better than any one policy.
+    pub best_ratio: Option<f64>,
+    /// One entry a comparison, in their order.
+    pub answers: Vec<AnswerSummary>,
+}
+
+/// One policy over all comparisons.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicySummary {
+    /// The policy.
+    pub policy: String,
+    /// Comparisons that it takes part in.
+    pub comparisons: u64,
+    /// Those in which it is admissible.
+    pub admissible: u64,
+    /// Those in which it is recommended, or cannot be told apart from the recommended one.
+    pub best: u64,
+    /// Geometric mean of its energy over the reference policy's; absent where there is no energy to compare.
+    pub energy_ratio: Option<f64>,
+    /// The comparison in which that ratio is greatest.
+    pub worst: Option<Worst>,
+    /// Geometric mean of its time over the reference policy's, over the comparisons that judge time or responses.
+    pub time_ratio: Option<f64>,
+}
+
+/// Where a policy does worst.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// Its energy over the reference policy's.
+    pub energy_ratio: f64,
+    /// On this work.
+    pub workload: String,
+    /// On this machine.
+    pub machine: String,
+}
+
+/// One comparison's answer beside the others'.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnswerSummary {
+    /// The work.
+    pub workload: String,
+    /// The machine.
+    pub machine: String,
+    /// The winner, where one is named.
+    pub winner: Option<String>,
+    /// The policy that is recommended.
+    pub recommended: String,
+    /// The policy that is best over all is neither recommended here nor tied with what is.
+    pub changes: bool,
+}
+
+impl ComparisonSet {
+    /// Puts comparisons together that all went by one goal.
+    pub fn new(comparisons: Vec<Comparison>, goal: Goal) -> ComparisonSet {
+        let summary = summary(&comparisons, goal);
+        ComparisonSet { schema: SCHEMA.into(), comparisons, summary }
+    }
+}
+
+/// What comparisons come to that all went by one goal.
+pub fn summary(comparisons: &[Comparison], goal: Goal) -> Summary {
+    let mut names: Vec<&str> = Vec::new();
+    for result in comparisons.iter().flat_map(|c| &c.results) {
+        if !names.contains(&result.policy.as_str()) {
+            names.push(&result.policy);
+        }
+    }
+    let policies: Vec<PolicySummary> = names.iter().map(|name| policy_summary(comparisons, name)).collect();
+    let all = comparisons.len() as u64;
+    let costs = policies
+        .iter()
+        .filter(|p| p.admissible == all)
+        .filter_map(|p| Some((mean_cost(comparisons, &p.policy, goal)?, &p.policy)));
+    let (best_ratio, best) =
+        costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(cost, p)| (cost, p.clone())).unzip();
+    let answers = comparisons.iter().map(|c| answer_summary(c, best.as_deref())).collect();
+    Summary { policies, best, best_ratio, answers }
+}
+
+fn answer_summary(c: &Comparison, best: Option<&str>) -> AnswerSummary {
+    let holds = best.is_some_and(|best| is_best(c, best));
+    AnswerSummary {
+        workload: c.workload.name.clone(),
+        machine: c.machine.clone(),
+        winner: c.answer.winner.clone(),
+        recommended: c.answer.recommended.clone(),
+        changes: best.is_some() && !holds,
+    }
+}
+
+/// Whether a policy is recommended, or cannot be told apart from the recommended one.
+fn is_best(c: &Comparison, policy: &str) -> bool {
+    c.answer.recommended == policy || c.answer.tied.iter().any(|t| t == policy)
+}
+
+/// A policy's results, with the comparisons that they are of.
+fn results<'a>(
+    comparisons: &'a [Comparison],
+    policy: &'a str,
+) -> impl Iterator<Item = (&'a Comparison, &'a PolicyResult)> {
+    comparisons.iter().filter_map(move |c| Some((c, c.results.iter().find(|r| r.policy == policy)?)))
+}
+
+fn policy_summary(comparisons: &[Comparison], policy: &str) -> PolicySummary {
+    let of = || results(comparisons, policy);
+    let count =
+        |which: &dyn Fn(&Comparison, &PolicyResult) -> bool| of().filter(|(c, r)| which(c, r)).count() as u64;
+    let energy = |r: &PolicyResult| usable(r.uncertain.energy_ratio.median);
+    let worst = of().filter_map(|(c, r)| Some((energy(r)?, c))).max_by(|a, b| a.0.total_cmp(&b.0));
+    PolicySummary {
+        policy: policy.to_owned(),
+        comparisons: count(&|_, _| true),
+        admissible: count(&|_, r| r.admissible),
+        best: count(&|c, _| is_best(c, policy)),
+        energy_ratio: geometric_mean(of().filter_map(|(_, r)| energy(r))),
+        worst: worst.map(|(energy_ratio, c)| Worst {
+            energy_ratio,
+            workload: c.workload.name.clone(),
+            machine: c.machine.clone(),
+        }),
+        time_ratio: geometric_mean(of().filter_map(|(c, r)| time_ratio(c, r))),
+    }
+}
+
+/// Time over the reference policy's; missed deadlines have no ratio.
+fn time_ratio(c: &Comparison, r: &PolicyResult) -> Option<f64> {
+    match c.judged.kind {
+        TimeKind::Makespan | TimeKind::Response => usable(r.uncertain.time_ratio.median),
+        TimeKind::Deadlines => None,
+    }
+}
+
+/// Geometric mean of what is to be small, over the reference policy's.
+fn mean_cost(comparisons: &[Comparison], policy: &str, goal: Goal) -> Option<f64> {
+    let nominal = |c: &Comparison, of: fn(&PolicyResult) -> f64, r: &PolicyResult| {
+        let reference = c.results.iter().find(|r| r.policy == c.reference)?;
+        usable(of(r) / of(reference))
+    };
+    geometric_mean(results(comparisons, policy).filter_map(|(c, r)| match goal {
+        Goal::Energy => usable(r.uncertain.energy_ratio.median),
+        Goal::OwnEnergy => nominal(c, |r| r.energy_j, r),
+        Goal::Edp => nominal(c, |r| r.edp_js, r),
+        Goal::Time => time_ratio(c, r),
+    }))
+}
+
+/// A ratio that has a logarithm.
+fn usable(ratio: f64) -> Option<f64> {
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut n) = (0.0, 0u32);
+    for ratio in ratios {
+        sum += ratio.ln();
+        n += 1;
+    }
+    (n > 0).then(|| (sum / f64::from(n)).exp())
+}
+
+#[cfg(test)]
+mod tests;

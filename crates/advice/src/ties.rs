@@ -1,0 +1,162 @@
+//! Which policy is best, and how sure that is.
+//!
+//! All policies share each replica, so their differences are paired: what is uncertain of the machine and of the moment
+//! moves them together, and only what moves them apart counts.
+//!
+//! - A policy is *admissible* if in at least 95 % of the replicas it is within the limit of time.
+//! - The *leader* is the admissible policy that is beaten in the fewest replicas, where beaten means that some admissible
+//!   rival needs less by more than [`NOTICEABLE`].
+//! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
+//!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
+//! - A *winner is named* if the leader is beaten in at most 5 % of the replicas and no rival ties with it.
+
+use crate::time::quantile;
+
+/// A difference that somebody would change a setting for: 1 %.
+pub const NOTICEABLE: f64 = 0.01;
+/// The share of replicas in which a statement must hold.
+pub const SURE: f64 = 0.95;
+
+/// One policy in all replicas.
+#[derive(Clone, Debug, Default)]
+pub struct Candidate {
+    /// What is to be small, by replica.
+    pub cost: Vec<f64>,
+    /// Whether it was within the limit of time, by replica.
+    pub within: Vec<bool>,
+}
+
+/// What the replicas say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Whether each policy is admissible.
+    pub admissible: Vec<bool>,
+    /// For each policy, the share of the replicas in which it needs least of the admissible ones.
+    pub best_share: Vec<f64>,
+    /// The leader; `None` where no policy is admissible.
+    pub leader: Option<usize>,
+    /// Policies that tie with the leader, in order.
+    pub ties: Vec<usize>,
+    /// Whether the leader is named the winner.
+    pub named: bool,
+}
+
+/// Whether a policy was within the limit in enough replicas.
+pub fn admissible(c: &Candidate) -> bool {
+    share(c.within.iter().copied()) >= SURE
+}
+
+fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
+    let all = of.len().max(1);
+    of.filter(|&b| b).count() as f64 / all as f64
+}
+
+/// Where each policy stands.
+pub fn standing(candidates: &[Candidate]) -> Standing {
+    let admissible: Vec<bool> = candidates.iter().map(admissible).collect();
+    let in_race: Vec<usize> = (0..candidates.len()).filter(|&p| admissible[p]).collect();
+    let replicas = candidates.first().map_or(0, |c| c.cost.len());
+    let mut wins = vec![0usize; candidates.len()];
+    let mut beaten = vec![0usize; candidates.len()];
+    for r in 0..replicas {
+        let cost = |p: usize| candidates[p].cost[r];
+        let Some(&least) = in_race.iter().min_by(|&&a, &&b| cost(a).total_cmp(&cost(b))) else { break };
+        wins[least] += 1;
+        for &p in &in_race {
+            beaten[p] += usize::from(cost(least) < cost(p) * (1.0 - NOTICEABLE));
+        }
+    }
+    let total = |p: usize| candidates[p].cost.iter().sum::<f64>();
+    let order = |a: &usize, b: &usize| beaten[*a].cmp(&beaten[*b]).then(total(*a).total_cmp(&total(*b)));
+    let leader = in_race.iter().copied().min_by(order);
+    let ties = leader.map_or_else(Vec::new, |w| {
+        in_race.iter().copied().filter(|&p| p != w && ties_with(&candidates[p], &candidates[w])).collect()
+    });
+    let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
+    let named = ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
+    Standing { admissible, best_share: wins.into_iter().map(of_all).collect(), leader, ties, named }
+}
+
+/// Whether a rival's excess over the leader cannot be told from nothing.
+fn ties_with(rival: &Candidate, leader: &Candidate) -> bool {
+    quantile(&excess(rival, leader), 1.0 - SURE) < NOTICEABLE
+}
+
+/// What one costs more than another, as a share of the other, by replica, sorted.
+pub fn excess(one: &Candidate, other: &Candidate) -> Vec<f64> {
+    let mut all: Vec<f64> = one.cost.iter().zip(&other.cost).map(|(a, b)| (a - b) / b).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_figure::Random;
+
+    /// Standard normal, by the sum of twelve uniforms.
+    fn normal(random: &mut Random) -> f64 {
+        (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
+    }
+
+    /// Policies whose mean cost is `means`, with what all share and what each has for itself.
+    fn drawn(random: &mut Random, means: &[f64], shared: f64, own: f64) -> Vec<Candidate> {
+        let mut all = vec![Candidate::default(); means.len()];
+        for _ in 0..64 {
+            let common = (shared * normal(random)).exp();
+            for (c, mean) in all.iter_mut().zip(means) {
+                c.cost.push(mean * common * (1.0 + own * normal(random)));
+                c.within.push(true);
+            }
+        }
+        all
+    }
+
+    /// Policies that are equal in the mean: nobody may be named, whatever the noise.
+    #[test]
+    fn of_equals_none_is_named() {
+        let mut random = Random::new(1);
+        for own in [0.0, 0.002, 0.01, 0.05, 0.2] {
+            let named = (0..400)
+                .filter(|i| standing(&drawn(&mut random, &vec![10.0; 2 + i % 9], 0.25, own)).named)
+                .count();
+            assert!(named <= 8, "noise of {own}: {named} of 400");
+        }
+    }
+
+    /// A gap of 5 % is found through a noise of a per cent for each and 25 % for all.
+    #[test]
+    fn a_planted_gap_is_found() {
+        let mut random = Random::new(2);
+        let found = |gap: f64, random: &mut Random| {
+            let means = [10.0, 10.0 * (1.0 + gap), 10.0 * (1.0 + 2.0 * gap)];
+            (0..200)
+                .filter(|_| {
+                    let s = standing(&drawn(random, &means, 0.25, 0.01));
+                    s.named && s.leader == Some(0)
+                })
+                .count()
+        };
+        assert!(found(0.05, &mut random) >= 160);
+        assert!(found(0.005, &mut random) <= 10);
+    }
+
+    #[test]
+    fn the_inadmissible_do_not_race() {
+        let mut all = drawn(&mut Random::new(3), &[10.0, 5.0], 0.1, 0.001);
+        all[1].within[..4].fill(false);
+        let s = standing(&all);
+        assert_eq!((s.admissible, s.leader, s.named), (vec![true, false], Some(0), true));
+        all[1].within[..4].fill(true);
+        all[1].within[..3].fill(false);
+        assert_eq!(standing(&all).leader, Some(1), "61 of 64 is 95 %");
+        assert_eq!(standing(&[]).leader, None);
+    }
+
+    #[test]
+    fn shares_of_being_best_add_up() {
+        let s = standing(&drawn(&mut Random::new(4), &[10.0, 10.0, 30.0], 0.1, 0.05));
+        assert!((s.best_share.iter().sum::<f64>() - 1.0).abs() < 1e-12 && s.best_share[2] == 0.0);
+        assert_eq!(s.ties.len(), 1, "the third costs three times as much");
+    }
+}

@@ -1,0 +1,60 @@
+//! Workloads times machines: what is compared, one case each. Everything about a case that can be wrong is found before
+//! the first one runs.
+
+use crate::exit::Failure;
+use wattwise_model::machine::Machine;
+use wattwise_model::workload::Workload;
+use wattwise_replay::job::{fits, reference_policy};
+use wattwise_replay::library;
+use wattwise_replay::spec::PolicySpec;
+
+/// One comparison to be made.
+pub(crate) struct Case<'w> {
+    pub(crate) workload: &'w Workload,
+    pub(crate) machine: Machine,
+    pub(crate) policies: Vec<PolicySpec>,
+    pub(crate) reference: PolicySpec,
+}
+
+/// Who asks for cases.
+pub(crate) struct Asked<'a> {
+    /// The machines that are named; none: the one that each recording names.
+    pub(crate) machines: &'a [Machine],
+    /// The policies that are named; none: the usual ones of each machine.
+    pub(crate) policies: &'a [PolicySpec],
+    /// The reference that is named; none: what each machine does unless told otherwise.
+    pub(crate) reference: Option<&'a str>,
+    /// The usual policies of a machine.
+    pub(crate) usual: &'a dyn Fn(&Machine) -> Vec<PolicySpec>,
+}
+
+/// All machines of the first workload, then of the second, and so on.
+pub(crate) fn cases<'w>(works: &'w [Workload], asked: &Asked<'_>) -> Result<Vec<Case<'w>>, Failure> {
+    let mut cases = Vec::new();
+    for workload in works {
+        library::rankable(workload).map_err(Failure::input)?;
+        let machines = match asked.machines {
+            [] => vec![library::machine_for(workload).map_err(Failure::input)?],
+            named => named.to_vec(),
+        };
+        for machine in machines {
+            cases.push(case(workload, machine, asked)?);
+        }
+    }
+    Ok(cases)
+}
+
+fn case<'w>(workload: &'w Workload, machine: Machine, asked: &Asked<'_>) -> Result<Case<'w>, Failure> {
+    let policies = match asked.policies {
+        [] => (asked.usual)(&machine),
+        named => named.to_vec(),
+    };
+    let reference = match asked.reference {
+        Some(text) => PolicySpec::parse(text).map_err(|e| Failure::input(format!("--reference: {e}")))?,
+        None => reference_policy(&machine).map_err(Failure::input)?,
+    };
+    for policy in policies.iter().chain([&reference]) {
+        fits(policy, &machine).map_err(Failure::input)?;
+    }
+    Ok(Case { workload, machine, policies, reference })
+}

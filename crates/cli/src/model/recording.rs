@@ -1,0 +1,29 @@
+//! Flags that say how a recording is to be understood, for all commands that read one.
+
+use wattwise_trace::ImportOptions;
+
+#[derive(clap::Args)]
+pub(crate) struct RecordingArgs {
+    /// The tasks that are the work, by name or process id, with all that they start; again for each more
+    /// [default: the recorded command, else all programs]
+    #[arg(long, value_name = "NAME|PID")]
+    foreground: Vec<String>,
+    /// Leave out what other programs did while the recording was made
+    #[arg(long)]
+    only_foreground: bool,
+    /// Clock at which the recording was made, where it does not say
+    #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    recorded_khz: Option<u32>,
+}
+
+impl RecordingArgs {
+    /// The same for the importer.
+    pub(crate) fn options(&self) -> ImportOptions {
+        ImportOptions {
+            khz: self.recorded_khz,
+            foreground: self.foreground.clone(),
+            only_foreground: self.only_foreground,
+            ..ImportOptions::default()
+        }
+    }
+}

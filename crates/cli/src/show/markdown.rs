@@ -1,0 +1,90 @@
+//! Comparisons as Markdown, for issues and wikis: tables as GitHub shows them.
+
+use crate::show::summary;
+use crate::show::table::{self, Order};
+use std::fmt::Write;
+use wattwise_advice::result::Comparison;
+use wattwise_advice::summary::ComparisonSet;
+
+/// Text that Markdown shows as it is, in a table's cell too.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '(' | ')' | '#' | '|' | '~'
+            | '&' | '!' | '$' | '@' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A table; the first columns are text, the others numbers.
+fn table(head: &[&str], text_columns: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &mut dyn Iterator<Item = String>| {
+        cells.fold("|".to_owned(), |line, cell| line + " " + &cell + " |") + "\n"
+    };
+    let mut out = line(&mut head.iter().map(|h| escaped(h)));
+    let rule = |column: usize| if column < text_columns { "---" } else { "--:" };
+    out += &line(&mut (0..head.len()).map(|c| rule(c).to_owned()));
+    for row in rows {
+        out += &line(&mut row.iter().map(|cell| escaped(cell)));
+    }
+    out
+}
+
+/// One comparison: a heading, the answer, the table.
+pub(crate) fn comparison(c: &Comparison) -> String {
+    let mut out = String::new();
+    _ = writeln!(out, "### {} on {}\n", escaped(&c.workload.name), escaped(&c.machine));
+    _ = writeln!(out, "{}\n", escaped(&c.answer.text));
+    let head = ["", "policy", "energy", "against ref.", table::time_word(c), "against ref.", "best in"];
+    let rows = table::order(c, Order::Best).into_iter().map(|r| {
+        let mut row = vec![table::mark(c, r).to_owned(), r.policy.clone()];
+        row.extend(table::figures(c, r));
+        row
+    });
+    out += &table(&head, 2, rows);
+    out.push('\n');
+    for note in table::notes(c) {
+        _ = writeln!(out, "- {}", escaped(&note));
+    }
+    out
+}
+
+/// Several comparisons, and their summary.
+pub(crate) fn set(set: &ComparisonSet) -> String {
+    let mut out = String::new();
+    for c in &set.comparisons {
+        out += &comparison(c);
+        out.push('\n');
+    }
+    _ = writeln!(out, "### All {} comparisons\n", set.comparisons.len());
+    _ = writeln!(out, "{}\n", escaped(&summary::answer(&set.summary)));
+    out += &table(&summary::HEAD, 2, summary::rows(&set.summary, usize::MAX).into_iter());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_markdown_would_take_is_escaped() {
+        assert_eq!(escaped("a|b"), "a\\|b");
+        assert_eq!(escaped("up_threshold=95"), "up\\_threshold=95");
+        assert_eq!(escaped("<b>\nx"), "\\<b\\> x");
+        assert_eq!(escaped("[x](y) \\"), "\\[x\\]\\(y\\) \\\\");
+    }
+
+    #[test]
+    fn a_table_has_a_rule_and_as_many_cells_in_each_row() {
+        let rows = [vec!["a|".to_owned(), "1".to_owned()], vec!["b".to_owned(), "2".to_owned()]];
+        let text = table(&["name", "J"], 1, rows.into_iter());
+        assert_eq!(text, "| name | J |\n| --- | --: |\n| a\\| | 1 |\n| b | 2 |\n");
+    }
+}

@@ -1,0 +1,87 @@
+//! What several comparisons come to, for people.
+
+use crate::show::table::{drawn, shortened, wrapped};
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use std::fmt::Write;
+use wattwise_advice::summary::{PolicySummary, Summary};
+
+/// The columns.
+pub(crate) const HEAD: [&str; 7] =
+    ["", "policy", "energy", "time", "within limit", "best in", "worst energy"];
+/// Width of a name in the terminal's table.
+const NAME: usize = 24;
+
+/// A ratio as a change in per cent.
+fn change(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0))
+}
+
+/// The answer in a sentence or two.
+pub(crate) fn answer(s: &Summary) -> String {
+    let of = s.answers.len();
+    let Some(best) = &s.best else {
+        return format!("No policy is within the limit of time in all {of} comparisons.");
+    };
+    let changes: Vec<String> = s
+        .answers
+        .iter()
+        .filter(|a| a.changes)
+        .map(|a| format!("{} on {} ({})", a.workload, a.machine, a.recommended))
+        .collect();
+    if s.best_ratio.is_some_and(|r| r > 1.0) {
+        return format!(
+            "Best over all {of} comparisons: keep each one's reference. No one policy is better in the mean; of those \
+             within the limit of time in all, {best} comes closest."
+        );
+    }
+    let policy = s.policies.iter().find(|p| p.policy == *best);
+    let energy = change(policy.and_then(|p| p.energy_ratio));
+    let mut text = format!("Best over all {of} comparisons: {best}, energy {energy} in the mean.");
+    match changes.len() {
+        0 => text += " It is the best, or not told apart from it, in each.",
+        n => _ = write!(text, " Another is better in {n}: {}.", changes.join(", ")),
+    }
+    text
+}
+
+/// The rows under [`HEAD`], by energy; names of at most so many characters.
+pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
+    let mut all: Vec<&PolicySummary> = s.policies.iter().collect();
+    let energy = |p: &PolicySummary| p.energy_ratio.unwrap_or(f64::INFINITY);
+    let leads = |p: &PolicySummary| s.best.as_ref() == Some(&p.policy);
+    all.sort_by(|a, b| leads(b).cmp(&leads(a)).then(energy(a).total_cmp(&energy(b))));
+    let row = |p: &&PolicySummary| {
+        let worst = p.worst.as_ref().map_or_else(String::new, |w| {
+            let place = format!("{} on {}", w.workload, w.machine);
+            format!("{} ({})", change(Some(w.energy_ratio)), shortened(&place, name))
+        });
+        vec![
+            if leads(p) { "*" } else { "" }.to_owned(),
+            shortened(&p.policy, name),
+            change(p.energy_ratio),
+            change(p.time_ratio),
+            format!("{} of {}", p.admissible, p.comparisons),
+            format!("{} of {}", p.best, p.comparisons),
+            worst,
+        ]
+    };
+    all.iter().map(row).collect()
+}
+
+/// The answer, the table, what it means.
+pub(crate) fn text(s: &Summary, colour: bool) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let aligned = |(column, text): (usize, &str)| match column {
+        2..=5 => Cell::new(text).set_alignment(CellAlignment::Right),
+        _ => Cell::new(text),
+    };
+    let bold = |cell: Cell| if colour { cell.add_attribute(Attribute::Bold) } else { cell };
+    table.set_header(HEAD.into_iter().enumerate().map(aligned).map(bold));
+    for row in rows(s, NAME) {
+        table.add_row(row.iter().map(String::as_str).enumerate().map(aligned));
+    }
+    let table = drawn(table, colour);
+    let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
+    format!("{}\n\n{}\n\n{note}\n", wrapped(&answer(s), ""), table)
+}

@@ -1,0 +1,106 @@
+//! What `compare` writes beside its table: CSV, Markdown, traces, several comparisons at once.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn compare(args: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+    program.arg("compare").args(args).args(["--exact"]).output().unwrap()
+}
+
+/// Standard output of a call that must succeed.
+fn printed(args: &[&str]) -> String {
+    let out = compare(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+const TWO: [&str; 7] = ["burst", "tbench", "-m", "i7-4510u", "-p", "performance", "-p=burst:busy=2,idle=5"];
+
+#[test]
+fn csv_has_a_row_a_policy_and_comparison() {
+    let text = printed(&[&TWO[..], &["--csv"]].concat());
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let head: Vec<String> = reader.headers().unwrap().iter().map(String::from).collect();
+    assert_eq!(head[..3], ["workload", "machine", "policy"]);
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    // The reference, which was not named, and the two.
+    assert_eq!(rows.len(), 6);
+    assert!(rows.iter().all(|r| r.len() == head.len()));
+    let policies: Vec<&str> = rows.iter().map(|r| &r[2]).collect();
+    assert!(policies.iter().any(|p| p.contains(',')), "{policies:?}: a comma that is quoted");
+    assert!(text.contains("\"burst:") && text.contains("\r\n"));
+    let energy = head.iter().position(|h| h == "window_energy_median_j").unwrap();
+    assert!(rows.iter().all(|r| r[energy].parse::<f64>().unwrap() > 0.0));
+}
+
+#[test]
+fn markdown_is_tables_of_equal_rows() {
+    let text = printed(&[&TWO[..], &["--markdown"]].concat());
+    let tables: Vec<&str> = text.split("\n\n").filter(|part| part.starts_with('|')).collect();
+    assert_eq!(tables.len(), 3, "two comparisons and their summary: {text}");
+    for table in tables {
+        let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+        let first = columns(table.lines().next().unwrap());
+        assert!(table.lines().all(|l| columns(l) == first && l.starts_with('|')), "{table}");
+    }
+}
+
+#[test]
+fn several_end_with_a_summary() {
+    let text = printed(&TWO);
+    assert_eq!(text.matches("\non i7-4510u: ").count(), 2, "{text}");
+    let summary = text.split("Best over all 2 comparisons").nth(1).unwrap();
+    assert!(summary.contains("2 of 2"), "{summary}");
+}
+
+#[test]
+fn a_scan_is_shown_in_its_order() {
+    let text = printed(&["tbench", "-m", "i7-4510u", "-p", "schedutil+max=50%..100%:n3"]);
+    let table = text.split("best in").nth(1).unwrap();
+    let at = |what: &str| table.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+    assert!(at("schedutil+max=50%") < at("schedutil+max=75%"), "{text}");
+    assert!(at("schedutil+max=75%") < at("schedutil+max=100%"), "{text}");
+}
+
+#[test]
+fn traces_go_to_files_or_to_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let one = ["tbench", "-m", "i7-4510u", "-p", "performance"];
+    let (perfetto, ftrace) = (file("a.pftrace"), file("a.txt"));
+    printed(&[&one[..], &["--perfetto", &perfetto, "--ftrace", &ftrace]].concat());
+    assert!(std::fs::metadata(&perfetto).unwrap().len() > 10_000);
+    let text = std::fs::read_to_string(&ftrace).unwrap();
+    assert_eq!(printed(&[&one[..], &["--ftrace", "-"]].concat()), text);
+    // What was written is a recording.
+    let again = printed(&[&ftrace, "-m", "i7-4510u", "-p", "performance"]);
+    assert!(again.contains("ftrace text"), "{again}");
+}
+
+/// Nothing is run, and no file is made, where an output makes no sense.
+#[test]
+fn bad_outputs_are_refused_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("no/such/x").display().to_string();
+    let there = folder.path().join("x").display().to_string();
+    for (args, told) in [
+        (&["--perfetto", &missing][..], "--perfetto"),
+        (&["--ftrace", &missing, "-p", "performance"], "--ftrace"),
+        (&["--report", &missing], "--report"),
+        (&["--csv", "--json"], "cannot be used with"),
+        (&["--markdown", "--csv"], "cannot be used with"),
+        (&["--csv", "--perfetto", "-"], "standard output"),
+        (&["--perfetto", &there, "--report", &there], "different files"),
+        (&["--ftrace", &there], "one --policy"),
+        (&["--ftrace", &there, "-p", "performance", "-p", "powersave"], "one --policy"),
+        (&["desktop", "--report", &there], "one workload"),
+    ] {
+        let out = compare(&[&["tbench", "-m", "i7-4510u"], args].concat());
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {error}");
+        assert!(error.contains(told) && out.stdout.is_empty(), "{args:?}: {error}");
+        assert!(!Path::new(&there).exists(), "{args:?}");
+    }
+}

@@ -1,0 +1,360 @@
+//! What a machine file may hold: its tables, as `serde` reads them. What they mean, and which values make sense, is
+//! [`mod@super::file`]'s business.
+
+use super::range::Range;
+use super::{Confidence, Figure};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use wattwise_figure::suggest;
+
+/// Where a figure comes from that is not from where the rest of its table is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Origin {
+    pub(super) source: String,
+    pub(super) confidence: Trust,
+    #[serde(default)]
+    pub(super) range: Option<Range>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Trust {
+    Datasheet,
+    DeviceTree,
+    KernelTable,
+    Measured,
+    Fitted,
+    Guess,
+}
+
+impl From<Trust> for Confidence {
+    fn from(t: Trust) -> Confidence {
+        match t {
+            Trust::Datasheet => Confidence::Datasheet,
+            Trust::DeviceTree => Confidence::DeviceTree,
+            Trust::KernelTable => Confidence::KernelTable,
+            Trust::Measured => Confidence::Measured,
+            Trust::Fitted => Confidence::Fitted,
+            Trust::Guess => Confidence::Guess,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) summary: String,
+    #[serde(default)]
+    pub(super) cpu_names: Vec<String>,
+    pub(super) topology: TopologyTable,
+    pub(super) kind: Vec<KindTable>,
+    pub(super) package: PackageTable,
+    #[serde(default)]
+    pub(super) wakeup: Option<WakeupTable>,
+    #[serde(default)]
+    pub(super) thermal: Option<ThermalTable>,
+    pub(super) platform: PlatformTable,
+    #[serde(default)]
+    pub(super) tick: Option<TickTable>,
+}
+
+/// `serde` cannot both flatten and deny unknown fields, so each table repeats the two.
+macro_rules! table {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$field:meta])* $key:ident : $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $($(#[$field])* pub(super) $key: $ty,)*
+            pub(super) source: String,
+            pub(super) confidence: Trust,
+            #[serde(default)]
+            pub(super) range: Option<Range>,
+            #[serde(default)]
+            pub(super) sources: BTreeMap<String, Origin>,
+        }
+        impl $name {
+            /// Lists the table's origin and those of the figures that differ; `more` names what
+            /// `sources` may speak of beside the table's own keys.
+            pub(super) fn note(&self, here: &str, more: &[String], into: &mut Vec<Figure>) -> Result<(), String> {
+                let mut known: Vec<&str> = vec![$(stringify!($key)),*];
+                known.extend(more.iter().map(String::as_str));
+                note(into, here.into(), &self.source, self.confidence, self.range)?;
+                self.sources.iter().try_for_each(|(what, o)| {
+                    if !known.contains(&what.as_str()) {
+                        return Err(format!(
+                            "{here}.sources.{what}: no such figure in {here}{}",
+                            suggest(what, known.iter().copied())
+                        ));
+                    }
+                    note(into, format!("{here}.{what}"), &o.source, o.confidence, o.range)
+                })
+            }
+        }
+    };
+}
+
+table! {
+    struct TopologyTable {
+        packages: usize,
+        clocks: Clocks,
+        llc: Option<Llc>,
+    }
+}
+
+/// Who shares a last-level cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Llc {
+    Named(LlcWord),
+    /// So many cores, in order.
+    Cores(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LlcWord {
+    Core,
+    Package,
+}
+
+pub(super) fn note(
+    into: &mut Vec<Figure>,
+    what: String,
+    source: &str,
+    confidence: Trust,
+    range: Option<Range>,
+) -> Result<(), String> {
+    if source.trim().is_empty() {
+        return Err(format!("{what}.source is empty: name where its figures come from"));
+    }
+    into.push(Figure { what, source: source.into(), confidence: confidence.into(), range });
+    Ok(())
+}
+
+/// Lists a figure that the file does not give.
+pub(super) fn note_default(into: &mut Vec<Figure>, what: String, reason: &str) {
+    let source = format!("not in the file; wattwise's default: {reason}");
+    into.push(Figure { what, source, confidence: Confidence::Guess, range: None });
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Clocks {
+    Core,
+    Kind,
+    Package,
+}
+
+table! {
+    struct KindTable {
+        name: String,
+        cores: usize,
+        #[serde(default = "one_usize")]
+        threads: usize,
+        #[serde(default = "one")]
+        ipc: f64,
+        #[serde(default)]
+        smt_throughput: Vec<f64>,
+        #[serde(default)]
+        smt_power: Vec<f64>,
+        speeds: SpeedsTable,
+        #[serde(default)]
+        tstates: Option<TstatesTable>,
+        #[serde(default)]
+        transition: Option<TransitionTable>,
+        #[serde(default)]
+        boost: Option<BoostTable>,
+        idle: IdleTable,
+    }
+}
+
+pub(super) fn one_usize() -> usize {
+    1
+}
+pub(super) fn one() -> f64 {
+    1.0
+}
+
+table! {
+    struct SpeedsTable {
+        mhz: Vec<f64>,
+        #[serde(default)]
+        busy_w: Vec<f64>,
+        /// The highest speed without boost.
+        base_mhz: Option<f64>,
+        #[serde(default)]
+        volts: Vec<f64>,
+        #[serde(default)]
+        capacitance_nf: f64,
+        #[serde(default)]
+        leak_a: f64,
+        /// Share of the busy power that an awake core draws while it executes nothing.
+        stall_share: Option<f64>,
+    }
+}
+
+/// A core that waits with its clock running draws some 60 % of its busy power (the clock tree and the
+/// front end): between the 44 % of a loop of PAUSE and the full power of a spin loop.
+pub(super) const STALL_SHARE: f64 = 0.6;
+
+table! {
+    struct TstatesTable {
+        step_percent: f64,
+        /// Work lost beyond the duty cycle's own share, of the nominal.
+        loss_percent: f64,
+        /// Whether the speeds appear in the table that policies see.
+        in_speed_table: bool,
+        /// Time in which nothing is done when the duty cycle changes, in us.
+        #[serde(default)]
+        delay_us: f64,
+    }
+}
+
+table! {
+    struct TransitionTable {
+        #[serde(default)]
+        delay_us: f64,
+        #[serde(default)]
+        stall_us: Option<Stall>,
+        #[serde(default = "defer")]
+        overlap: OverlapWord,
+    }
+}
+
+pub(super) fn defer() -> OverlapWord {
+    OverlapWord::Defer
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Stall {
+    Same(f64),
+    Matrix(Vec<Vec<f64>>),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OverlapWord {
+    Defer,
+    Preempt,
+}
+
+table! {
+    struct BoostTable {
+        /// Highest speed with 1, 2, ... awake cores; the last entry holds for more.
+        max_mhz: Vec<f64>,
+    }
+}
+
+table! {
+    struct IdleTable {
+        states: Vec<StateTable>,
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StateTable {
+    pub(super) name: String,
+    pub(super) latency_us: f64,
+    pub(super) target_us: f64,
+    #[serde(default)]
+    pub(super) entry_us: f64,
+    /// Real time to leave where it differs from the table's worst case; with `lowest_exit_us`, at the highest level.
+    pub(super) exit_us: Option<f64>,
+    /// At the lowest level, where a slow clock leaves slower; between in proportion to the clock's period.
+    pub(super) lowest_exit_us: Option<f64>,
+    /// Set where the file gives no exit time and the table's latency stands for it.
+    #[serde(skip)]
+    pub(super) exit_by_latency: bool,
+    /// At the highest level.
+    pub(super) watts: f64,
+    /// At the lowest level, where the state keeps the core's voltage; between in proportion to the busy power.
+    pub(super) lowest_watts: Option<f64>,
+}
+
+table! {
+    struct PackageTable {
+        uncore_w: f64,
+        #[serde(default)]
+        idle: Vec<PackageStateTable>,
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackageStateTable {
+    pub(super) name: String,
+    /// The C-state that every core must have reached.
+    pub(super) needs: String,
+    pub(super) watts: f64,
+    pub(super) exit_us: f64,
+}
+
+table! {
+    struct ThermalTable {
+        ambient_c: f64,
+        c_per_w: f64,
+        tau_s: f64,
+        critical_c: f64,
+    }
+}
+
+table! {
+    struct PlatformTable {
+        watts: f64,
+        battery_wh: Option<f64>,
+        #[serde(default = "menu")]
+        idle_policy: String,
+        /// `linux`, `freebsd` or `openbsd`.
+        #[serde(default = "linux")]
+        system: String,
+        /// The driver of the speed, such as `intel_pstate-hwp`.
+        #[serde(default)]
+        driver: String,
+        /// What the system does unless told otherwise, as `--policy` takes it.
+        default_policy: Option<String>,
+        migration_us: Option<f64>,
+        interrupt_us: Option<f64>,
+    }
+}
+
+pub(super) fn menu() -> String {
+    "menu".into()
+}
+pub(super) fn linux() -> String {
+    "linux".into()
+}
+/// Most current distributions build their kernel with it as the default governor.
+pub(super) const DEFAULT_POLICY: &str = "schedutil";
+/// A task that finds another core's cache reloads some tens of kilobytes.
+pub(super) const MIGRATION_US: f64 = 5.0;
+/// A timer's hard interrupt and the wake-up of another CPU, on the machine of the bundled recordings.
+pub(super) const INTERRUPT_US: f64 = 2.0;
+
+table! {
+    struct WakeupTable {
+        ipi_us: Option<f64>,
+        lines: Option<f64>,
+        /// Between threads of a core, cores of a last-level cache, caches of a package, packages.
+        line_ns: Option<[f64; 4]>,
+    }
+}
+
+/// An interrupt to another CPU and its handler: 1200 to 2000 cycles.
+pub(super) const IPI_US: f64 = 0.55;
+/// The message, its queue, both tasks' and the run queue's fields: 2 KiB.
+pub(super) const LINES: f64 = 32.0;
+/// The middle of what has been measured from thread to thread.
+pub(super) const LINE_NS: [f64; 4] = [5.0, 40.0, 85.0, 134.0];
+
+table! {
+    struct TickTable {
+        hz: f64,
+        tickless: bool,
+        cost_us: f64,
+    }
+}

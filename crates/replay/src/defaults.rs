@@ -1,0 +1,178 @@
+//! The policies of a comparison when none is named: those that a user of a machine's system can have there.
+//!
+//! All have the machine's own idle policy and placement, so that they differ in what is compared: the speed.
+
+use crate::apply::Driver;
+use crate::spec::PolicySpec;
+use std::collections::BTreeSet;
+use wattwise_model::machine::Machine;
+use wattwise_policy::System;
+
+/// What Linux's governors offer, with limits that users set.
+const GOVERNORS: &[&str] = &[
+    "performance",
+    "schedutil",
+    "ondemand",
+    "conservative",
+    "powersave",
+    "schedutil+max=80%",
+    "schedutil+max=60%",
+    "ondemand+max=60%",
+];
+/// The same, where there is a boost to do without.
+const WITHOUT_BOOST: &[&str] = &["schedutil+noboost", "performance+noboost"];
+const FREEBSD: &[&str] =
+    &["performance", "powerd", "powerd:mode=adaptive", "powerd++", "powerd++:mode=adaptive", "powersave"];
+const OPENBSD: &[&str] =
+    &["performance", "openbsd-auto", "openbsd-auto:mains=auto", "obsdfreqd", "powersave"];
+/// What no system offers as it comes.
+const OTHERS: &[&str] = &[
+    "race-to-idle",
+    "burst",
+    "powerd-2010",
+    "openbsd-auto:version=2021,mains=auto",
+    "powersaving:on=always,mains=auto",
+];
+
+/// The policies to compare on a machine under a system; with none, those of every system and those of none.
+/// The machine's own default policy comes first where it is that system's.
+pub fn default_policies(machine: &Machine, system: Option<System>) -> Vec<PolicySpec> {
+    let mut texts = Vec::new();
+    if system.is_none() || System::find(&machine.system) == system {
+        texts.push(machine.default_policy.clone());
+    }
+    let systems = system.map_or(System::ALL.to_vec(), |s| vec![s]);
+    for system in &systems {
+        match system {
+            System::Linux => linux(machine, &mut texts),
+            System::FreeBsd => texts.extend(FREEBSD.iter().copied().map(String::from)),
+            System::OpenBsd => texts.extend(OPENBSD.iter().copied().map(String::from)),
+        }
+    }
+    if system.is_none() {
+        texts.extend(OTHERS.iter().copied().map(String::from));
+    }
+    // The machine's own policy may be one of the list, in other words.
+    let mut seen = BTreeSet::new();
+    let parsed = texts.iter().filter_map(|t| PolicySpec::parse(t).ok());
+    parsed.filter(|p| seen.insert(p.text.clone())).collect()
+}
+
+fn linux(machine: &Machine, texts: &mut Vec<String>) {
+    let driver = Driver::find(&machine.driver);
+    let boosts = machine.kinds.iter().any(|k| k.base_khz < k.levels[0].khz);
+    if let Some(own) = driver.and_then(|d| d.active) {
+        if own != "intel_pstate" {
+            let words = ["performance", "balance_performance", "balance_power", "power"];
+            texts.extend(words.map(|epp| format!("{own}:epp={epp}")));
+        }
+        // With the preference in force, where that is the machine's default.
+        let usual = &machine.default_policy;
+        let usual = if usual.starts_with(own) && !usual.contains('+') { usual.as_str() } else { own };
+        texts.extend([usual.to_owned(), format!("{usual}+max=60%")]);
+        texts.extend(boosts.then(|| format!("{usual}+noboost")));
+    }
+    let more = if boosts { WITHOUT_BOOST } else { &[] };
+    texts.extend(GOVERNORS.iter().chain(more).copied().map(String::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::{NO_DRIVER, Target, apply_line};
+    use crate::library;
+    use wattwise_model::machine::builtin;
+
+    fn texts(machine: &str, system: Option<System>) -> Vec<String> {
+        let machine = library::machine(machine).expect("bundled");
+        default_policies(&machine, system).into_iter().map(|p| p.text).collect()
+    }
+
+    #[test]
+    fn every_text_is_a_policy_and_canonical() {
+        for text in GOVERNORS.iter().chain(WITHOUT_BOOST).chain(FREEBSD).chain(OPENBSD).chain(OTHERS) {
+            assert_eq!(PolicySpec::parse(text).expect("a policy").text, *text);
+        }
+    }
+
+    #[test]
+    fn a_laptop_with_hwp_has_its_preferences() {
+        assert_eq!(
+            texts("alderlake-p-laptop", Some(System::Linux)),
+            [
+                "hwp:epp=102",
+                "hwp:epp=performance",
+                "hwp",
+                "hwp:epp=balance_power",
+                "hwp:epp=power",
+                "hwp:epp=102+max=60%",
+                "hwp:epp=102+noboost",
+                "performance",
+                "schedutil",
+                "ondemand",
+                "conservative",
+                "powersave",
+                "schedutil+max=80%",
+                "schedutil+max=60%",
+                "ondemand+max=60%",
+                "schedutil+noboost",
+                "performance+noboost",
+            ]
+        );
+        let old = texts("i7-4510u", Some(System::Linux));
+        assert_eq!(old[..4], ["schedutil", "intel_pstate", "intel_pstate+max=60%", "intel_pstate+noboost"]);
+        assert!(old.iter().all(|t| !t.starts_with("hwp")));
+    }
+
+    #[test]
+    fn an_amd_laptop_has_amds_preferences() {
+        let mut machine = library::machine("i7-4510u").expect("bundled");
+        (machine.driver, machine.default_policy) = ("amd-pstate-epp".into(), "amd-pstate-epp".into());
+        let policies = default_policies(&machine, Some(System::Linux));
+        let lines: Vec<String> = policies
+            .iter()
+            .filter(|p| p.speed.name == "amd-pstate-epp")
+            .map(|p| apply_line(p, &Target::of(&machine, System::Linux)).expect("it can be applied"))
+            .collect();
+        let set = "wattwise set --governor powersave --epp ";
+        assert_eq!(
+            lines,
+            [
+                "balance_performance",
+                "performance",
+                "balance_power",
+                "power",
+                "balance_performance --max 60%",
+                "balance_performance --boost off"
+            ]
+            .map(|rest| format!("{set}{rest}"))
+        );
+    }
+
+    #[test]
+    fn any_has_them_all() {
+        let any = texts("thinkpad-r51", None);
+        for system in System::ALL {
+            assert!(
+                texts("thinkpad-r51", Some(system)).iter().all(|t| any.contains(t)),
+                "{}",
+                system.title()
+            );
+        }
+        assert!(any.contains(&"race-to-idle".to_owned()));
+    }
+
+    /// What is offered for a system can be applied there, and differs in the speed alone.
+    #[test]
+    fn what_is_offered_can_be_applied() {
+        for name in builtin::names() {
+            let machine = library::machine(name).expect("bundled");
+            let own = System::find(&machine.system).expect("known");
+            for p in default_policies(&machine, Some(own)) {
+                assert!(p.idle.is_none() && p.placement.is_none() && p.cores.is_none(), "{}", p.text);
+                let line = apply_line(&p, &Target::of(&machine, own));
+                assert!(line.is_ok() || machine.driver == NO_DRIVER, "{name}: {}: {line:?}", p.text);
+            }
+        }
+    }
+}

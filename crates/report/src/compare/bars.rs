@@ -1,0 +1,150 @@
+//! Stacked bars: where energy and CPU time went.
+
+use wattwise_advice::result::{Comparison, PolicyResult};
+use wattwise_page::number::{decimals, fixed, percent, si, speed};
+
+/// `value` of `whole` in percent to two decimals, 0 where that means nothing.
+pub(super) fn share(value: f64, whole: f64) -> f64 {
+    let percent = value / whole * 100.0;
+    if percent.is_finite() { (percent.clamp(0.0, 100.0) * 100.0).round() / 100.0 } else { 0.0 }
+}
+
+/// Stacked bars, one a policy, with the same as a table.
+pub(super) struct Stacks<'a> {
+    pub(super) bars: Vec<Stack<'a>>,
+    pub(super) legend: Vec<(String, String)>,
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<(&'a str, Vec<String>)>,
+}
+
+pub(super) struct Stack<'a> {
+    pub(super) policy: &'a str,
+    pub(super) best: bool,
+    pub(super) total: String,
+    pub(super) parts: Vec<Part>,
+}
+
+pub(super) struct Part {
+    /// A CSS colour.
+    pub(super) colour: String,
+    /// Of the longest bar, in percent.
+    pub(super) share: f64,
+    pub(super) tip: String,
+}
+
+/// Names of all idle states, shallowest first, each with its colour.
+pub(super) fn idle_states(c: &Comparison) -> Vec<(String, String)> {
+    let mut names: Vec<&str> = Vec::new();
+    for r in &c.results {
+        let of_times = r.idle_residency.iter().map(|i| i.state.as_str());
+        let of_energy = r.window_split_j.idle_j.iter().map(|i| i.0.as_str());
+        for name in of_times.chain(of_energy) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    // Six shades are as many as one tells apart; fewer states spread over them. `compare.js` does the same.
+    let shade = |i: usize| if names.len() < 2 { 3 } else { (i * 10 / (names.len() - 1)).div_ceil(2) };
+    names.iter().enumerate().map(|(i, n)| ((*n).to_owned(), format!("var(--idle-{})", shade(i)))).collect()
+}
+
+pub(super) fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> Stacks<'a> {
+    let mut legend = vec![
+        ("executing".to_owned(), "var(--busy)".to_owned()),
+        ("awake, not executing".to_owned(), "var(--stall)".to_owned()),
+    ];
+    legend.extend(states.iter().map(|(n, colour)| (format!("in {n}"), colour.clone())));
+    legend.push(("uncore".to_owned(), "var(--uncore)".to_owned()));
+    legend.push(("platform".to_owned(), "var(--platform)".to_owned()));
+
+    let values = |r: &PolicyResult| {
+        let s = &r.window_split_j;
+        let of = |name: &str| s.idle_j.iter().filter(|(n, _)| n == name).map(|(_, j)| j).sum::<f64>();
+        let mut v = vec![s.busy_j, s.stall_j];
+        v.extend(states.iter().map(|(n, _)| of(n)));
+        v.extend([s.uncore_j, s.platform_j]);
+        v
+    };
+    let mut order: Vec<&PolicyResult> = c.results.iter().collect();
+    order.sort_by(|a, b| a.window_energy_j.total_cmp(&b.window_energy_j));
+    let rows = order.iter().map(|r| (*r, values(r))).collect();
+    let (legend, rows) = without_empty(legend, rows);
+    stacks(c, legend, rows, "J")
+}
+
+pub(super) fn time_bars<'a>(c: &'a Comparison, states: &[(String, String)]) -> Stacks<'a> {
+    let mut speeds: Vec<u32> = c.results.iter().flat_map(|r| &r.speed_residency).map(|s| s.khz).collect();
+    speeds.sort_unstable_by(|a, b| b.cmp(a));
+    speeds.dedup();
+    let fastest = speeds.first().copied().unwrap_or(0);
+    let slowest = speeds.last().copied().unwrap_or(0);
+    let shade = |khz: u32| match fastest - slowest {
+        0 => 100.0,
+        span => share(f64::from(khz - slowest), f64::from(span)),
+    };
+    let mut legend: Vec<(String, String)> = speeds
+        .iter()
+        .map(|&k| (speed(k), format!("color-mix(in oklab, var(--fast) {}%, var(--slow))", shade(k))))
+        .collect();
+    legend.extend(states.iter().cloned());
+
+    let values = |r: &PolicyResult| {
+        let at = |khz: u32| r.speed_residency.iter().filter(|s| s.khz == khz).map(|s| s.s).sum::<f64>();
+        let within =
+            |name: &str| r.idle_residency.iter().filter(|i| i.state == name).map(|i| i.s).sum::<f64>();
+        let mut v: Vec<f64> = speeds.iter().map(|&k| at(k)).collect();
+        v.extend(states.iter().map(|(n, _)| within(n)));
+        v
+    };
+    let mut order: Vec<&PolicyResult> = c.results.iter().collect();
+    order.sort_by(|a, b| a.window_energy_j.total_cmp(&b.window_energy_j));
+    let rows = order.iter().map(|r| (*r, values(r))).collect();
+    let (legend, rows) = without_empty(legend, rows);
+    stacks(c, legend, rows, "s")
+}
+
+type Legend = Vec<(String, String)>;
+type Values<'a> = Vec<(&'a PolicyResult, Vec<f64>)>;
+
+/// Parts that no policy has only lengthen the legend and the table.
+fn without_empty<'a>(legend: Legend, rows: Values<'a>) -> (Legend, Values<'a>) {
+    let keep: Vec<bool> = (0..legend.len()).map(|i| rows.iter().any(|(_, v)| v[i] != 0.0)).collect();
+    let mut at = keep.iter();
+    let legend = legend.into_iter().filter(|_| *at.next().unwrap_or(&true)).collect();
+    let rows = rows
+        .into_iter()
+        .map(|(r, v)| (r, v.into_iter().zip(&keep).filter(|(_, k)| **k).map(|(v, _)| v).collect()))
+        .collect();
+    (legend, rows)
+}
+
+fn stacks<'a>(c: &'a Comparison, legend: Legend, rows: Values<'a>, unit: &str) -> Stacks<'a> {
+    let sum = |v: &[f64]| v.iter().filter(|x| x.is_finite()).sum::<f64>();
+    let longest = rows.iter().map(|(_, v)| sum(v)).fold(0.0, f64::max);
+    let digits = decimals(rows.iter().flat_map(|(_, v)| v.iter().copied()));
+    let bars = rows
+        .iter()
+        .map(|(r, values)| Stack {
+            policy: &r.policy,
+            best: r.policy == c.answer.recommended,
+            total: si(sum(values), unit),
+            parts: legend
+                .iter()
+                .zip(values)
+                .filter(|(_, v)| share(**v, longest) > 0.0)
+                .map(|((name, colour), &v)| Part {
+                    colour: colour.clone(),
+                    share: share(v, longest),
+                    tip: format!("{}\n{name}: {} ({})", r.policy, si(v, unit), percent(v / sum(values))),
+                })
+                .collect(),
+        })
+        .collect();
+    let head = legend.iter().map(|(n, _)| format!("{n}, {unit}")).collect();
+    let table = rows
+        .iter()
+        .map(|(r, values)| (r.policy.as_str(), values.iter().map(|v| fixed(*v, digits)).collect()))
+        .collect();
+    Stacks { bars, legend, head, rows: table }
+}

@@ -1,0 +1,112 @@
+//! Policies in the order in which a reader wants them: what to use, what is as good, what else may be used, what not.
+
+use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::time::TimeKind;
+use wattwise_page::number::NONE;
+
+/// Where a policy stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The one to use.
+    Recommended,
+    /// Not told apart from it.
+    Tied,
+    /// Within the limit of time.
+    Admissible,
+    /// Not within it.
+    TooSlow,
+}
+
+impl Standing {
+    pub(super) fn of(c: &Comparison, r: &PolicyResult) -> Standing {
+        match () {
+            () if !r.admissible => Standing::TooSlow,
+            () if r.policy == c.answer.recommended => Standing::Recommended,
+            () if r.tied => Standing::Tied,
+            () => Standing::Admissible,
+        }
+    }
+
+    /// Over the policies that stand so.
+    fn title(self, c: &Comparison) -> String {
+        match self {
+            Standing::Recommended => "Recommended".to_owned(),
+            Standing::Tied => "Not told apart from it".to_owned(),
+            Standing::Admissible => "The others within the limit".to_owned(),
+            Standing::TooSlow => match (c.judged.kind, c.max_slowdown) {
+                (TimeKind::Deadlines, _) => "Misses more deadlines than the reference".to_owned(),
+                (_, Some(limit)) => format!("Too slow: over {} more time", whole_percent(limit)),
+                (_, None) => "Too slow".to_owned(),
+            },
+        }
+    }
+}
+
+/// Policies that stand alike, the thriftiest first.
+pub(super) struct Group<'a> {
+    pub(super) standing: Standing,
+    pub(super) title: String,
+    pub(super) policies: Vec<&'a PolicyResult>,
+}
+
+/// All groups that have a policy.
+pub(super) fn groups(c: &Comparison) -> Vec<Group<'_>> {
+    [Standing::Recommended, Standing::Tied, Standing::Admissible, Standing::TooSlow]
+        .into_iter()
+        .filter_map(|standing| {
+            let mut policies: Vec<&PolicyResult> =
+                c.results.iter().filter(|r| Standing::of(c, r) == standing).collect();
+            let energy = |r: &PolicyResult| r.uncertain.energy_ratio.median;
+            policies.sort_by(|a, b| energy(a).total_cmp(&energy(b)));
+            (!policies.is_empty()).then(|| Group { standing, title: standing.title(c), policies })
+        })
+        .collect()
+}
+
+/// Whether a comparison has intervals: one run of the nominal model has none.
+pub(super) fn with_intervals(c: &Comparison) -> bool {
+    c.replicas > 0
+}
+
+/// A share that a person chose: `10 %`, `2.5 %`.
+pub(super) fn whole_percent(share: f64) -> String {
+    format!("{}\u{a0}%", (share * 1000.0).round() / 10.0)
+}
+
+/// A ratio as a change: `−14 to −9.0 %`, or one figure where there is no interval.
+pub(super) fn change(ratio: Interval, with_interval: bool) -> String {
+    let ends = [ratio.low, ratio.high];
+    if !with_interval || ends.iter().any(|x| !x.is_finite()) {
+        return match ratio.median.is_finite() {
+            true => format!("{}\u{a0}%", signed(ratio.median)),
+            false => NONE.to_owned(),
+        };
+    }
+    let [low, high] = ends.map(signed);
+    if low == high { format!("{low}\u{a0}%") } else { format!("{low} to {high}\u{a0}%") }
+}
+
+/// A ratio as a change in per cent, with its sign and no unit.
+fn signed(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let text = if change.abs() >= 9.95 { format!("{change:+.0}") } else { format!("{change:+.1}") };
+    match text.trim_start_matches(['+', '-']) {
+        "0.0" => "0.0".to_owned(),
+        _ => text.replace('-', "−"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_a_sign_and_never_an_infinity() {
+        let of = |low, median, high| change(Interval { median, low, high }, true);
+        assert_eq!(of(0.86, 0.9, 0.91), "−14 to −9.0\u{a0}%");
+        assert_eq!(of(1.0, 1.0, 1.0), "0.0\u{a0}%");
+        assert_eq!(of(f64::NAN, 1.1, 1.2), "+10\u{a0}%");
+        assert_eq!(of(0.0, f64::INFINITY, f64::INFINITY), NONE);
+        assert_eq!(change(Interval { median: 1.2, low: 1.1, high: 1.3 }, false), "+20\u{a0}%");
+    }
+}

@@ -1,0 +1,137 @@
+//! How far each policy's energy is from the reference's: a dot for the median, a line for 90 of 100 replicas.
+
+use super::groups::{Group, Standing, change, with_intervals};
+use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_page::number::ticks;
+
+/// The chart.
+pub(super) struct Whiskers<'a> {
+    /// Round changes with their places, in percent of the width.
+    pub(super) ticks: Vec<(f64, String)>,
+    /// Where the reference's own energy lies.
+    pub(super) zero: f64,
+    pub(super) groups: Vec<WhiskerGroup<'a>>,
+}
+
+/// Rows that stand alike. The recommended policy and what ties with it are one group here.
+pub(super) struct WhiskerGroup<'a> {
+    pub(super) title: String,
+    /// The recommended policy is among them.
+    pub(super) best: bool,
+    /// They are out of the race.
+    pub(super) out: bool,
+    pub(super) rows: Vec<Whisker<'a>>,
+}
+
+/// One policy. Places are in percent of the width.
+pub(super) struct Whisker<'a> {
+    pub(super) policy: &'a str,
+    pub(super) best: bool,
+    pub(super) reference: bool,
+    pub(super) dot: Option<f64>,
+    /// Left end and length.
+    pub(super) line: Option<(f64, f64)>,
+    /// It goes on beyond the right edge.
+    pub(super) beyond: bool,
+    pub(super) text: String,
+    pub(super) tip: String,
+}
+
+/// Most of the width that policies out of the race may take, as a multiple of what the others need.
+const REACH: f64 = 2.0;
+
+/// `None` where there is nothing to hold a policy against.
+pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Whiskers<'a>> {
+    if c.results.len() < 2 {
+        return None;
+    }
+    let (low, high) = range(c);
+    let place = |ratio: f64| ((ratio - low) / (high - low) * 100.0).clamp(0.0, 100.0);
+    let row = |r: &&'a PolicyResult| whisker(c, r, &place, high);
+    let mut out: Vec<WhiskerGroup<'a>> = Vec::new();
+    for group in groups {
+        let rows = group.policies.iter().map(row);
+        match out.last_mut() {
+            Some(first) if group.standing == Standing::Tied => {
+                first.rows.extend(rows);
+                "Recommended, and not told apart from it".clone_into(&mut first.title);
+            }
+            _ => out.push(WhiskerGroup {
+                title: group.title.clone(),
+                best: matches!(group.standing, Standing::Recommended | Standing::Tied),
+                out: group.standing == Standing::TooSlow,
+                rows: rows.collect(),
+            }),
+        }
+    }
+    let ticks = round(low, high).into_iter().map(|(x, text)| (place(x), text)).collect();
+    Some(Whiskers { ticks, zero: place(1.0), groups: out })
+}
+
+/// Least and greatest ratio shown: all of the admissible policies, the others as far as there is room.
+fn range(c: &Comparison) -> (f64, f64) {
+    let ends = |r: &PolicyResult| {
+        let u = r.uncertain.energy_ratio;
+        if with_intervals(c) { [u.low, u.median, u.high] } else { [u.median; 3] }
+    };
+    let over = |admissible: bool| {
+        let all = c.results.iter().filter(move |r| r.admissible == admissible).flat_map(ends);
+        all.filter(|x| x.is_finite()).fold((1.0, 1.0), |(l, h): (f64, f64), x| (l.min(x), h.max(x)))
+    };
+    let (low, high) = over(true);
+    let (low_others, high_others) = over(false);
+    let span = (high - low).max(0.02);
+    let (low, high) =
+        (low.min(low_others.max(low - span * REACH)), high.max(high_others.min(high + span * REACH)));
+    let pad = (high - low).max(0.02) * 0.04;
+    (low - pad, high + pad)
+}
+
+fn whisker<'a>(c: &Comparison, r: &'a PolicyResult, place: &dyn Fn(f64) -> f64, high: f64) -> Whisker<'a> {
+    let Interval { median, low: least, high: most } = r.uncertain.energy_ratio;
+    let known = with_intervals(c) && least.is_finite() && most.is_finite();
+    let text = change(r.uncertain.energy_ratio, with_intervals(c));
+    let reference = r.policy == c.reference;
+    let tip = match (reference, known) {
+        (true, _) => format!("{}\nthe reference: all others are held against it", r.policy),
+        (_, true) => format!(
+            "{}\nenergy against {}: {}, median {}",
+            r.policy,
+            c.reference,
+            text,
+            change(r.uncertain.energy_ratio, false)
+        ),
+        (_, false) => format!("{}\nenergy against {}: {text}", r.policy, c.reference),
+    };
+    Whisker {
+        policy: &r.policy,
+        best: Standing::of(c, r) == Standing::Recommended,
+        reference,
+        dot: (median.is_finite() && median <= high).then(|| place(median)),
+        line: (known && !reference).then(|| (place(least), place(most) - place(least))),
+        beyond: median > high || known && most > high,
+        text: if reference { "reference".to_owned() } else { text },
+        tip,
+    }
+}
+
+/// Round changes between two ratios, with their text.
+fn round(low: f64, high: f64) -> Vec<(f64, String)> {
+    let sign = |change: f64| if change > 0.0 { "+" } else { "" };
+    ticks((low - 1.0) * 100.0, (high - 1.0) * 100.0, 6)
+        .into_iter()
+        .map(|(change, text)| (1.0 + change / 100.0, format!("{}{text}\u{a0}%", sign(change))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_hold_the_reference() {
+        let texts = |low, high| round(low, high).into_iter().map(|t| t.1).collect::<Vec<_>>();
+        assert_eq!(texts(0.79, 1.22), ["−20\u{a0}%", "−10\u{a0}%", "0\u{a0}%", "+10\u{a0}%", "+20\u{a0}%"]);
+        assert!((4..8).contains(&texts(0.999, 1.001).len()));
+    }
+}

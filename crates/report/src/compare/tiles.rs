@@ -1,0 +1,105 @@
+//! The answer, and the recommended policy's figures against the reference's.
+
+use super::groups::with_intervals;
+use wattwise_advice::answer::change;
+use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::time::TimeKind;
+use wattwise_page::number::{NONE, fixed, percent, si, time};
+
+/// One figure, set large.
+pub(super) struct Tile {
+    pub(super) label: &'static str,
+    pub(super) value: String,
+    pub(super) note: String,
+}
+
+/// What kind of answer it is, above the policy's name.
+pub(super) fn headline(c: &Comparison) -> String {
+    let a = &c.answer;
+    let admissible = c.results.iter().any(|r| r.policy == a.recommended && r.admissible);
+    match (c.results.len(), &a.winner) {
+        (1, _) => "The only policy".to_owned(),
+        _ if !admissible => "No answer: the reference stays".to_owned(),
+        _ if c.replicas == 0 => "Best in one run of the nominal model".to_owned(),
+        (_, Some(_)) => format!("The best, in 95 % or more of {} replicas", c.replicas),
+        _ if a.tied.is_empty() => "Recommended; no winner can be named".to_owned(),
+        _ if a.recommended == c.reference => {
+            format!("A tie of {}: keep the reference", a.tied.len() + 1)
+        }
+        _ => format!("A tie of {}: the simplest of them", a.tied.len() + 1),
+    }
+}
+
+/// The recommended policy's figures.
+pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
+    let Some(best) = c.results.iter().find(|r| r.policy == c.answer.recommended) else { return Vec::new() };
+    let Some(reference) = c.results.iter().find(|r| r.policy == c.reference) else { return Vec::new() };
+    let u = &best.uncertain;
+    let mut tiles = vec![Tile {
+        label: "Energy in the window",
+        value: si(u.energy_j.median, "J"),
+        note: against(c, best, u.energy_ratio, "less than", "more than"),
+    }];
+    tiles.push(match c.judged.kind {
+        TimeKind::Makespan => Tile {
+            label: "Time for the work",
+            value: time(u.time.median),
+            note: against(c, best, u.time_ratio, "shorter than", "longer than"),
+        },
+        TimeKind::Response => Tile {
+            label: "Responses, 95th percentile",
+            value: format!("{}\u{a0}×", fixed(u.time.median, 2)),
+            note: against(c, best, u.time, "shorter than", "longer than"),
+        },
+        TimeKind::Deadlines => Tile {
+            label: "Deadlines missed",
+            value: percent(u.time.median),
+            note: match best.policy == reference.policy {
+                true => "the reference".to_owned(),
+                false => format!("{} under {}", percent(reference.uncertain.time.median), reference.policy),
+            },
+        },
+    });
+    if with_intervals(c) && c.results.len() > 1 {
+        let tied = c.answer.tied.len();
+        tiles.push(Tile {
+            label: "It needs least in",
+            value: match best.best_share.is_finite() {
+                true => format!("{:.0}\u{a0}%", best.best_share * 100.0),
+                false => NONE.to_owned(),
+            },
+            note: match tied {
+                0 => format!("of {} replicas", c.replicas),
+                1 => format!("of {} replicas; one policy ties with it", c.replicas),
+                n => format!("of {} replicas; {n} policies tie with it", c.replicas),
+            },
+        });
+    }
+    let wake = |r: &PolicyResult| r.wake_latency_us.p99;
+    tiles.push(Tile {
+        label: "Wake-up, 99th percentile",
+        value: si(wake(best) * 1e-6, "s"),
+        note: match best.policy == reference.policy {
+            true => "the reference".to_owned(),
+            false => format!("{} under {}", si(wake(reference) * 1e-6, "s"), reference.policy),
+        },
+    });
+    tiles
+}
+
+/// "9.0 to 14 % less than schedutil".
+fn against(c: &Comparison, own: &PolicyResult, ratio: Interval, less: &str, more: &str) -> String {
+    if c.results.len() < 2 {
+        return "the only policy".to_owned();
+    }
+    if own.policy == c.reference {
+        return "the reference".to_owned();
+    }
+    match change(ratio) {
+        _ if ![ratio.low, ratio.high].iter().all(|x| x.is_finite()) => "not comparable".to_owned(),
+        (text, -1) => format!("{text} {less} {}", c.reference),
+        (text, 1) => format!("{text} {more} {}", c.reference),
+        (text, _) if text.contains('%') => format!("{text} against {}", c.reference),
+        (_, _) => format!("the same as {}", c.reference),
+    }
+}

@@ -1,0 +1,293 @@
+//! Who is stolen from whom.
+//!
+//! A CPU takes a task that waits elsewhere when it runs out of work, and idle CPUs look again at each balance. Which task
+//! may go is the placement's: one that has waited for long enough, or ([`Placement::climbs`](super::Placement)) as Linux has it, one
+//! that is not *cache-hot*, near CPUs first, and only as far as the search is worth the wait.
+
+use super::placement::WARM_NS;
+use super::{Order, Scheduler};
+use crate::calendar::NEVER;
+use std::cmp::Reverse;
+use wattwise_model::machine::Distance;
+
+/// What a look at a CPU's queue costs who looks for work, in ns: a guess, some cache lines from another core. Linux
+/// measures it (`max_newidle_lb_cost`).
+const LOOK_NS: u64 = 100;
+/// The longest that a CPU is expected to idle: twice the migration cost (`update_rq_avg_idle()`).
+const LONGEST_STAY_NS: u64 = 2 * WARM_NS;
+/// Balances that find nothing but running tasks before one of those is moved: `nr_balance_failed` is above
+/// `cache_nice_tries` + 2 (`imbalanced_active_balance()`).
+const TRIES: u64 = 3;
+
+/// How long a CPU idles (`avg_idle`).
+#[derive(Clone, Copy)]
+pub(super) struct IdleStay {
+    since: u64,
+    mean: u64,
+}
+
+impl IdleStay {
+    /// As a CPU is expected to idle of which nothing is known.
+    pub(super) const LONG: IdleStay = IdleStay { since: 0, mean: LONGEST_STAY_NS };
+
+    #[inline]
+    pub(super) fn begins(&mut self, now: u64) {
+        self.since = now;
+    }
+
+    /// `update_avg()`: an eighth of the difference.
+    #[inline]
+    pub(super) fn ends(&mut self, now: u64) {
+        let stay = now - self.since;
+        self.mean = (self.mean - self.mean / 8 + stay / 8).min(LONGEST_STAY_NS);
+    }
+}
+
+/// A task that has been taken off another CPU's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stolen {
+    pub(crate) task: u32,
+    pub(crate) from: usize,
+    /// Nobody waits there any more.
+    pub(crate) emptied: bool,
+}
+
+/// Who steals, and what it may.
+#[derive(Clone, Copy)]
+struct Thief {
+    cpu: usize,
+    now: u64,
+    /// A task must have waited for so long, in ns.
+    least_ns: u64,
+    /// How far it looks.
+    reach: Distance,
+}
+
+impl Scheduler<'_> {
+    /// A task that waits elsewhere, for a CPU that would otherwise idle.
+    #[inline]
+    pub(crate) fn steal_for_idle(
+        &mut self,
+        c: usize,
+        now: u64,
+        runner: impl Fn(usize) -> Option<u32>,
+    ) -> Option<Stolen> {
+        if self.crowded.is_empty() || !self.allowed.contains(c) {
+            return None;
+        }
+        let reach = if self.placement.climbs { self.worth_looking(c)? } else { Distance::Machine };
+        self.steal_by(Thief { cpu: c, now, least_ns: self.placement.pull_delay_ns, reach }, runner)
+    }
+
+    /// The task that has waited longest (at least `least_ns`) on the most crowded CPU, near ones first. `runner` says which
+    /// task runs on a CPU.
+    pub(crate) fn steal(
+        &mut self,
+        c: usize,
+        now: u64,
+        least_ns: u64,
+        runner: impl Fn(usize) -> Option<u32>,
+    ) -> Option<Stolen> {
+        self.steal_by(Thief { cpu: c, now, least_ns, reach: Distance::Machine }, runner)
+    }
+
+    /// How far a CPU that runs out of work looks for some (`sched_balance_newidle()`): it climbs the domains while the
+    /// search takes less than it expects to idle.
+    fn worth_looking(&self, c: usize) -> Option<Distance> {
+        let (topology, stay) = (self.chooser.topology(), self.stays[c].mean);
+        let spans = [Distance::Core, Distance::Llc, Distance::Package, Distance::Machine];
+        let sizes = topology.sizes_around(c);
+        let mut spent = 0;
+        let mut reach = None;
+        for (span, cpus) in spans.into_iter().zip(sizes) {
+            // A domain that adds no CPU does not exist.
+            if cpus > 0 {
+                spent += cpus as u64 * LOOK_NS;
+                if stay < spent {
+                    break;
+                }
+            }
+            reach = Some(span);
+        }
+        reach
+    }
+
+    fn steal_by(&mut self, thief: Thief, runner: impl Fn(usize) -> Option<u32>) -> Option<Stolen> {
+        let (c, own) = (thief.cpu, self.machine.cpus[thief.cpu].package);
+        let near = |v: usize| {
+            if self.placement.climbs {
+                Distance::Machine as usize - self.machine.distance(c, v) as usize
+            } else {
+                usize::from(self.machine.cpus[v].package == own)
+            }
+        };
+        let rank = |&v: &usize| (near(v), self.queues[v].len(), Reverse(v));
+        let within = |&v: &usize| self.machine.distance(c, v) <= thief.reach;
+        let victims = self.crowded.iter().filter(|&v| v != c && runner(v).is_some()).filter(within);
+        let from = victims.filter(|&v| self.longest_waiting(v, thief).is_some()).max_by_key(rank)?;
+        let (at, task) = self.longest_waiting(from, thief)?;
+        self.queues[from].fair.remove(at);
+        let emptied = self.queues[from].is_empty();
+        if emptied {
+            self.uncrowd(from);
+            if let Some(running) = runner(from) {
+                self.charge(from, running, thief.now);
+            }
+        }
+        self.carry_over(task, from, c);
+        Some(Stolen { task, from, emptied })
+    }
+
+    /// Since when a queued task waits; in a recorded placement, since when it waits longer than it did.
+    #[inline]
+    fn waits_since(&self, t: u32) -> u64 {
+        let entity = self.entity(t);
+        if self.placement.order == Order::Recorded {
+            entity.queued_at.max(entity.order)
+        } else {
+            entity.queued_at
+        }
+    }
+
+    /// Of the tasks that wait for a CPU and may be stolen the one that has waited longest, and its place in the queue.
+    fn longest_waiting(&self, from: usize, thief: Thief) -> Option<(usize, u32)> {
+        let may = |&(_, &t): &(usize, &u32)| self.may_go(t, from, thief);
+        let queue = self.queues[from].fair.iter().enumerate().filter(may);
+        queue.min_by_key(|&(i, &t)| (self.waits_since(t), i)).map(|(i, &t)| (i, t))
+    }
+
+    /// Whether a waiting task may be stolen (`can_migrate_task()`: it has not just run, or shares its cache with the thief).
+    fn may_go(&self, t: u32, from: usize, thief: Thief) -> bool {
+        if self.placement.climbs {
+            let ran = thief.now.saturating_sub(self.entity(t).ran_at);
+            return ran >= WARM_NS || self.machine.distance(from, thief.cpu) <= Distance::Core;
+        }
+        thief.now.saturating_sub(self.waits_since(t)) >= thief.least_ns
+    }
+
+    /// The CPU with fewest waiting of those that `runs` names, where some other has two more.
+    pub(crate) fn uneven(&self, runs: impl Fn(usize) -> bool) -> Option<usize> {
+        let usable = (0..self.queues.len()).filter(|&c| self.allowed.contains(c) && runs(c));
+        let shortest = usable.min_by_key(|&c| self.queues[c].len())?;
+        let longest = self.crowded.iter().map(|v| self.queues[v].len()).max()?;
+        (longest >= self.queues[shortest].len() + 2).then_some(shortest)
+    }
+
+    /// Whether running tasks that share a core are to be pulled apart now, given whether some do while a core idles. Linux
+    /// does so only when some balances have found nothing else to do.
+    pub(crate) fn pulls_apart(&mut self, now: u64, shared: bool) -> bool {
+        if !shared || !self.placement.climbs {
+            self.shared_since = NEVER;
+            return shared;
+        }
+        if self.shared_since == NEVER {
+            self.shared_since = now;
+        }
+        let interval_ns = self.chooser.topology().largest_llc() as u64 * 1_000_000;
+        let due = now - self.shared_since >= TRIES * interval_ns;
+        if due {
+            self.shared_since = NEVER;
+        }
+        due
+    }
+
+    /// Whether a balance is to look again at tasks that share a core.
+    pub(crate) fn has_shared(&self) -> bool {
+        self.shared_since != NEVER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::placement::{LINUX, Placement, SPREAD};
+    use wattwise_model::machine::{Machine, builtin, file};
+
+    const MS: u64 = 1_000_000;
+    /// A CPU of another core, and the other thread of CPU 0's.
+    const FAR: usize = 2;
+    const SIBLING: usize = 1;
+
+    fn laptop() -> Machine {
+        let name = "alderlake-p-laptop";
+        file::parse(builtin::text(name).expect("bundled"), name).expect("sound")
+    }
+
+    /// Task 0 runs on CPU 0, task 1 ran there until 10 ms and waits.
+    fn crowded<'a>(m: &'a Machine, placement: &'static Placement) -> Scheduler<'a> {
+        let mut s = Scheduler::new(m, placement, &[]);
+        (0..2).for_each(|_| s.add(0, 0, false));
+        s.starts(0, 7 * MS);
+        s.charge(0, 1, 10 * MS);
+        s.requeue(0, 1, 10 * MS);
+        s.starts(0, 10 * MS);
+        s.share(0, 0, 10 * MS, NEVER);
+        s
+    }
+
+    fn stolen(s: &mut Scheduler<'_>, by: usize, now: u64) -> Option<u32> {
+        s.steal_for_idle(by, now, |v| (v == 0).then_some(0)).map(|stolen| stolen.task)
+    }
+
+    #[test]
+    fn a_hot_task_is_not_pulled() {
+        let m = laptop();
+        let soon = 10 * MS + WARM_NS - 1;
+        assert_eq!(stolen(&mut crowded(&m, &LINUX), FAR, soon), None);
+        assert_eq!(stolen(&mut crowded(&m, &LINUX), FAR, soon + 1), Some(1));
+        assert_eq!(
+            stolen(&mut crowded(&m, &LINUX), SIBLING, soon),
+            Some(1),
+            "its cache is the sibling's too"
+        );
+        assert_eq!(stolen(&mut crowded(&m, &SPREAD), FAR, soon), Some(1), "others know no heat");
+    }
+
+    #[test]
+    fn who_idles_for_moments_does_not_look_far() {
+        let m = laptop();
+        let mut s = crowded(&m, &LINUX);
+        let stays = |s: &mut Scheduler<'_>, by: usize, ns: u64| {
+            for i in 0..100 {
+                s.idles(by, i * MS);
+                s.wakes(by, i * MS + ns);
+            }
+        };
+        // 16 CPUs of the cache cost 1.6 us, two of the core 0.2 us.
+        stays(&mut s, FAR, 1_000);
+        assert_eq!(stolen(&mut s, FAR, 200 * MS), None);
+        stays(&mut s, SIBLING, 100);
+        assert_eq!(stolen(&mut s, SIBLING, 200 * MS), None);
+        stays(&mut s, SIBLING, 1_000);
+        assert_eq!(stolen(&mut s, SIBLING, 200 * MS), Some(1));
+    }
+
+    #[test]
+    fn running_tasks_are_pulled_apart_when_nothing_else_helped() {
+        let m = laptop();
+        let mut s = crowded(&m, &LINUX);
+        // The cache's 16 CPUs balance every 16 ms.
+        assert!(!s.pulls_apart(0, true) && !s.pulls_apart(47 * MS, true) && s.has_shared());
+        assert!(s.pulls_apart(48 * MS, true) && !s.has_shared());
+        assert!(!s.pulls_apart(52 * MS, true) && !s.pulls_apart(56 * MS, false));
+        assert!(!s.pulls_apart(110 * MS, true), "counted anew");
+        assert!(crowded(&m, &SPREAD).pulls_apart(0, true));
+    }
+
+    /// Queues' clocks have nothing to do with each other: who has run alone for a second is not a second ahead elsewhere.
+    #[test]
+    fn a_woken_task_is_as_far_ahead_elsewhere() {
+        let m = laptop();
+        let mut s = Scheduler::new(&m, &LINUX, &[]);
+        s.add(0, 0, false);
+        s.starts(0, 0);
+        s.charge(0, 0, 1000 * MS);
+        s.wakes_elsewhere(0, FAR);
+        assert_eq!(s.entity(0).vruntime, s.queues[FAR].clock);
+        s.add(0, 0, false);
+        s.queues[FAR].clock = 50 * MS;
+        s.entities[1].vruntime = s.queues[0].clock - MS;
+        s.wakes_elsewhere(1, FAR);
+        assert_eq!(s.entity(1).vruntime, 50 * MS, "without credit");
+    }
+}

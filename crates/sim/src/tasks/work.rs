@@ -1,0 +1,289 @@
+//! The foreground's progress: when it was released and done, how much of that was waiting for timers, and how long each
+//! of its episodes took.
+//!
+//! # Episodes
+//!
+//! An episode begins with an outside cause: a timer, a device, or a wake-up by a background task. It spreads with the
+//! wake-ups among foreground tasks, and is over when the last task that it let run waits again. A task's run belongs to
+//! the wake-up that made it runnable; one that came before its block is kept and belongs to what follows that block.
+//!
+//! An episode's name is its first task and a number: the how-manieth outside cause of that task it is. Programs do not
+//! depend on policies, so the name means the same work under each of them. Where two wake-ups of a task change places, a
+//! run of a recording still belongs to the episode to which it belonged when it was recorded
+//! ([`wattwise_model::workload::episodes`]).
+//!
+//! # Critical path
+//!
+//! Each task carries the length of timer sleeps on the chain of wake-ups that led to where it is. A task that is woken
+//! takes over its waker's, since it could not go on before. What the last foreground task has at its end is the timers'
+//! part of the makespan.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wattwise_model::workload::{EpisodeLabels, EpisodeName, Pattern, Program, Step, Workload};
+
+/// From an episode's cause to its end, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Episode {
+    /// When its cause came, in ns since the start.
+    pub began_ns: u64,
+    /// When the last run of it ended; 0 while none has.
+    pub ended_ns: u64,
+}
+
+impl Episode {
+    /// Its length in ns; 0 while it has not ended.
+    pub fn response_ns(&self) -> u64 {
+        self.ended_ns.saturating_sub(self.began_ns)
+    }
+}
+
+/// What the foreground has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkOutcome {
+    /// When it was released, in ns since the start.
+    pub released_ns: u64,
+    /// When the last task that ends had ended; `None` while one is left, or where none ends.
+    pub ended_ns: Option<u64>,
+    /// When all its programs had been carried out; `None` before.
+    pub done_ns: Option<u64>,
+    /// Cycles of foreground work carried out.
+    pub cycles: f64,
+    /// Cycles of background work carried out.
+    pub background_cycles: f64,
+    /// Part of the critical path that is timer sleep, in ns.
+    pub timer_ns: u64,
+    /// Periodic sleeps, and those of them whose end had passed when the task came to sleep: overruns.
+    pub periods: u64,
+    /// See [`WorkOutcome::periods`].
+    pub overruns: u64,
+    /// The episodes of each task, in their order; empty for background tasks.
+    pub episodes: Vec<Vec<Episode>>,
+}
+
+/// An episode's name.
+type Name = EpisodeName;
+
+/// What a wake-up hands on.
+#[derive(Clone, Copy, Debug)]
+struct Cause {
+    episode: Option<Name>,
+    timer_ns: u64,
+}
+
+/// One task's part in it.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    foreground: bool,
+    /// Its end is part of the makespan.
+    ends: bool,
+    /// Its program is finite: it counts until it has been carried out.
+    finite: bool,
+    /// A server: its program has no end.
+    server: bool,
+    /// A server that has something to do.
+    serving: bool,
+    episode: Option<Name>,
+    /// Timer sleep on the chain that led here, in ns.
+    timer_ns: u64,
+    /// Causes of wake-ups that came before their block.
+    early: VecDeque<Cause>,
+    /// Blocks that it has passed.
+    blocks: usize,
+}
+
+/// The foreground's progress.
+pub(super) struct Work {
+    parts: Vec<Part>,
+    /// Foreground tasks that count towards the makespan and have not ended.
+    unended: usize,
+    /// Foreground tasks whose finite programs have not been carried out, and servers that have something to do.
+    unfinished: usize,
+    /// Where blocks of a recording lead, whoever ends them here.
+    labels: Option<Arc<EpisodeLabels>>,
+    outcome: WorkOutcome,
+}
+
+/// Whether a pattern comes to an end.
+fn finite(pattern: &Pattern) -> bool {
+    pattern.rounds != u64::MAX
+        || pattern.until_ns != u64::MAX
+        || pattern.steps.iter().any(|s| matches!(s, Step::Take(_)))
+}
+
+impl Work {
+    /// Everything is still to be done.
+    pub(super) fn new(workload: &Workload) -> Work {
+        let part = |t: &wattwise_model::workload::Task| {
+            let foreground = t.is_foreground();
+            let finite = match &t.program {
+                Program::Recorded(_) => true,
+                Program::Pattern(p) => finite(p),
+            };
+            let server = foreground && !finite;
+            Part {
+                foreground,
+                ends: foreground && t.ends,
+                finite: foreground && finite,
+                server,
+                serving: server,
+                ..Part::default()
+            }
+        };
+        let parts: Vec<Part> = workload.tasks.iter().map(part).collect();
+        let unended = parts.iter().filter(|p| p.ends).count();
+        let unfinished = parts.iter().filter(|p| p.finite || p.server).count();
+        let outcome = WorkOutcome {
+            released_ns: workload.release_ns,
+            episodes: vec![Vec::new(); parts.len()],
+            ..WorkOutcome::default()
+        };
+        Work { parts, unended, unfinished, labels: workload.episodes.clone(), outcome }
+    }
+
+    pub(super) fn outcome(&self) -> WorkOutcome {
+        self.outcome.clone()
+    }
+
+    /// Whether all finite foreground programs have been carried out.
+    pub(super) fn is_done(&self) -> bool {
+        self.unfinished == 0
+    }
+
+    /// Whether the makespan is over.
+    pub(super) fn has_ended(&self) -> bool {
+        self.unended == 0
+    }
+
+    /// A task's piece of work has been carried out.
+    #[inline]
+    pub(super) fn worked(&mut self, t: u32, cycles: f64) {
+        match self.parts.get(t as usize) {
+            Some(p) if p.foreground => self.outcome.cycles += cycles,
+            Some(_) => self.outcome.background_cycles += cycles,
+            None => {}
+        }
+    }
+
+    /// A task sleeps from now until `due`, which a late one finds past.
+    pub(super) fn sleeps(&mut self, t: u32, now: u64, due: u64, timer: bool) {
+        self.leaves(t, now);
+        let released = self.outcome.released_ns;
+        let Some(part) = self.parts.get_mut(t as usize) else { return };
+        if timer {
+            part.timer_ns += due.max(released).saturating_sub(now.max(released));
+        }
+        self.begins(t, due);
+    }
+
+    /// A task sleeps until an absolute time; whether that has passed counts.
+    pub(super) fn period(&mut self, t: u32, late: bool) {
+        if self.parts.get(t as usize).is_some_and(|p| p.foreground) {
+            self.outcome.periods += 1;
+            self.outcome.overruns += u64::from(late);
+        }
+    }
+
+    /// A task blocks until somebody wakes it: its run is over.
+    pub(super) fn blocks(&mut self, t: u32, now: u64) {
+        self.leaves(t, now);
+        if self.parts.get_mut(t as usize).is_some_and(|p| std::mem::take(&mut p.serving)) {
+            self.finishes(now);
+        }
+    }
+
+    /// One less has something to do.
+    fn finishes(&mut self, now: u64) {
+        self.unfinished -= 1;
+        if self.unfinished == 0 {
+            self.outcome.done_ns = Some(now);
+        }
+    }
+
+    /// A task waits: its run is over.
+    fn leaves(&mut self, t: u32, now: u64) {
+        let Some(part) = self.parts.get_mut(t as usize) else { return };
+        if let Some((first, nth)) = part.episode.take()
+            && let Some(e) = self.outcome.episodes[first as usize].get_mut(nth as usize)
+        {
+            e.ended_ns = e.ended_ns.max(now);
+        }
+    }
+
+    /// An outside cause lets a task run from `at` on.
+    fn begins(&mut self, t: u32, at: u64) {
+        let part = &mut self.parts[t as usize];
+        if part.foreground {
+            let of = &mut self.outcome.episodes[t as usize];
+            part.episode = Some((t, of.len() as u32));
+            of.push(Episode { began_ns: at, ended_ns: 0 });
+        }
+    }
+
+    /// What `waker` hands on.
+    fn cause(&self, waker: u32) -> Cause {
+        match self.parts.get(waker as usize) {
+            None => Cause { episode: None, timer_ns: 0 },
+            Some(p) => Cause { episode: p.episode, timer_ns: p.timer_ns },
+        }
+    }
+
+    fn resumes(&mut self, t: u32, now: u64, cause: Cause) {
+        let Some(part) = self.parts.get_mut(t as usize) else { return };
+        part.timer_ns = cause.timer_ns;
+        if part.server && !part.serving {
+            part.serving = true;
+            self.unfinished += 1;
+        }
+        let block = part.blocks;
+        part.blocks += 1;
+        let episode = match &self.labels {
+            Some(labels) => labels.after_block(t, block),
+            None => cause.episode,
+        };
+        match episode {
+            Some(episode) if part.foreground => part.episode = Some(episode),
+            Some(_) => {}
+            None => self.begins(t, now),
+        }
+    }
+
+    /// A task wakes another that is blocked.
+    pub(super) fn woken(&mut self, t: u32, waker: u32, now: u64) {
+        let cause = self.cause(waker);
+        self.resumes(t, now, cause);
+    }
+
+    /// A task wakes another that has not blocked yet.
+    pub(super) fn woken_early(&mut self, t: u32, waker: u32) {
+        let cause = self.cause(waker);
+        if let Some(part) = self.parts.get_mut(t as usize) {
+            part.early.push_back(cause);
+        }
+    }
+
+    /// A task passes a block whose wake-up has come before.
+    pub(super) fn passes(&mut self, t: u32, now: u64) {
+        self.leaves(t, now);
+        let cause = self.parts.get_mut(t as usize).and_then(|p| p.early.pop_front());
+        if let Some(cause) = cause {
+            self.resumes(t, now, cause);
+        }
+    }
+
+    /// A task's program has been carried out.
+    pub(super) fn ends(&mut self, t: u32, now: u64) {
+        self.leaves(t, now);
+        let Some(part) = self.parts.get_mut(t as usize) else { return };
+        if std::mem::take(&mut part.ends) {
+            self.unended -= 1;
+            if self.unended == 0 {
+                self.outcome.ended_ns = Some(now);
+                self.outcome.timer_ns = part.timer_ns;
+            }
+        }
+        if std::mem::take(&mut part.finite) {
+            self.finishes(now);
+        }
+    }
+}
