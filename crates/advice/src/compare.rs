@@ -168,22 +168,39 @@ pub fn compare(
     Ok(comparing.conclude(nominal, &samples, &draws, options))
 }
 
-/// The best policy of each of `options.replicas` replicas by itself, from number `first` on: how an answer would differ
-/// with one draw of what is uncertain.
+/// One policy in one draw of what is uncertain.
+#[derive(Clone, Debug)]
+pub struct OneDraw {
+    /// The policy.
+    pub policy: String,
+    /// What is to be small.
+    pub cost: f64,
+    /// Whether it was within the limit of time.
+    pub within: bool,
+}
+
+/// All policies in each of `options.replicas` replicas, from number `first` on: how an answer would differ with one draw
+/// of what is uncertain.
 ///
 /// # Errors
 /// As [`compare`].
-pub fn draws(job: &ReplayJob<'_>, options: &Options<'_>, first: u64) -> Result<Vec<String>, CompareError> {
+pub fn draws(
+    job: &ReplayJob<'_>,
+    options: &Options<'_>,
+    first: u64,
+) -> Result<Vec<Vec<OneDraw>>, CompareError> {
     let comparing = Comparing::new(job, options, &|| {})?;
     let kind = comparing.nominal()?.judged.kind;
-    let best = |number: u64| -> Result<String, CompareError> {
+    let one = |number: u64| -> Result<Vec<OneDraw>, CompareError> {
         let (samples, _) = comparing.replica(number, kind)?;
-        let within = samples.iter().zip(&comparing.policies).filter(|(s, _)| s.within);
-        let goal = |s: &Sample| cost(s, options.rule.goal);
-        let least = within.min_by(|a, b| goal(a.0).total_cmp(&goal(b.0)));
-        Ok(least.map_or_else(String::new, |(_, p)| p.text.clone()))
+        let drawn = |(s, p): (&Sample, &&PolicySpec)| OneDraw {
+            policy: p.text.clone(),
+            cost: cost(s, options.rule.goal),
+            within: s.within,
+        };
+        Ok(samples.iter().zip(&comparing.policies).map(drawn).collect())
     };
-    (first..first + options.replicas).into_par_iter().map(best).collect()
+    (first..first + options.replicas).into_par_iter().map(one).collect()
 }
 
 /// The job's policies and the reference, which is put first where it is not among them; and where it is.

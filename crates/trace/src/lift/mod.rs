@@ -56,9 +56,9 @@
 //! or from this event if no waking is known either. (That happens in sound recordings: on some virtual
 //! machines nothing is recorded from a CPU's idle task, so all its switch-ins are missing.) Where the
 //! CPU was thought to run another task, the recording may have lost events: the time since the last
-//! sure moment is given to nobody. If it has lost none, that other task writes none (on the same virtual
-//! machines some kernel threads do not), and whoever follows it counts as running since it could: a CPU
-//! does not idle beside a task that waits for it. A task that runs although we thought it asleep was
+//! known switch is counted for no task. If it has lost none, that other task writes none (on the same
+//! virtual machines some kernel threads do not), and the next task is taken to run as soon as it was
+//! ready: a CPU does not idle beside a task that waits for it. A task that runs although we thought it asleep was
 //! woken by a timer as far as we can know. All of these are counted and told in a warning.
 
 mod clocks;
@@ -785,16 +785,16 @@ impl<'o> Lifter<'o> {
         };
         let t = &self.trouble;
         say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
-        say(t.filled, "switches from idle are missing; their tasks count as running from their waking on.");
+        say(t.filled, "switches from idle were not recorded; each such task is taken to run from its wake-up.");
         say(
             t.silent,
-            "switches are missing of tasks that write no events; whoever followed counts as running since it could.",
+            "switches of tasks that write no events are missing; the next task is taken to run as soon as it was ready.",
         );
         say(
             t.gaps,
-            "switches did not fit what was known of the CPU; its time since then is given to nobody.",
+            "switches contradict what their CPU was doing; the time before each is counted for no task.",
         );
-        say(t.unexplained, "sleeps ended without a recorded wake-up and count as timers.");
+        say(t.unexplained, "sleeps ended without a recorded wake-up; they are taken as timers.");
         say(t.overflow, "tasks or steps were beyond the bounds and are left out.");
         if self.wakings == 0 && t.guessed > 0 {
             warnings.push(format!(
