@@ -785,7 +785,10 @@ impl<'o> Lifter<'o> {
         };
         let t = &self.trouble;
         say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
-        say(t.filled, "switches from idle were not recorded; each such task is taken to run from its wake-up.");
+        say(
+            t.filled,
+            "switches from idle were not recorded; each such task is taken to run from its wake-up.",
+        );
         say(
             t.silent,
             "switches of tasks that write no events are missing; the next task is taken to run as soon as it was ready.",
