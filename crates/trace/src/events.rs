@@ -6,12 +6,6 @@
 use crate::notes::Notes;
 use std::collections::HashMap;
 
-/// Greatest number of CPUs: a larger CPU number is damage. (Linux: `NR_CPUS` is at most 8192.)
-pub const MAX_CPUS: u16 = 8192;
-
-/// Greatest thread id, exclusive. (Linux: `PID_MAX_LIMIT`, 4 Mi.)
-pub const MAX_TID: u32 = 4 << 20;
-
 /// Names beyond this number are all shown as the first: only a damaged file has so many.
 const MAX_NAMES: usize = 1 << 20;
 

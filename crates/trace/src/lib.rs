@@ -10,6 +10,7 @@
 //! the bytes say, reading ends, in memory bounded by the file and the limits here, and with an error of
 //! one line or with a result whose warnings say what was left out.
 
+mod bounds;
 mod clock;
 mod error;
 pub mod events;

@@ -12,7 +12,7 @@
 //! | `clock_khz` | the clock, measured by a timed loop while the recording was made |
 //! | `cpuN_khz` | the clock of CPU N when the recording began, as cpufreq has it |
 
-use crate::events::MAX_CPUS;
+use crate::bounds::MAX_CPUS;
 
 /// Its number among perf.data's features.
 #[cfg(feature = "record")]

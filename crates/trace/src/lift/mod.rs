@@ -64,8 +64,9 @@
 mod clocks;
 mod roles;
 
+use crate::bounds::MAX_TID;
 use crate::clock::Clock;
-use crate::events::{Comm, Comms, Event, EventKind, Left, Level, MAX_TID, Sink, Switch, Target};
+use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Sink, Switch, Target};
 use crate::lift::clocks::{Clocks, Counts};
 use crate::lift::roles::{Cast, Fate, Roles};
 use crate::{ImportOptions, TraceError};

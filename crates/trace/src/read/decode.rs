@@ -20,7 +20,8 @@
 //! | event formats | 4 systems, each name\0, 4, each 8 + n | the format files |
 //! | kallsyms, printk, comms | 4 + n, 4 + n, 8 + n | not of use here |
 
-use crate::events::{Comm, Comms, EventKind, Left, Level, MAX_CPUS, MAX_TID, Switch, Target};
+use crate::bounds::{MAX_CPUS, MAX_TID};
+use crate::events::{Comm, Comms, EventKind, Left, Level, Switch, Target};
 use crate::read::take::{Order, Take};
 
 /// Where in a record a field is.

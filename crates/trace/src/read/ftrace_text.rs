@@ -12,9 +12,8 @@
 //! time it was: `s` softirq, `h`, `H`, `Z`, `z` interrupts. `perf script` and some versions of trace-cmd
 //! print none: then interrupts cannot be told from tasks, and a warning says so.
 
-use crate::events::{
-    Comm, Comms, Event, EventKind, Left, Level, MAX_CPUS, MAX_TID, Read, Sink, Switch, Target,
-};
+use crate::bounds::{MAX_CPUS, MAX_TID};
+use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
 use crate::read::decode::program;
 use crate::read::input::Input;
 

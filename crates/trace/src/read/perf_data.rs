@@ -43,7 +43,8 @@
 //! `HEADER_TRACING_DATA` for records; and an allocation a sample costs more than all that is done here.
 
 use crate::TraceError;
-use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, MAX_TID, Read, Sink};
+use crate::bounds::{MAX_CPUS, MAX_TID};
+use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
 use crate::notes::Notes;
 use crate::read::decode::{Decoder, Record, TracingData};
 use crate::read::input::{Input, Window};

@@ -31,7 +31,8 @@
 //! heap of the CPUs' next events merges them; no more than a page and a chunk a CPU is in memory.
 
 use crate::TraceError;
-use crate::events::{Comms, Event, EventKind, Level, MAX_CPUS, Read, Sink};
+use crate::bounds::MAX_CPUS;
+use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
 use crate::read::decode::{Decoder, Format, MAGIC, Record, TracingData, header_info};
 use crate::read::ftrace_text;
 use crate::read::input::{Input, Window};
