@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use wattwise_advice::compare::{Options, compare};
 use wattwise_advice::result::Comparison;
-use wattwise_advice::rule::Rule;
+use wattwise_advice::rule::{Goal, Rule};
 use wattwise_model::workload::{Op, Program, ScriptPosition, TaskId, Workload};
 use wattwise_policy::PowerSource;
 use wattwise_replay::job::ReplayJob;
@@ -19,6 +19,16 @@ fn specs(texts: &[String]) -> Vec<PolicySpec> {
 
 /// Compares policies against the first of them.
 fn compared(machine: &str, workload: &Workload, policies: &[PolicySpec], replicas: u64) -> Comparison {
+    compared_by(Rule::default(), machine, workload, policies, replicas)
+}
+
+fn compared_by(
+    rule: Rule,
+    machine: &str,
+    workload: &Workload,
+    policies: &[PolicySpec],
+    replicas: u64,
+) -> Comparison {
     let job = ReplayJob {
         machine: &library::machine(machine).unwrap(),
         workload,
@@ -28,7 +38,7 @@ fn compared(machine: &str, workload: &Workload, policies: &[PolicySpec], replica
         detail: false,
     };
     let options = Options {
-        rule: Rule::default(),
+        rule,
         replicas,
         reference: &policies[0],
         apply: &|_| Err("a test applies nothing".into()),
@@ -183,4 +193,22 @@ fn equal_policies_are_tied_and_the_reference_is_kept() {
     let c = compared("i7-4510u", &workload, &specs(&texts), 16);
     assert_eq!((c.answer.winner, c.answer.recommended), (None, c.results[0].policy.clone()));
     assert_eq!(c.answer.tied, [c.results[1].policy.clone()]);
+}
+
+/// What is to be small, and how much slower a policy may be, choose between a fast policy, a slow and frugal one, and
+/// one that is slow for nothing.
+#[test]
+fn the_rule_decides() {
+    let workload = library::workload("build", &Default::default()).unwrap();
+    let texts = ["performance", "performance+max=60%", "powersave"].map(String::from);
+    let c = |goal, max_slowdown| {
+        let c = compared_by(Rule { goal, max_slowdown }, "alderlake-p-laptop", &workload, &specs(&texts), 16);
+        let admissible: Vec<bool> = c.results.iter().map(|r| r.admissible).collect();
+        (c.answer.recommended, admissible)
+    };
+    let [fast, frugal, _] = texts.clone();
+    assert_eq!(c(Goal::Energy, 0.1), (fast.clone(), vec![true, false, false]));
+    assert_eq!(c(Goal::OwnEnergy, 2.0), (frugal.clone(), vec![true, true, false]));
+    assert_eq!(c(Goal::OwnEnergy, f64::INFINITY), (frugal, vec![true, true, true]));
+    assert_eq!(c(Goal::Time, f64::INFINITY).0, fast);
 }

@@ -34,6 +34,9 @@
 //!   boots: 47 or 48 in levels, 44 to 48 in order. In idle states it was 45 and 47 in two boots of `menu`; changes have as
 //!   much as levels. On four CPUs the margin is one cell: the number is already the lower of two, and the model has the
 //!   recording's own moments, which another boot has not.
+//! - **Two boots decide.** A margin makes one boot's chance small, not nought: of four later boots of `menu` one was below
+//!   in idle states (43) and one was at the limit. A boot that is out is followed by another, and the lab fails if that is
+//!   out as well: a fault of the model is in both.
 //! - **How far one cell may be off** ([`Limits::levels_points`], [`Limits::idle_points`], [`changes_far`]): the count
 //!   lets some cells differ, and this bounds them. On one CPU the limit is the kernel's worst cell of both idle
 //!   governors and about a third more: 15 and 25 points. On four CPUs the worst of every cell is not known. There it is
