@@ -668,7 +668,10 @@ fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec) -> Inputs {
             })
             .collect(),
         idle_policy: idle.idle.name.to_owned(),
-        warnings: job.workload.recorded.as_ref().map_or_else(Vec::new, |r| r.warnings.clone()),
+        warnings: {
+            let recorded = job.workload.recorded.iter().flat_map(|r| &r.warnings);
+            job.machine.notes.iter().chain(recorded).cloned().collect()
+        },
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

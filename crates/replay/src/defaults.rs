@@ -35,9 +35,14 @@ const OTHERS: &[&str] = &[
 ];
 
 /// The policies to compare on a machine under a system; with none, those of every system and those of none.
-/// The machine's own default policy comes first where it is that system's.
+/// The machine's own default policy comes first where it is that system's; on a machine of one speed it is the only one.
 pub fn default_policies(machine: &Machine, system: Option<System>) -> Vec<PolicySpec> {
     let mut texts = Vec::new();
+    let chooses = machine.kinds.iter().any(|k| k.levels.len() > 1);
+    if !chooses {
+        // Where every policy is the same there is nothing to compare.
+        return PolicySpec::parse(&machine.default_policy).into_iter().collect();
+    }
     if system.is_none() || System::find(&machine.system) == system {
         texts.push(machine.default_policy.clone());
     }

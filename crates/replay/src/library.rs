@@ -163,7 +163,7 @@ fn summary_of(text: &str) -> String {
 /// One line: an unknown name with the nearest, or what is wrong with the file.
 pub fn machine(given: &str) -> Result<Machine, LibraryError> {
     if let Some(text) = machine::builtin::text(given) {
-        return known(machine::file::parse(text, given)?, given);
+        return parsed(text, given);
     }
     let path = Path::new(given);
     if !path.exists() {
@@ -174,8 +174,15 @@ pub fn machine(given: &str) -> Result<Machine, LibraryError> {
             list: "machines",
         });
     }
-    let text = read_text(path)?;
-    known(machine::file::parse(&text, given)?, given)
+    parsed(&read_text(path)?, given)
+}
+
+/// The machine of a file's text; `given` is for errors.
+///
+/// # Errors
+/// One line: what is wrong with it.
+pub fn parsed(text: &str, given: &str) -> Result<Machine, LibraryError> {
+    known(machine::file::parse(text, given)?, given)
 }
 
 /// The machine, if its idle policy, its system, that system's driver and its default policy exist.

@@ -32,7 +32,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("live", &["control", "meter", "hw", "model", "lockbench", "locks", "figure"]),
     // Bridges and faces.
     ("report", &["page", "advice", "live"]),
-    ("cli", &["study", "report", "live", "emulator"]),
+    ("calibrate", &["live"]),
+    ("cli", &["study", "report", "calibrate", "live", "emulator"]),
     ("lab", &["study", "trace", "sim", "model", "policy", "hw"]),
     ("xtask", &["policy"]),
 ];

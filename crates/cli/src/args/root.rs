@@ -20,26 +20,31 @@ pub(crate) struct RootArgs {
     passing: OnceCell<tempfile::TempDir>,
 }
 
+/// Opens a machine: this one, or another as `flag` names it.
+pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Failure> {
+    let Some(root) = root else { return Ok(Box::new(DirRoot::this_machine())) };
+    if let Some(name) = root.strip_prefix("emulated:") {
+        // Lives as long as this command: for looking, and for trying what `set` would do.
+        let machine =
+            wattwise_emulator::named(name).map_err(|e| Failure::input(format!("{flag} {root}: {e}")))?;
+        return Ok(Box::new(machine));
+    }
+    let path = Path::new(root);
+    match std::fs::metadata(path) {
+        Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
+        Ok(_) => capture::open(path)
+            .map(|tree| Box::new(tree) as _)
+            .map_err(|e| Failure::input(format!("{flag} {e}"))),
+        Err(e) => Err(Failure::input(format!(
+            "{flag} {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
+        ))),
+    }
+}
+
 impl RootArgs {
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
-        let Some(root) = &self.root else { return Ok(Box::new(DirRoot::this_machine())) };
-        if let Some(name) = root.strip_prefix("emulated:") {
-            // Lives as long as this command: for looking, and for trying what `set` would do.
-            let machine =
-                wattwise_emulator::named(name).map_err(|e| Failure::input(format!("--root {root}: {e}")))?;
-            return Ok(Box::new(machine));
-        }
-        let path = Path::new(root);
-        match std::fs::metadata(path) {
-            Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
-            Ok(_) => capture::open(path)
-                .map(|tree| Box::new(tree) as _)
-                .map_err(|e| Failure::input(format!("--root {e}"))),
-            Err(e) => Err(Failure::input(format!(
-                "--root {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
-            ))),
-        }
+        open(self.root.as_deref(), "--root")
     }
 
     /// The folder of the journals for this root.

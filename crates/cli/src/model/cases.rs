@@ -2,6 +2,7 @@
 //! the first one runs.
 
 use crate::exit::Failure;
+use crate::model::machine;
 use wattwise_model::machine::Machine;
 use wattwise_model::workload::Workload;
 use wattwise_replay::job::{fits, reference_policy};
@@ -34,7 +35,7 @@ pub(crate) fn cases<'w>(works: &'w [Workload], asked: &Asked<'_>) -> Result<Vec<
     for workload in works {
         library::rankable(workload).map_err(Failure::input)?;
         let machines = match asked.machines {
-            [] => vec![library::machine_for(workload).map_err(Failure::input)?],
+            [] => vec![machine::machine_for(workload)?],
             named => named.to_vec(),
         };
         for machine in machines {

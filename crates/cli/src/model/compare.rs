@@ -2,6 +2,7 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::model::cases::{Asked as CasesAsked, Case, cases};
+use crate::model::machine;
 use crate::model::output::{Asked, OutputArgs};
 use crate::model::recording::RecordingArgs;
 use clap::ValueEnum;
@@ -27,8 +28,9 @@ pub(crate) struct Args {
     /// A bundled workload ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file;
     /// several are compared one by one and summed up
     workload: Vec<String>,
-    /// A machine model ('wattwise machines') or a model's file; again for each more [default: the model of the
-    /// processor that the recording names; alderlake-p-laptop for bundled workloads and workload files]
+    /// A machine model ('wattwise machines'), a model's file, 'this' for an estimate of this machine, or a capture
+    /// ('wattwise capture') for one of another; again for each more [default: a model of the processor that the
+    /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
     #[arg(long, short)]
     machine: Vec<String>,
     /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], or a policy
@@ -257,16 +259,13 @@ fn command_line() -> String {
 /// The machines that are known before the workloads are; none: each recording names its own.
 fn named_machines(args: &Args) -> Result<Vec<Machine>, Failure> {
     if !args.machine.is_empty() {
-        let named = args.machine.iter().map(|name| library::machine(name));
-        return named.collect::<Result<_, _>>().map_err(Failure::input);
+        return args.machine.iter().map(|name| machine::machine(name)).collect();
     }
     if args.command.is_empty() || args.or_bundled {
         return Ok(Vec::new());
     }
     // Better known before the command runs than after it.
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
-    let machine = library::machine_of("this machine", record::cpu_name().as_deref(), cpus);
-    machine.map(|m| vec![m]).map_err(Failure::input)
+    Ok(vec![machine::here()?])
 }
 
 /// The work, and the exit code of the command where one was recorded.

@@ -1,6 +1,7 @@
 //! `policies`, `machines`, `workloads`: what there is, and each thing in full.
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::model::machine;
 use clap::Subcommand;
 use serde::Serialize;
 use std::fmt::Write;
@@ -174,6 +175,9 @@ pub(crate) fn machines(args: &Args) -> Outcome {
         })
         .collect::<Result<_, Failure>>()?;
     let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
+    if let Some(estimate) = machine::file_of(name)? {
+        return shown(args, name, &entries, &estimate.text);
+    }
     let text = builtin::text(name).ok_or_else(|| unknown("machines", name, &entries))?;
     shown(args, name, &entries, text)
 }

@@ -4,6 +4,7 @@
 //! name = "example"
 //! summary = "one core of two speeds"
 //! cpu_names = ["i9-9999X"]        # parts of processors' names: recordings made on one are replayed on this machine
+//! notes = ["..."]                 # told with every answer for this machine, a sentence each
 //!
 //! [topology]                      # per machine
 //! packages = 1
@@ -277,6 +278,7 @@ fn build(file: &File) -> Result<Machine, String> {
         default_policy,
         load_invariant: true,
         cpu_names: file.cpu_names.clone(),
+        notes: file.notes.clone(),
         provenance: Vec::new(),
         written: Written::default(),
     };

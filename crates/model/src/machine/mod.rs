@@ -59,6 +59,8 @@ pub struct Machine {
     pub load_invariant: bool,
     /// Parts of processors' names, such as `i7-4510U`, that this machine is a model of.
     pub cpu_names: Vec<String>,
+    /// What whoever reads an answer for it should know, a sentence each.
+    pub notes: Vec<String>,
     /// Where each figure comes from, in the order of the file.
     pub provenance: Vec<Figure>,
     /// The file behind the tables, for [`Machine::draw`]; nothing where a machine was made without one.

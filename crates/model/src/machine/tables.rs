@@ -48,6 +48,8 @@ pub(super) struct File {
     pub(super) summary: String,
     #[serde(default)]
     pub(super) cpu_names: Vec<String>,
+    #[serde(default)]
+    pub(super) notes: Vec<String>,
     pub(super) topology: TopologyTable,
     pub(super) kind: Vec<KindTable>,
     pub(super) package: PackageTable,

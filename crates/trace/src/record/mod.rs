@@ -197,6 +197,14 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     })
 }
 
+/// The clock of this machine at work, in kHz, by a timed loop of a hundredth of a second; `None` where there is no loop
+/// for its processor.
+pub fn clock_khz() -> Option<u32> {
+    let mut looks = ClockLooks::default();
+    (0..500).for_each(|_| looks.look());
+    looks.khz()
+}
+
 /// The name of this machine's processor, as recordings made here have it.
 pub fn cpu_name() -> Option<String> {
     Some(crate::record::perf_writer::cpu_name()).filter(|name| !name.is_empty())

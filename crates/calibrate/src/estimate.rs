@@ -1,0 +1,515 @@
+//! A machine that nobody has measured, as a model: what its kernel says, over the nearest bundled model.
+//!
+//! Watts are the bundled model's, taken at the same share of the highest speed and scaled:
+//!
+//! | known | scale of a core's watts |
+//! |---|---|
+//! | long-term limit of the package, and the speed without boost | all cores at that speed, with the uncore, draw the limit |
+//! | else | in proportion to the highest speed |
+//!
+//! The ranges are wide, and are ours: nothing has been measured. The 25 bundled and published machines that we have spread
+//! over a factor of two in watts of a core at the same speed, so a core's watts are +-50 %, what hangs on the rest of the
+//! machine +-60 %.
+
+use crate::gather::{Seen, SeenKind};
+use crate::write::{
+    Boost, Idle, IdleState, Kind, MachineFile, Origin, Package, PackageState, Platform, Sourced, Speeds,
+    Thermal, Topology, Transition,
+};
+use wattwise_hw::states::cpuidle::CpuidleState;
+use wattwise_model::machine::{CoreKind, Machine, SpeedLevel, builtin, file};
+
+/// How far a core's watts may be off, in per cent.
+const CORE_PERCENT: u32 = 50;
+/// How far the watts of C-states and of what is not a core may be off, in per cent.
+const REST_PERCENT: u32 = 60;
+/// No laptop or server of the last fifteen years has a lower highest speed.
+const EMBEDDED_KHZ: u64 = 2_000_000;
+/// Levels that a driver without a table is given.
+const LEVELS: usize = 12;
+/// A core that takes longer to wake has its power gated, and lets the package sleep.
+const DEEP_US: f64 = 50.0;
+/// Speeds of a guest are its host's affair: one level, at this clock where not even that is shown, in MHz.
+const UNKNOWN_MHZ: f64 = 2000.0;
+
+/// An estimated machine.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// The machine file.
+    pub text: String,
+    /// The bundled model whose watts it has.
+    pub base: &'static str,
+}
+
+/// The bundled model that is nearest in kind: a guest, a laptop, an embedded board, a server.
+pub fn base_of(seen: &Seen) -> &'static str {
+    let cores: usize = seen.kinds.iter().map(|k| k.cores).sum();
+    let top_khz = seen.kinds.iter().filter_map(|k| Some(k.range_khz?.1)).max();
+    let embedded = top_khz.is_some_and(|khz| khz <= EMBEDDED_KHZ) && seen.limit_w.is_none();
+    match () {
+        () if seen.guest => "recording-vm",
+        () if embedded => "omap3530",
+        () if seen.packages > 1 || cores > 24 => {
+            if cores > 28 {
+                "sapphire-rapids-server"
+            } else {
+                "xeon-4210"
+            }
+        }
+        () if seen.kinds.len() > 1 || seen.epp => "alderlake-p-laptop",
+        () => "i7-4510u",
+    }
+}
+
+/// The file of a machine's model by that name.
+pub fn estimate(seen: &Seen, name: &str) -> Estimate {
+    let base_name = base_of(seen);
+    let base = builtin::text(base_name).and_then(|text| file::parse(text, base_name).ok());
+    let base = base.unwrap_or_else(|| unreachable!("{base_name} is bundled and sound, as its test says"));
+    let scale = Scale::of(seen, &base);
+    let packages = seen.packages.max(1);
+    let from = format!("{base_name}'s, scaled; nothing here was measured");
+    let kinds: Vec<_> = seen.kinds.iter().map(|k| kind(seen, k, &base, scale, &from)).collect();
+    let cores: usize = seen.kinds.iter().map(|k| k.cores).sum();
+    let clocks = match seen.kinds.iter().map(|k| k.clock_cores).max() {
+        Some(1) => "core",
+        _ if seen.kinds.len() > 1 => "kind",
+        _ => "package",
+    };
+    let topology = Topology { packages, clocks, llc: seen.llc_cores.filter(|n| *n < cores) };
+    let thermal = base.packages[0].thermal;
+    let file = MachineFile {
+        name: name.to_owned(),
+        summary: summary(seen, base_name),
+        notes: unknown(seen),
+        topology: Sourced::new(
+            topology,
+            Origin::kernel("sysfs: CPUs online, their cores, packages, clocks and caches"),
+        ),
+        kind: kinds,
+        package: package(seen, &base, scale, &from),
+        thermal: Sourced::new(
+            Thermal {
+                ambient_c: thermal.ambient_c,
+                c_per_w: thermal.c_per_w,
+                tau_s: thermal.tau_s,
+                critical_c: thermal.critical_c,
+            },
+            Origin::word(&from),
+        ),
+        platform: platform(seen, &base, &from),
+    };
+    let text = toml::to_string(&file).unwrap_or_else(|e| unreachable!("plain tables are TOML: {e}"));
+    Estimate { text, base: base_name }
+}
+
+/// By what the base model's watts are multiplied.
+#[derive(Clone, Copy)]
+struct Scale {
+    core: f64,
+    rest: f64,
+    by_limit: bool,
+}
+
+impl Scale {
+    fn of(seen: &Seen, base: &Machine) -> Scale {
+        let cores = |counts: &mut dyn Iterator<Item = usize>| counts.sum::<usize>().max(1) as f64;
+        let here = cores(&mut seen.kinds.iter().map(|k| k.cores));
+        let there = base.packages[0].cores.len().max(1) as f64;
+        // A package of more cores has more around them, though not twice as much of twice as many.
+        let rest = if seen.guest { here / there } else { (here / there).sqrt() };
+        if let Some(limit_w) = seen.limit_w {
+            let sum: Option<f64> = seen.kinds.iter().map(|k| full_w(k, base)).sum();
+            let uncore_w = base.packages[0].uncore_w * rest;
+            if let Some(sum) = sum.filter(|w| *w > 0.0 && limit_w > 1.5 * uncore_w) {
+                return Scale { core: (limit_w - uncore_w) / sum, rest, by_limit: true };
+            }
+        }
+        let top = |k: &SeenKind| mhz(k).first().copied().unwrap_or(UNKNOWN_MHZ);
+        let there = f64::from(base.kinds[0].levels[0].khz) * 1e-3;
+        let core = seen.kinds.first().map_or(1.0, |k| top(k) / there);
+        Scale { core: if seen.guest { 1.0 } else { core }, rest, by_limit: false }
+    }
+}
+
+/// All cores of a kind in a package, busy at the highest speed without boost, with the base model's watts.
+fn full_w(seen: &SeenKind, base: &Machine) -> Option<f64> {
+    let top = mhz(seen).first().copied()?;
+    let share = seen.base_khz? as f64 * 1e-3 / top;
+    Some(seen.cores as f64 * busy_w(kind_of(seen, base), share))
+}
+
+/// The base model's kind of that name, or its first.
+fn kind_of<'m>(seen: &SeenKind, base: &'m Machine) -> &'m CoreKind {
+    let name = if seen.name == "LP-E" { "E" } else { seen.name };
+    base.kinds.iter().find(|k| k.name == name).unwrap_or(&base.kinds[0])
+}
+
+/// A busy core's watts at a share of the highest speed: between neighbouring levels in proportion, below the lowest in
+/// proportion to the speed.
+fn busy_w(kind: &CoreKind, share: f64) -> f64 {
+    let levels: Vec<&SpeedLevel> = kind.levels.iter().filter(|l| !l.throttled).collect();
+    let top = f64::from(levels[0].khz);
+    let at = |l: &SpeedLevel| f64::from(l.khz) / top;
+    for pair in levels.windows(2) {
+        let (high, low) = (pair[0], pair[1]);
+        if share >= at(low) {
+            let part = ((share - at(low)) / (at(high) - at(low))).min(1.0);
+            return low.busy_w + part * (high.busy_w - low.busy_w);
+        }
+    }
+    let lowest = levels[levels.len() - 1];
+    lowest.busy_w * (share / at(lowest)).min(1.0)
+}
+
+/// Its speeds in MHz, fastest first; never empty.
+fn mhz(seen: &SeenKind) -> Vec<f64> {
+    let whole = |khz: u64| (khz as f64 * 1e-3).round();
+    let mut all: Vec<f64> = match (seen.range_khz, seen.levels_khz.is_empty()) {
+        (_, false) => seen.levels_khz.iter().map(|khz| whole(*khz)).collect(),
+        (Some((low, high)), true) if high > low => {
+            // Steps of 100 MHz where so few do, else as many steps as fit.
+            let (low, high) = (whole(low), whole(high));
+            let step = ((high - low) / (LEVELS - 1) as f64 / 100.0).ceil().max(1.0) * 100.0;
+            let mut all: Vec<f64> =
+                (0..LEVELS).map(|n| high - step * n as f64).filter(|mhz| *mhz > low).collect();
+            all.extend(seen.base_khz.map(whole).filter(|mhz| *mhz > low && *mhz < high));
+            all.push(low);
+            all
+        }
+        (Some((_, high)), true) => vec![whole(high)],
+        (None, true) => vec![seen.now_khz.map_or(UNKNOWN_MHZ, whole)],
+    };
+    all.retain(|mhz| *mhz >= 1.0);
+    all.sort_by(|a, b| b.total_cmp(a));
+    all.dedup();
+    if all.is_empty() { vec![UNKNOWN_MHZ] } else { all }
+}
+
+fn kind(seen: &Seen, k: &SeenKind, base: &Machine, scale: Scale, from: &str) -> Sourced<Kind> {
+    let model = kind_of(k, base);
+    let mhz = mhz(k);
+    let busy: Vec<f64> = mhz.iter().map(|f| rounded(busy_w(model, f / mhz[0]) * scale.core)).collect();
+    let boosts = k.base_khz.map(|khz| (khz as f64 * 1e-3).round()).filter(|b| *b < mhz[0]);
+    let by = if scale.by_limit {
+        "scaled so that all cores at the speed without boost draw the package's limit; nothing here was measured"
+    } else {
+        "scaled with the highest speed; nothing here was measured"
+    };
+    let speeds = Sourced::new(
+        Speeds { mhz: mhz.clone(), busy_w: busy.clone(), base_mhz: boosts },
+        match k.range_khz {
+            Some(_) => {
+                Origin::kernel("cpufreq: the levels, or steps of the range where the driver has no table")
+            }
+            None if seen.clock_measured => Origin {
+                source: "no cpufreq: one level, by a timed loop".into(),
+                confidence: "measured",
+                range: None,
+            },
+            None => Origin::word("no cpufreq: one level, at the clock that /proc/cpuinfo shows"),
+        },
+    )
+    .but(
+        "busy_w",
+        Origin::guess(format!("{}'s at the same share of the highest speed, {by}", base.name), CORE_PERCENT),
+    );
+    let smt = k.threads > 1;
+    let like_base = |list: &[f64], other: [f64; 2]| -> Vec<f64> {
+        match smt {
+            true if list.len() == k.threads => list.to_vec(),
+            true => {
+                (0..k.threads).map(|t| 1.0 + (other[1] - 1.0) * t as f64 / (k.threads - 1) as f64).collect()
+            }
+            false => Vec::new(),
+        }
+    };
+    let mut kind = Sourced::new(
+        Kind {
+            name: k.name,
+            cores: k.cores,
+            threads: k.threads,
+            ipc: ipc(seen, k, model),
+            smt_throughput: like_base(&model.smt_throughput, [1.0, 0.62]),
+            smt_power: like_base(&model.smt_power, [1.0, 1.15]),
+            speeds,
+            boost: boosts.and_then(|b| boost(seen, &mhz, b, base)),
+            transition: (k.range_khz.is_some()).then(|| transition(base)),
+            idle: idle(k, model, scale, busy.last().copied().unwrap_or(0.1)),
+        },
+        Origin::kernel("sysfs: cores and threads online"),
+    );
+    if seen.kinds.first().is_some_and(|first| first.name != k.name) {
+        kind =
+            kind.but("ipc", Origin::guess("relative capacity of its CPUs, else the base model's".into(), 20));
+    }
+    if smt {
+        kind = kind.but("smt_throughput", Origin::word(from)).but("smt_power", Origin::word(from));
+    }
+    kind
+}
+
+/// Work a clock cycle, of the first kind's.
+fn ipc(seen: &Seen, k: &SeenKind, model: &CoreKind) -> f64 {
+    let Some(first) = seen.kinds.first().filter(|first| first.name != k.name) else { return 1.0 };
+    let per_clock = |k: &SeenKind| Some(f64::from(k.capacity?) / k.range_khz?.1 as f64);
+    let ratio = per_clock(k).zip(per_clock(first)).map_or(model.ipc, |(own, first)| own / first);
+    rounded(ratio.clamp(0.1, 2.0))
+}
+
+/// The highest speed by the number of awake cores, falling as the base model's does between its two ends.
+fn boost(seen: &Seen, mhz: &[f64], base_mhz: f64, base: &Machine) -> Option<Sourced<Boost>> {
+    let domain = base.domains.iter().find(|d| !d.boost.is_empty())?;
+    let levels = &base.kinds[usize::from(domain.kind)].levels;
+    let at = |level: u8| f64::from(levels[usize::from(level)].khz);
+    let (top, low) = (at(domain.boost[0]), f64::from(base.kinds[usize::from(domain.kind)].base_khz));
+    let cores: usize = seen.kinds.iter().map(|k| k.cores).sum();
+    let of = |n: usize| {
+        let there = domain.boost.len() * n / cores.max(1);
+        let share = (at(domain.boost[there.min(domain.boost.len() - 1)]) - low) / (top - low).max(1.0);
+        let wanted = base_mhz + share.clamp(0.0, 1.0) * (mhz[0] - base_mhz);
+        mhz.iter().copied().filter(|m| *m >= wanted).fold(mhz[0], f64::min)
+    };
+    let table = Boost { max_mhz: (0..cores).map(of).collect() };
+    Some(Sourced::new(
+        table,
+        Origin::word(&format!("falls with the number of awake cores as {}'s does", base.name)),
+    ))
+}
+
+fn transition(base: &Machine) -> Sourced<Transition> {
+    let own = &base.domains[0].transition;
+    let stall_ns = own.stall_ns.iter().copied().max().unwrap_or(0);
+    let table = Transition {
+        delay_us: own.delay_ns as f64 * 1e-3,
+        stall_us: stall_ns as f64 * 1e-3,
+        overlap: "preempt",
+    };
+    Sourced::new(table, Origin::guess(format!("{}'s", base.name), REST_PERCENT))
+}
+
+/// A core's watts after so long a way out, of those of its slowest busy level: the base model's states in order of latency.
+fn idle_w(model: &CoreKind, latency_us: f64) -> f64 {
+    let w = |s: &wattwise_model::machine::CState| s.watts[0];
+    let us = |s: &wattwise_model::machine::CState| s.latency_ns as f64 * 1e-3;
+    let deeper = model.idle.iter().take_while(|s| us(s) <= latency_us).last();
+    deeper.map_or_else(|| w(&model.idle[0]), w)
+}
+
+fn idle(k: &SeenKind, model: &CoreKind, scale: Scale, least_busy_w: f64) -> Sourced<Idle> {
+    let mut states: Vec<IdleState> = Vec::new();
+    let mut last = (0.0_f64, 0.0_f64, least_busy_w);
+    for s in &k.idle {
+        let (latency, residency) = (s.latency_us as f64, s.residency_us as f64);
+        // A deeper state takes no less time and draws no more, whatever a driver's table says.
+        last = (
+            last.0.max(latency),
+            last.1.max(residency).max(latency),
+            last.2.min(rounded(idle_w(model, latency) * scale.core)),
+        );
+        states.push(IdleState { name: s.name.clone(), latency_us: last.0, target_us: last.1, watts: last.2 });
+    }
+    states.truncate(wattwise_model::machine::MAX_IDLE_STATES);
+    let mut names = std::collections::BTreeSet::new();
+    states.retain(|s| !s.name.is_empty() && names.insert(s.name.clone()));
+    let listed = !states.is_empty();
+    if !listed {
+        let watts = least_busy_w.min(rounded(model.idle[0].watts[0] * scale.core));
+        states.push(IdleState { name: "HLT".into(), latency_us: 0.0, target_us: 0.0, watts });
+    }
+    let origin = match listed {
+        true => Origin::kernel("cpuidle: latency and residency of each state"),
+        false => Origin::word("no cpuidle: an idle CPU halts"),
+    };
+    let source = format!("{}'s of the same latency, scaled as the busy watts", model.name);
+    Sourced::new(Idle { states }, origin).but("watts", Origin::guess(source, REST_PERCENT))
+}
+
+fn package(seen: &Seen, base: &Machine, scale: Scale, from: &str) -> Sourced<Package> {
+    let own = &base.packages[0];
+    let deep = |s: &&CpuidleState| s.latency_us as f64 >= DEEP_US;
+    // One package state, where every kind of core has one that gates its power: the deepest of all.
+    let names: Option<Vec<&str>> =
+        seen.kinds.iter().map(|k| k.idle.iter().rfind(deep).map(|s| s.name.as_str())).collect();
+    let needs = names.filter(|n| n.windows(2).all(|w| w[0] == w[1])).and_then(|n| n.first().copied());
+    let idle = own.idle.last().zip(needs).map(|(state, needs)| PackageState {
+        name: format!("P{needs}"),
+        needs: needs.to_owned(),
+        watts: rounded(state.watts * scale.rest),
+        exit_us: state.exit_ns as f64 * 1e-3,
+    });
+    let table = Package { uncore_w: rounded(own.uncore_w * scale.rest), idle: idle.into_iter().collect() };
+    Sourced::new(table, Origin::guess(from.to_owned(), REST_PERCENT))
+}
+
+fn platform(seen: &Seen, base: &Machine, from: &str) -> Sourced<Platform> {
+    let halts = seen.kinds.iter().all(|k| k.idle.is_empty());
+    let idle_policy = match seen.idle_governor.as_deref() {
+        _ if halts => "fixed:depth=0",
+        Some("teo") => "teo",
+        Some("ladder") => "ladder",
+        _ => "menu",
+    };
+    let driver = match seen.driver.as_deref() {
+        None => Some("none".to_owned()),
+        Some(name @ ("intel_pstate" | "intel_cpufreq")) if seen.epp => Some(format!("{name}-hwp")),
+        Some(
+            name @ ("intel_pstate" | "intel_cpufreq" | "amd-pstate-epp" | "amd-pstate" | "acpi-cpufreq"
+            | "cpufreq-dt" | "speedstep-centrino"),
+        ) => Some(name.to_owned()),
+        Some("scmi") => Some("scmi-cpufreq".to_owned()),
+        Some(_) => None,
+    };
+    let one_speed = seen.kinds.iter().all(|k| mhz(k).len() == 1);
+    let table = Platform {
+        watts: rounded(
+            base.platform_w * if seen.guest { seen.cpus() as f64 / base.cpus.len() as f64 } else { 1.0 },
+        ),
+        battery_wh: seen.battery_wh.map(rounded),
+        idle_policy: idle_policy.to_owned(),
+        system: "linux",
+        driver,
+        default_policy: if one_speed { Some("performance".into()) } else { seen.policy.clone() },
+    };
+    Sourced::new(table, Origin::word(from))
+        .but("watts", Origin::guess(from.to_owned(), REST_PERCENT))
+        .but("driver", Origin::kernel("cpufreq"))
+        .but(
+            "default_policy",
+            Origin::kernel("cpufreq: the governor, the preference and the limits in force"),
+        )
+        .but("idle_policy", Origin::kernel("cpuidle: the governor in force"))
+}
+
+fn summary(seen: &Seen, base: &str) -> String {
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let kinds: Vec<String> = seen
+        .kinds
+        .iter()
+        .map(|k| {
+            let word = if k.name == "core" { "core".to_owned() } else { format!("{}-core", k.name) };
+            let threads = if k.threads > 1 { format!(" x {} threads", k.threads) } else { String::new() };
+            format!("{}{threads}", count(k.cores * seen.packages, &word))
+        })
+        .collect();
+    let processor = seen.processor.as_deref().unwrap_or("an unnamed processor");
+    let guest = if seen.guest { ", a virtual machine" } else { "" };
+    format!("estimated: {processor}, {}{guest}; watts after {base}", kinds.join(" and "))
+}
+
+/// What its user should know, a sentence each.
+fn unknown(seen: &Seen) -> Vec<String> {
+    let mut out = Vec::new();
+    if seen.guest {
+        out.push(
+            "A virtual machine: power, clocks and C-states are its host's, and a guest sees none of them."
+                .to_owned(),
+        );
+    }
+    if seen.kinds.iter().all(|k| k.range_khz.is_none()) {
+        out.push("Its kernel has no cpufreq: no speed can be chosen, and the model has one.".to_owned());
+    }
+    if seen.kinds.iter().all(|k| k.idle.is_empty()) {
+        out.push("Its kernel has no cpuidle: the model has one idle state.".to_owned());
+    }
+    out.push(format!(
+        "Watts of this machine were not measured: a core's may be off by {CORE_PERCENT} %, the rest by {REST_PERCENT} %."
+    ));
+    out
+}
+
+/// To three significant digits.
+fn rounded(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let digits = 10f64.powi(2 - value.log10().floor() as i32);
+    (value * digits).round() / digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_replay::library;
+
+    fn seen(name: &str) -> Seen {
+        Seen::read(&wattwise_emulator::named(name).expect("an emulated machine")).expect("CPUs")
+    }
+
+    fn parsed(seen: &Seen) -> Machine {
+        let e = estimate(seen, "this");
+        library::parsed(&e.text, "this").unwrap_or_else(|why| panic!("{why}\n{}", e.text))
+    }
+
+    /// Every emulated machine becomes a model that the engine takes, with its CPUs, levels and C-states.
+    #[test]
+    fn every_emulated_machine_has_an_estimate() {
+        for name in wattwise_emulator::names() {
+            let seen = seen(name);
+            let m = parsed(&seen);
+            assert_eq!(m.cpus.len(), seen.cpus(), "{name}");
+            for (k, s) in m.kinds.iter().zip(&seen.kinds) {
+                let (low, high) = s.range_khz.map_or((0, 0), |(low, high)| (low / 1000, high / 1000));
+                if high > 0 {
+                    assert_eq!(u64::from(k.levels[0].khz) / 1000, high, "{name}");
+                    assert_eq!(u64::from(k.levels[k.levels.len() - 1].khz) / 1000, low, "{name}");
+                }
+            }
+        }
+    }
+
+    /// What is in force and what the watts are taken from, of machines whose trees are real ones'.
+    #[test]
+    fn the_policy_in_force_is_the_reference() {
+        for (name, base, policy) in [
+            ("amd-laptop", "alderlake-p-laptop", "amd-pstate-epp:epp=balance_performance"),
+            ("amd-server", "xeon-4210", "schedutil+max=3000MHz"),
+            ("arm-big-little", "omap3530", "schedutil"),
+            ("bc10", "omap3530", "userspace:khz=600000"),
+            ("core-i5-2gen", "i7-4510u", "ondemand"),
+            ("hybrid-laptop", "alderlake-p-laptop", "hwp:epp=balance_performance"),
+            ("skylake-server-passive", "xeon-4210", "schedutil"),
+            ("vm-2cpu", "recording-vm", "performance"),
+        ] {
+            let seen = seen(name);
+            assert_eq!((base_of(&seen), parsed(&seen).default_policy.as_str()), (base, policy), "{name}");
+        }
+    }
+
+    /// All cores at the speed without boost, and the uncore, draw the package's limit.
+    #[test]
+    fn watts_meet_the_limit_of_the_package() {
+        for name in ["hybrid-laptop", "skylake-server-active"] {
+            let seen = seen(name);
+            let m = parsed(&seen);
+            let full: f64 = m
+                .kinds
+                .iter()
+                .zip(&seen.kinds)
+                .map(|(k, s)| {
+                    let share = f64::from(k.base_khz) / f64::from(k.levels[0].khz);
+                    s.cores as f64 * busy_w(k, share)
+                })
+                .sum();
+            let limit = seen.limit_w.expect("it has one");
+            let off = (full + m.packages[0].uncore_w) / limit - 1.0;
+            assert!(off.abs() < 0.02, "{name}: {off:+.3} of {limit} W");
+        }
+    }
+
+    /// A clock that somebody measured stands for the one that a guest shows.
+    #[test]
+    fn a_guests_clock_is_the_measured_one() {
+        let m = parsed(&seen("vm-2cpu").with_clock(3_588_000));
+        assert_eq!(m.kinds[0].levels.iter().map(|l| l.khz).collect::<Vec<_>>(), [3_588_000]);
+        assert!(m.notes.iter().any(|n| n.contains("virtual machine")), "{:?}", m.notes);
+    }
+
+    #[test]
+    fn rounding_keeps_three_digits() {
+        assert_eq!(
+            (rounded(12.345), rounded(0.012345), rounded(1234.5), rounded(0.0)),
+            (12.3, 0.0123, 1230.0, 0.0)
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! What a machine's kernel says that a model needs: of this machine, a capture or an emulated one.
+
+use std::collections::BTreeSet;
+use wattwise_hw::cpus::set::CpuSet;
+use wattwise_hw::cpus::topology::{CoreKind, Cpu};
+use wattwise_hw::info::Info;
+use wattwise_hw::root::{Root, number, text};
+use wattwise_hw::states::cpufreq::CpufreqPolicy;
+use wattwise_hw::states::cpuidle::CpuidleState;
+use wattwise_hw::states::power::Zone;
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// A machine as its kernel describes it. Speeds in kHz, times in us, powers in W.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The processor's name.
+    pub processor: Option<String>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// Whether a hypervisor is underneath.
+    pub guest: bool,
+    /// Packages (sockets) with CPUs online.
+    pub packages: usize,
+    /// Kinds of core, the fastest first; never empty.
+    pub kinds: Vec<SeenKind>,
+    /// Cores of a package that share a last-level cache; none where the kernel does not tell.
+    pub llc_cores: Option<usize>,
+    /// The scaling driver.
+    pub driver: Option<String>,
+    /// Whether the driver offers energy-performance preferences.
+    pub epp: bool,
+    /// The policy in force, as `--policy` takes it.
+    pub policy: Option<String>,
+    /// The idle governor.
+    pub idle_governor: Option<String>,
+    /// Long-term power limit of a package.
+    pub limit_w: Option<f64>,
+    /// Capacity of the battery, in Wh.
+    pub battery_wh: Option<f64>,
+    /// Whether the clock of a machine without cpufreq was measured.
+    pub clock_measured: bool,
+}
+
+/// A kind of core.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenKind {
+    /// `core`, `P`, `E` or `LP-E`.
+    pub name: &'static str,
+    /// Cores a package.
+    pub cores: usize,
+    /// Hardware threads a core.
+    pub threads: usize,
+    /// Cores that share a clock.
+    pub clock_cores: usize,
+    /// The range of its speeds.
+    pub range_khz: Option<(u64, u64)>,
+    /// Its highest speed without boost.
+    pub base_khz: Option<u64>,
+    /// Its levels, ascending; empty where the driver has no table.
+    pub levels_khz: Vec<u64>,
+    /// The speed of the moment: all that is known of a guest's.
+    pub now_khz: Option<u64>,
+    /// Relative capacity of a CPU (1024 is the fastest).
+    pub capacity: Option<u32>,
+    /// C-states in which it is idle, shallowest first, without those that poll.
+    pub idle: Vec<CpuidleState>,
+}
+
+impl Seen {
+    /// CPUs of the machine as the model will have them.
+    pub fn cpus(&self) -> usize {
+        self.packages * self.kinds.iter().map(|k| k.cores * k.threads).sum::<usize>()
+    }
+
+    /// The same where somebody has measured the clock: a machine without cpufreq shows the one that it was sold with.
+    pub fn with_clock(mut self, khz: u64) -> Seen {
+        for kind in self.kinds.iter_mut().filter(|k| k.range_khz.is_none()) {
+            kind.now_khz = Some(khz);
+            self.clock_measured = true;
+        }
+        self
+    }
+
+    /// Reads a machine. `None` where its files list no CPU.
+    pub fn read(root: &dyn Root) -> Option<Seen> {
+        let info = Info::read(root);
+        let online: Vec<&Cpu> = info.topology.cpus.iter().filter(|c| c.online).collect();
+        let packages: BTreeSet<i32> = online.iter().map(|c| c.package.unwrap_or(0)).collect();
+        let kinds: BTreeSet<CoreKind> =
+            online.iter().map(|c| c.kind.unwrap_or(CoreKind::Performance)).collect();
+        let of = |kind: CoreKind| -> Vec<&Cpu> {
+            let own = |c: &&&Cpu| c.kind.unwrap_or(CoreKind::Performance) == kind;
+            online.iter().filter(own).copied().collect()
+        };
+        let policies = info.cpufreq.policies.value.as_deref().unwrap_or_default();
+        let now = clock_of_cpuinfo(root);
+        let seen: Vec<SeenKind> = kinds
+            .iter()
+            .map(|&kind| SeenKind::read(&info, &of(kind), kinds.len() > 1, &packages, policies, now))
+            .collect();
+        if seen.is_empty() {
+            return None;
+        }
+        let first = policies.first();
+        let cpuinfo = text(root, "proc/cpuinfo").unwrap_or_default();
+        Some(Seen {
+            processor: info.topology.processor.clone(),
+            kernel: info.kernel.clone(),
+            guest: cpuinfo
+                .lines()
+                .any(|l| l.starts_with("flags") && l.split_whitespace().any(|f| f == "hypervisor")),
+            packages: packages.len(),
+            kinds: seen,
+            llc_cores: llc_cores(root, &online),
+            driver: first.and_then(|p| p.driver.clone()),
+            epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
+            policy: first.and_then(|p| in_force(p, info.cpufreq.boost.as_ref().is_some_and(|b| !b.on))),
+            idle_governor: info.cpuidle.governor.clone(),
+            limit_w: info.energy.value.as_deref().and_then(package_limit_w),
+            clock_measured: false,
+            battery_wh: info.supply.batteries.iter().find_map(|b| b.full_wh),
+        })
+    }
+}
+
+impl SeenKind {
+    fn read(
+        info: &Info,
+        cpus: &[&Cpu],
+        hybrid: bool,
+        packages: &BTreeSet<i32>,
+        policies: &[CpufreqPolicy],
+        now_khz: Option<u64>,
+    ) -> SeenKind {
+        // Old trees list no cores: then each CPU is one.
+        let cores_of = |of: &dyn Fn(&Cpu) -> bool| -> usize {
+            let own = cpus.iter().filter(|c| of(c));
+            own.map(|c| c.threads.first().unwrap_or(c.cpu)).collect::<BTreeSet<u32>>().len()
+        };
+        let cores = packages.iter().map(|p| cores_of(&|c| c.package.unwrap_or(0) == *p)).max().unwrap_or(1);
+        let threads = cpus.iter().map(|c| c.threads.len()).max().unwrap_or(1);
+        let first = cpus[0].cpu;
+        let policy = policies.iter().find(|p| p.related.contains(first) || p.affected.contains(first));
+        let together =
+            |p: &CpufreqPolicy| cores_of(&|c| p.related.contains(c.cpu) || p.affected.contains(c.cpu));
+        let mut levels: Vec<u64> =
+            policy.iter().flat_map(|p| p.levels_khz.iter().chain(&p.boost_levels_khz)).copied().collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let idle = info.cpuidle.cpus().iter().find(|c| c.cpu == first);
+        let polls = |s: &&CpuidleState| s.latency_us == 0 && s.name.to_ascii_uppercase().starts_with("POLL");
+        // acpi-cpufreq lists no boosted level where only the firmware's highest speed tells of one.
+        let listed = policy.and_then(|p| p.levels_khz.iter().max().copied());
+        let highest = policy.and_then(|p| Some(p.hardware_khz?.1));
+        levels.extend(highest.filter(|h| levels.last().is_some_and(|top| top < h)));
+        let boosted = levels.last().copied() > listed;
+        SeenKind {
+            name: match cpus[0].kind {
+                Some(CoreKind::Efficient) => "E",
+                Some(CoreKind::LowPowerEfficient) => "LP-E",
+                _ if hybrid => "P",
+                _ => "core",
+            },
+            cores,
+            threads,
+            clock_cores: policy.map_or(cores, together).max(1),
+            range_khz: policy.and_then(|p| p.hardware_khz),
+            base_khz: policy.and_then(|p| p.base_khz).or(listed.filter(|_| boosted)),
+            levels_khz: levels,
+            now_khz: policy.and_then(|p| p.current_khz).or(now_khz),
+            capacity: cpus.iter().find_map(|c| c.capacity),
+            idle: idle.map_or(Vec::new(), |i| i.states.iter().filter(|s| !polls(s)).cloned().collect()),
+        }
+    }
+}
+
+/// The clock that `/proc/cpuinfo` shows of the first CPU.
+fn clock_of_cpuinfo(root: &dyn Root) -> Option<u64> {
+    let cpuinfo = text(root, "proc/cpuinfo")?;
+    let line = cpuinfo.lines().find(|l| l.starts_with("cpu MHz"))?;
+    let mhz: f64 = line.split(':').nth(1)?.trim().parse().ok()?;
+    (mhz.is_finite() && mhz > 0.0).then_some((mhz * 1e3) as u64)
+}
+
+/// Cores that share the first CPU's largest cache.
+fn llc_cores(root: &dyn Root, online: &[&Cpu]) -> Option<usize> {
+    let first = online.first()?;
+    let at = format!("{CPUS}/cpu{}/cache", first.cpu);
+    let caches = root.list(&at).unwrap_or_default();
+    let shared = caches.iter().filter(|n| n.starts_with("index")).filter_map(|index| {
+        let level: u32 = number(root, &format!("{at}/{index}/level"))?;
+        let list = text(root, &format!("{at}/{index}/shared_cpu_list"))?;
+        Some((level, CpuSet::parse(&list).ok()?))
+    });
+    let (_, set) = shared.max_by_key(|(level, _)| *level)?;
+    let cores: BTreeSet<u32> =
+        online.iter().filter(|c| set.contains(c.cpu)).map(|c| c.threads.first().unwrap_or(c.cpu)).collect();
+    (!cores.is_empty()).then_some(cores.len())
+}
+
+/// The long-term limit of the first package, in W.
+fn package_limit_w(zones: &[Zone]) -> Option<f64> {
+    let package = zones.iter().find(|z| z.name.starts_with("package"))?;
+    let limit = package.limits.iter().find(|l| l.name == "long_term")?;
+    // The highest that may be asked for is the processor's own; the limit itself is a user's.
+    let uw = limit.most_uw.filter(|uw| *uw > 0).or(limit.power_uw)?;
+    (uw > 0).then_some(uw as f64 * 1e-6)
+}
+
+/// The policy in force, as `--policy` takes it; none where the governor is nobody's that we know.
+fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
+    let governor = p.governor.as_deref()?;
+    let own = match p.driver.as_deref() {
+        Some("intel_pstate") if p.epp.is_some() => Some("hwp"),
+        Some("intel_pstate") => Some("intel_pstate"),
+        Some("amd-pstate-epp") => Some("amd-pstate-epp"),
+        _ => None,
+    };
+    let mut policy = match (own, governor) {
+        (Some("intel_pstate"), "powersave") => "intel_pstate".to_owned(),
+        (Some("intel_pstate") | None, "performance")
+        | (None, "powersave" | "ondemand" | "conservative" | "schedutil") => governor.to_owned(),
+        (None, "userspace") => format!("userspace:khz={}", p.setspeed_khz.or(p.current_khz)?),
+        (Some(own), "performance") => format!("{own}:epp=performance"),
+        (Some(own), _) => match p.epp.as_deref() {
+            Some("default") | None => own.to_owned(),
+            Some(epp) => format!("{own}:epp={epp}"),
+        },
+        (None, _) => return None,
+    };
+    if let (Some((low, high)), Some((lowest, highest))) = (p.limits_khz, p.hardware_khz) {
+        let mut limit = |word: &str, khz: u64| policy.push_str(&format!("+{word}={}MHz", khz / 1000));
+        if high < highest && high >= 1000 {
+            limit("max", high);
+        }
+        if low > lowest {
+            limit("min", low);
+        }
+    }
+    if boost_off {
+        policy.push_str("+noboost");
+    }
+    Some(policy)
+}
