@@ -6,9 +6,8 @@
 //!
 //! - `null`: policies that are the same but for the phase of their sampling (periods apart by a thousandth). None is better
 //!   in the mean, and no two runs are the same. A winner is a false one.
-//! - `planted`: a policy against the same with a cost that it need not have (an interrupt handler's time at each
-//!   decision), or with one that wastes a clock (`+min`). Where the gap in the nominal machine is 5 % or more the better
-//!   one should be named.
+//! - `planted`: a policy against the same with a floor under its speed, so that one of the two needs more for the same
+//!   work. Where the gap in the nominal machine is 5 % or more the better one should be named.
 //!
 //! Prints the counts, and a line a case with a false winner.
 

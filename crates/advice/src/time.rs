@@ -11,7 +11,8 @@
 //!
 //! A stretch is an episode's response time over the same episode's under the reference policy in the same replica. Which
 //! tasks meet on which CPU is chaotic, so that even a second run of the reference policy, in another phase, stretches some
-//! episodes. What is judged is by how much the 95th percentile exceeds that of such a second run; see [`beyond`].
+//! episodes. What is judged is by how much the 95th percentile exceeds that of such a second run ([`beyond`]), the least of
+//! all replicas against the least and so on.
 
 use serde::{Deserialize, Serialize};
 use wattwise_model::workload::Workload;
