@@ -117,6 +117,14 @@ fn differences(a: &Answered<'_>, own: &PolicyResult, reference: &str) -> String 
         (TimeKind::Makespan, (text, _)) => format!("its time: {text}"),
         (TimeKind::Response, (text, 1)) => format!("its slowest responses {text} longer"),
         (TimeKind::Response, (text, -1)) => format!("its slowest responses {text} shorter"),
+        (TimeKind::Response, ..) if own.uncertain.time_ratio.high <= 1.0005 => {
+            "its responses no slower".to_owned()
+        }
+        (TimeKind::Response, _) if own.uncertain.time_ratio.low > 0.9995 => {
+            let (text, _) =
+                change(Interval { low: own.uncertain.time_ratio.high, ..own.uncertain.time_ratio });
+            format!("its slowest responses up to {text} longer")
+        }
         (TimeKind::Response, (text, _)) => format!("its slowest responses: {text}"),
     };
     format!("{energy}, {time}")
