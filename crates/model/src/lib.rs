@@ -5,6 +5,7 @@
 //! file but text it is handed, and knows no policy and no hardware: of wattwise's crates it uses `figure` alone.
 #![forbid(unsafe_code)]
 
+pub mod estimate;
 pub mod machine;
 pub mod residency;
 pub mod workload;
