@@ -248,7 +248,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let (flags, wanted): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with("--"));
     let csv = flags.iter().any(|f| f == "--csv");
-    let machines: Vec<Machine> = builtin::names()
+    let machines: Vec<Machine> = builtin::written()
         .filter(|n| wanted.is_empty() || wanted.iter().any(|w| w == n))
         .map(library::machine)
         .collect::<Result<_, _>>()?;

@@ -79,7 +79,7 @@ fn cases(only: Option<&str>) -> impl Iterator<Item = Case> {
     let bundled = library::workloads();
     let workloads: Vec<&str> =
         bundled.iter().map(|w| w.name).filter(|w| only.is_none_or(|o| o == *w)).collect();
-    let machines: Vec<&str> = builtin::names().collect();
+    let machines: Vec<&str> = builtin::written().collect();
     workloads.into_iter().flat_map(move |w| machines.clone().into_iter().map(move |m| Case::new(m, w)))
 }
 

@@ -35,7 +35,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("calibrate", &["live"]),
     ("cli", &["study", "report", "calibrate", "live", "emulator"]),
     ("lab", &["study", "trace", "sim", "model", "policy", "hw"]),
-    ("xtask", &["policy"]),
+    ("xtask", &["policy", "model"]),
 ];
 
 /// Every crate that `name` may use: its own list and theirs.

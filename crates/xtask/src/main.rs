@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 mod arrows;
 mod charts;
+mod machines;
 
 const USAGE: &str = "usage: cargo xtask CHORE
   arrows             no crate uses one that stands above it
-  charts [--check]   bundle the reports' chart library from crates/xtask/charts/package-lock.json (needs npm)";
+  charts [--check]   bundle the reports' chart library from crates/xtask/charts/package-lock.json (needs npm)
+  machines [--check] the server estimator, the measured machines and the table of models, from machines/data";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +20,8 @@ fn main() -> ExitCode {
         ["arrows"] => arrows::run(),
         ["charts"] => charts::run(false),
         ["charts", "--check"] => charts::run(true),
+        ["machines"] => machines::run(false),
+        ["machines", "--check"] => machines::run(true),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -1,7 +1,7 @@
 //! The bundled machine models.
 
 /// A line each: to add one, write its file and name it here.
-const FILES: &[(&str, &str)] = &[
+const WRITTEN: &[(&str, &str)] = &[
     ("alderlake-p-laptop", include_str!("../../../../machines/alderlake-p-laptop.toml")),
     ("bursts-v1", include_str!("../../../../machines/bursts-v1.toml")),
     ("core-i5-2gen", include_str!("../../../../machines/core-i5-2gen.toml")),
@@ -15,14 +15,48 @@ const FILES: &[(&str, &str)] = &[
     ("xeon-4210", include_str!("../../../../machines/xeon-4210.toml")),
 ];
 
-/// Their names.
+/// Made by `cargo xtask machines` from others' measurements: never edited.
+const MEASURED: &[(&str, &str)] = &[
+    ("exynos5250", include_str!("../../../../machines/measured/exynos5250.toml")),
+    ("exynos7880", include_str!("../../../../machines/measured/exynos7880.toml")),
+    ("gs101", include_str!("../../../../machines/measured/gs101.toml")),
+    ("msm8953", include_str!("../../../../machines/measured/msm8953.toml")),
+    ("msm8996", include_str!("../../../../machines/measured/msm8996.toml")),
+    ("msm8998", include_str!("../../../../machines/measured/msm8998.toml")),
+    ("sdm439", include_str!("../../../../machines/measured/sdm439.toml")),
+    ("sdm630", include_str!("../../../../machines/measured/sdm630.toml")),
+    ("sdm632", include_str!("../../../../machines/measured/sdm632.toml")),
+    ("sdm636", include_str!("../../../../machines/measured/sdm636.toml")),
+    ("sdm670", include_str!("../../../../machines/measured/sdm670.toml")),
+    ("sdm845", include_str!("../../../../machines/measured/sdm845.toml")),
+    ("sm6115", include_str!("../../../../machines/measured/sm6115.toml")),
+    ("sm6150", include_str!("../../../../machines/measured/sm6150.toml")),
+    ("sm7125", include_str!("../../../../machines/measured/sm7125.toml")),
+    ("sm7150", include_str!("../../../../machines/measured/sm7150.toml")),
+    ("sm8150ac", include_str!("../../../../machines/measured/sm8150ac.toml")),
+    ("sm8350", include_str!("../../../../machines/measured/sm8350.toml")),
+    ("t8103", include_str!("../../../../machines/measured/t8103.toml")),
+    ("zuma", include_str!("../../../../machines/measured/zuma.toml")),
+];
+
+/// All names: those that people wrote, then the measured ones.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(name, _)| *name)
+    written().chain(measured())
+}
+
+/// Models that people wrote.
+pub fn written() -> impl Iterator<Item = &'static str> {
+    WRITTEN.iter().map(|(name, _)| *name)
+}
+
+/// Models that were made from others' measurements.
+pub fn measured() -> impl Iterator<Item = &'static str> {
+    MEASURED.iter().map(|(name, _)| *name)
 }
 
 /// A model's file.
 pub fn text(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    WRITTEN.iter().chain(MEASURED).find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
 /// What the engine takes for granted of every machine.
@@ -102,22 +136,6 @@ mod tests {
         }
     }
 
-    /// Everything in its deepest state, and everything busy at the speed that this allows.
-    fn extremes(m: &Machine) -> (f64, f64) {
-        let (mut rest, mut full) = (m.platform_w, m.platform_w);
-        for p in &m.packages {
-            rest += p.idle.last().map_or(p.uncore_w, |s| s.watts);
-            full += p.uncore_w;
-            for c in p.cores.iter().map(|&c| &m.cores[usize::from(c)]) {
-                let (kind, boost) = (&m.kinds[usize::from(c.kind)], &m.domains[usize::from(c.domain)].boost);
-                let level = boost.get(p.cores.len()).or(boost.last()).map_or(0, |&b| usize::from(b));
-                rest += kind.idle.last().map_or(0.0, |s| s.watts[kind.levels.len() - 1]);
-                full += kind.levels[level].busy_w * kind.smt_power[c.cpus.len() - 1];
-            }
-        }
-        (rest, full)
-    }
-
     /// Watts at rest and at full load, platform included, against what such computers draw: package
     /// limits and the platform's share. A wide gate, to catch a slip of the comma.
     #[test]
@@ -132,7 +150,7 @@ mod tests {
             ("thinkpad-r51", 11.0..16.0, 33.0..40.0),   // 24.5 W TDP
             ("xeon-4210", 80.0..120.0, 220.0..260.0),   // 2 x 85 W
         ] {
-            let (r, f) = extremes(&machine(name));
+            let (r, f) = machine(name).rest_and_full_w();
             println!("{name:24} rest {r:7.2} W, full {f:7.2} W");
             assert!(rest.contains(&r) && full.contains(&f), "{name}: {r} W, {f} W");
         }

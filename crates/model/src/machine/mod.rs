@@ -108,6 +108,20 @@ pub enum Confidence {
     Guess,
 }
 
+impl Confidence {
+    /// As machine files write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Confidence::Datasheet => "datasheet",
+            Confidence::DeviceTree => "device-tree",
+            Confidence::KernelTable => "kernel-table",
+            Confidence::Measured => "measured",
+            Confidence::Fitted => "fitted",
+            Confidence::Guess => "guess",
+        }
+    }
+}
+
 /// A logical CPU (hardware thread).
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
@@ -202,6 +216,24 @@ pub const MAX_SMT: usize = 4;
 pub const MAX_IDLE_STATES: usize = 12;
 
 impl Machine {
+    /// Watts with every core in its deepest state, and with every CPU busy at the speed that this allows; platform
+    /// included.
+    pub fn rest_and_full_w(&self) -> (f64, f64) {
+        let (mut rest, mut full) = (self.platform_w, self.platform_w);
+        for p in &self.packages {
+            rest += p.idle.last().map_or(p.uncore_w, |s| s.watts);
+            full += p.uncore_w;
+            for c in p.cores.iter().map(|&c| &self.cores[usize::from(c)]) {
+                let (kind, boost) =
+                    (&self.kinds[usize::from(c.kind)], &self.domains[usize::from(c.domain)].boost);
+                let level = boost.get(p.cores.len()).or(boost.last()).map_or(0, |&b| usize::from(b));
+                rest += kind.idle.last().map_or(0.0, |s| s.watts[kind.levels.len() - 1]);
+                full += kind.levels[level].busy_w * kind.smt_power[c.cpus.len() - 1];
+            }
+        }
+        (rest, full)
+    }
+
     /// How far apart two CPUs are.
     #[inline]
     pub fn distance(&self, a: usize, b: usize) -> Distance {
