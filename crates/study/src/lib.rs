@@ -4,6 +4,7 @@
 //! A difference is explained where it can be, and stays a difference.
 
 pub mod coreidle;
+pub mod external;
 pub mod openbsd;
 pub mod powerctl;
 pub mod thomson;
