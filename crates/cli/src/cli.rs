@@ -25,8 +25,8 @@ enum Command {
     Import(crate::model::trace::ImportArgs),
     /// List the policies, or show one with its essay and parameters
     Policies(crate::model::list::Args),
-    /// List the machine models, or show one with its figures and sources
-    Machines(crate::model::list::Args),
+    /// The machine models: list, show, compare, check, and hold the library against measurements
+    Machines(crate::model::machines::Args),
     /// List the bundled workloads, or show one
     Workloads(crate::model::list::Args),
     /// Mount an emulated machine, so that other programs can be run against it
@@ -74,7 +74,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Trace(args) => crate::model::trace::run(&args),
         Command::Import(args) => crate::model::trace::import(&args),
         Command::Policies(args) => crate::model::list::policies(&args),
-        Command::Machines(args) => crate::model::list::machines(&args),
+        Command::Machines(args) => crate::model::machines::run(&args),
         Command::Workloads(args) => crate::model::list::workloads(&args),
         Command::Emulate(args) => crate::machine::emulate::run(&args),
         Command::Bench(args) => crate::bench::run(&args),

@@ -6,7 +6,7 @@
 
 use crate::exit::Named;
 use crate::machine::{record, restore, run, set};
-use crate::model::{list, reproduce, trace};
+use crate::model::{list, machines, reproduce, trace};
 use schemars::{JsonSchema, Schema};
 use serde_json::json;
 use std::path::Path;
@@ -46,6 +46,10 @@ fn the_schemas_are_those_of_the_types() {
     check::<wake::WakeUps>("bench-wake-1.json", wake::SCHEMA);
     check::<Named<list::List<'_>>>("list-1.json", list::SCHEMA);
     check::<Named<list::Shown<'_>>>("show-1.json", list::SHOW_SCHEMA);
+    check::<Named<machines::ShownMachine>>("machine-1.json", machines::SHOW_SCHEMA);
+    check::<Named<machines::Compared>>("machine-compare-1.json", machines::COMPARE_SCHEMA);
+    check::<Named<machines::Checked>>("machine-check-1.json", machines::CHECK_SCHEMA);
+    check::<Named<machines::Scored>>("score-1.json", machines::SCORE_SCHEMA);
     check::<Named<trace::Shown>>("trace-1.json", trace::SCHEMA);
     check::<Named<trace::Imported>>("import-1.json", trace::IMPORT_SCHEMA);
     check::<Named<wattwise_trace::record::RecordReport>>("record-1.json", record::SCHEMA);

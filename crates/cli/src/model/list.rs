@@ -1,12 +1,10 @@
-//! `policies`, `machines`, `workloads`: what there is, and each thing in full.
+//! `policies`, `workloads`: what there is, and each thing in full.
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::model::machine;
 use clap::Subcommand;
 use serde::Serialize;
 use std::fmt::Write;
 use wattwise_figure::nearest;
-use wattwise_model::machine::builtin;
 use wattwise_policy::{Param, ParamKind, Speed, cores, essay, idle, speed};
 use wattwise_replay::library;
 use wattwise_replay::spec::placements;
@@ -49,11 +47,11 @@ pub(crate) struct List<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Entry {
     /// As it is given to other commands.
-    name: String,
+    pub(crate) name: String,
     /// The heading under which it is listed.
-    kind: String,
+    pub(crate) kind: String,
     /// In a sentence.
-    summary: String,
+    pub(crate) summary: String,
 }
 
 /// One of them in full.
@@ -76,8 +74,8 @@ fn shown(args: &Args, name: &str, entries: &[Entry], text: &str) -> Outcome {
 }
 
 /// Names, padded, and their summaries, by kind.
-fn list(args: &Args, entries: &[Entry]) -> Outcome {
-    if args.json {
+pub(crate) fn list(json: bool, entries: &[Entry]) -> Outcome {
+    if json {
         print_json_as(SCHEMA, &List { entries })?;
         return Ok(0);
     }
@@ -95,9 +93,10 @@ fn list(args: &Args, entries: &[Entry]) -> Outcome {
     Ok(0)
 }
 
-fn unknown(what: &str, name: &str, entries: &[Entry]) -> Failure {
+/// A name that is none; `what` is the command that was given it.
+pub(crate) fn unknown(what: &str, name: &str, entries: &[Entry]) -> Failure {
     let nearest = nearest(name, entries.iter().map(|e| e.name.as_str()));
-    Failure::input(format!("{what} show {name}: no such name; did you mean '{nearest}'?"))
+    Failure::input(format!("{what} {name}: no such name; did you mean '{nearest}'?"))
 }
 
 /// One policy's page.
@@ -154,7 +153,7 @@ pub(crate) fn policies(args: &Args) -> Outcome {
     entries.extend(
         placements().map(|(word, _, help)| entry(word, "placements (where a waking task goes)", help)),
     );
-    let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
+    let Some(What::Show { name }) = &args.what else { return list(args.json, &entries) };
     if let Some((word, _, help)) = placements().find(|(word, ..)| word == name) {
         return shown(args, name, &entries, &format!("{word}: {help}\n"));
     }
@@ -162,24 +161,9 @@ pub(crate) fn policies(args: &Args) -> Outcome {
         (Some(p), ..) => page((p.name, p.summary, p.follows), &standing(p), p.source, p.params),
         (None, Some(p), _) => page((p.name, p.summary, p.follows), "", p.source, p.params),
         (None, None, Some(p)) => page((p.name, p.summary, p.follows), "", p.source, p.params),
-        (None, None, None) => return Err(unknown("policies", name, &entries)),
+        (None, None, None) => return Err(unknown("policies show", name, &entries)),
     };
     shown(args, name, &entries, &page)
-}
-
-pub(crate) fn machines(args: &Args) -> Outcome {
-    let entries: Vec<Entry> = builtin::names()
-        .map(|name| {
-            let machine = library::machine(name).map_err(Failure::work)?;
-            Ok(Entry { name: name.into(), kind: "models".into(), summary: machine.summary })
-        })
-        .collect::<Result<_, Failure>>()?;
-    let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
-    if let Some(estimate) = machine::file_of(name)? {
-        return shown(args, name, &entries, &estimate.text);
-    }
-    let text = builtin::text(name).ok_or_else(|| unknown("machines", name, &entries))?;
-    shown(args, name, &entries, text)
 }
 
 pub(crate) fn workloads(args: &Args) -> Outcome {
@@ -189,9 +173,9 @@ pub(crate) fn workloads(args: &Args) -> Outcome {
         .iter()
         .map(|b| Entry { name: b.name.into(), kind: kind(b.recorded).into(), summary: b.summary.clone() })
         .collect();
-    let Some(What::Show { name }) = &args.what else { return list(args, &entries) };
+    let Some(What::Show { name }) = &args.what else { return list(args.json, &entries) };
     let Some(b) = all.iter().find(|b| b.name == name) else {
-        return Err(unknown("workloads", name, &entries));
+        return Err(unknown("workloads show", name, &entries));
     };
     if b.recorded {
         return crate::model::trace::show_bundled(b, args.json);

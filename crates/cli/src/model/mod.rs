@@ -4,6 +4,7 @@ pub(crate) mod cases;
 pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod machine;
+pub(crate) mod machines;
 pub(crate) mod output;
 pub(crate) mod recording;
 pub(crate) mod reproduce;

@@ -1,0 +1,143 @@
+//! `machines score`: the library against what others measured.
+
+use super::columns;
+use crate::exit::{Failure, Outcome, print, print_json_as};
+use clap::ValueEnum;
+use serde::Serialize;
+use std::fmt::Write;
+use std::io::Read;
+use std::path::PathBuf;
+use wattwise_figure::one_line;
+use wattwise_model::estimate::table::{MAX_BYTES, TableError};
+use wattwise_study::external::freqbench::{self, FreqbenchScore};
+use wattwise_study::external::specpower::{self, SpecpowerScore};
+use wattwise_study::external::{Group, Held, LeftOut, ScoreError};
+
+/// Version of what `--json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.score/1";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What the table's columns mean
+    data_set: DataSet,
+    /// The table (CSV), with the columns of machines/data in wattwise's repository
+    file: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DataSet {
+    /// SPECpower_ssj2008: watts of whole servers at eleven loads, from what a server says of itself
+    Specpower,
+    /// freqbench: power and rate at every frequency of a cluster, from its lowest and its highest
+    Freqbench,
+}
+
+/// How well the library predicts a table.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "data_set", rename_all = "lowercase")]
+pub(crate) enum Scored {
+    /// Servers.
+    Specpower(SpecpowerScore),
+    /// Clusters of cores.
+    Freqbench(FreqbenchScore),
+}
+
+/// The file, as far as a table may reach.
+fn bytes(args: &Args, name: &str) -> Result<Vec<u8>, Failure> {
+    let wrong = |problem: String| Failure::input(TableError::of_file(name, problem));
+    let file = std::fs::File::open(&args.file)
+        .map_err(|e| wrong(format!("{e}: expected a table that can be read")))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| wrong(format!("{e}: expected a table that can be read")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(wrong(format!("larger than expected: at most {} MiB", MAX_BYTES >> 20)));
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Outcome {
+    let name = args.file.display().to_string();
+    let bytes = bytes(args, &name)?;
+    let scored = match args.data_set {
+        DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),
+        DataSet::Freqbench => freqbench::score(&name, &bytes).map(Scored::Freqbench),
+    };
+    let scored = scored.map_err(|e| match e {
+        ScoreError::Table(e) => Failure::input(e),
+        e @ ScoreError::Fit(_) => Failure::work(e),
+    })?;
+    match (json, &scored) {
+        (true, scored) => print_json_as(SCHEMA, scored)?,
+        (false, Scored::Specpower(s)) => print(&specpower_text(s))?,
+        (false, Scored::Freqbench(s)) => print(&freqbench_text(s))?,
+    }
+    Ok(0)
+}
+
+fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.2} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
+}
+
+fn row(name: &str, held: &Held) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        held.predictions.to_string(),
+        percent(held.median_abs_error),
+        percent(held.p95_abs_error),
+        percent(held.coverage_90),
+    ]
+}
+
+/// The table of errors: all together, then the groups.
+fn errors(title: &str, held: &Held, parts: &[&[Group]]) -> String {
+    let head = [title, "predictions", "median error", "95 % below", "in the 90 % interval"];
+    let mut rows = vec![head.map(str::to_owned).to_vec(), row("all", held)];
+    for part in parts {
+        rows.extend(part.iter().map(|g| row(&g.name, &g.held)));
+    }
+    columns(&rows)
+}
+
+fn left_out(rows: usize, left: &[LeftOut], file: &str) -> String {
+    let mut out = format!("{}: {rows} rows predicted\n", one_line(file));
+    for l in left {
+        _ = writeln!(out, "  not predicted: {} rows, the first is row {}: {}", l.rows, l.first_row, l.why);
+    }
+    out
+}
+
+fn specpower_text(s: &SpecpowerScore) -> String {
+    format!(
+        "{}Each {}.\n\n{}",
+        left_out(s.rows, &s.left_out, &s.file),
+        s.method,
+        errors("watts", &s.held, &[&s.loads, &s.families])
+    )
+}
+
+fn freqbench_text(s: &FreqbenchScore) -> String {
+    let (t, l) = (&s.time_law, &s.lowest_energy);
+    format!(
+        "{}Each {}.\n\n\
+         time law: off by at most {} in the median of {} clusters, {} in nine of ten; {} in the median row\n\
+         least energy: within one level in {} of {} clusters, that very level in {}; the best constant level, {}, in {}\n  \
+         at the level told, energy is {} over the least in the median cluster; {} clusters have no power at their ends\n\n{}",
+        left_out(s.rows, &s.left_out, &s.file),
+        s.method,
+        percent(t.median_cluster_error),
+        t.clusters,
+        percent(t.p90_cluster_error),
+        percent(t.median_row_error),
+        percent(l.within_one_share),
+        l.clusters,
+        percent(l.exact_share),
+        l.best_constant_level,
+        percent(l.best_constant_share),
+        percent(l.median_energy_ratio - 1.0),
+        l.clusters_without_power,
+        errors("watts", &s.held, &[&s.socs])
+    )
+}

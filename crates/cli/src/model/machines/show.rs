@@ -1,0 +1,82 @@
+//! `machines show`: every figure of a model, how far it may be off, and who says so.
+
+use super::{FigureLine, columns, facts, machine, standings_text};
+use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::model::machine::file_of;
+use serde::Serialize;
+use wattwise_figure::one_line;
+use wattwise_model::machine::builtin;
+
+/// Version of what `--json` prints.
+pub(crate) const SCHEMA: &str = "wattwise.machine/1";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A model's name, or its file
+    name: String,
+    /// Print the model's file instead: what a model of one's own may begin with
+    #[arg(long, conflicts_with = "json")]
+    file: bool,
+}
+
+/// A model in full.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ShownMachine {
+    /// Its name.
+    name: String,
+    /// In a sentence.
+    summary: String,
+    /// Logical CPUs.
+    cpus: usize,
+    /// Watts with every core in its deepest state, platform included.
+    rest_w: f64,
+    /// Watts with every CPU busy, platform included.
+    full_w: f64,
+    /// Every line of the file that has a source, and the figures that rest on it.
+    figures: Vec<FigureLine>,
+}
+
+/// The model's file.
+fn text(name: &str) -> Result<String, Failure> {
+    match (builtin::text(name), file_of(name)?) {
+        (Some(text), _) => Ok(text.to_owned()),
+        (None, Some(estimate)) => Ok(estimate.text),
+        (None, None) => std::fs::read_to_string(name).map_err(Failure::input),
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Outcome {
+    let m = machine(&args.name, "show")?;
+    if args.file {
+        print(&text(&args.name)?)?;
+        return Ok(0);
+    }
+    let figures: Vec<FigureLine> = m.inputs().iter().map(FigureLine::of).collect();
+    if json {
+        let (rest_w, full_w) = m.rest_and_full_w();
+        let shown = ShownMachine {
+            name: m.name.clone(),
+            summary: m.summary.clone(),
+            cpus: m.cpus.len(),
+            rest_w,
+            full_w,
+            figures,
+        };
+        print_json_as(SCHEMA, &shown)?;
+        return Ok(0);
+    }
+    let head = ["figure", "value", "19 of 20 within", "standing", "source"].map(str::to_owned).to_vec();
+    let row =
+        |f: &FigureLine| vec![f.what.clone(), f.value(), f.interval(), f.standing.clone(), f.source.clone()];
+    let rows: Vec<Vec<String>> = [head].into_iter().chain(figures.iter().map(row)).collect();
+    print(&format!(
+        "{}: {}\n{}\nFigures that are drawn: {}\n\n{}",
+        one_line(&m.name),
+        one_line(&m.summary),
+        one_line(&facts(&m)),
+        standings_text(&m),
+        columns(&rows)
+    ))?;
+    Ok(0)
+}
