@@ -35,6 +35,7 @@ tools:
 test: tools lint
 	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace $(FEATURES)
 	$(CARGO) xtask charts --check
+	$(CARGO) xtask machines --check
 
 # One after the other: the lab's guests want a quiet host.
 verify:

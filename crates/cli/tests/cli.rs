@@ -191,7 +191,23 @@ fn studies_and_lists_print() {
             &["policies", "show", "powerd++"],
             &["target share", "Clamp to the cap", "critical       temperature"],
         ),
-        (&["machines", "show", "omap3530"], &["study 003", "confidence = ", "cortex-a8"]),
+        (
+            &["machines", "show", "omap3530"],
+            &["study 003", "19 of 20 within", "0.11 to 0.294", "device-tree"],
+        ),
+        (&["machines", "show", "omap3530", "--file"], &["study 003", "confidence = ", "cortex-a8"]),
+        (&["machines", "show", "gs101"], &["Google Tensor", "measured", "1.44 to 1.59"]),
+        (&["machines", "compare", "xeon-4210", "omap3530"], &["kind 1.speeds.volts", "42.9 to 114", "apart"]),
+        (
+            &["machines", "check", "omap3530", "-w", "burst"],
+            &[
+                "Not in the file",
+                "platform.migration_us",
+                "Guesses",
+                "0.11 to 0.294",
+                "capacitance_nf decides by",
+            ],
+        ),
         (&["workloads", "show", "build"], &["make -j2", "span        4.862 s, 2 CPUs"]),
         (
             &["reproduce", "openbsd"],
@@ -249,4 +265,85 @@ fn thomson_is_reproduced_in_what_the_model_should_know() {
     let burst = figure("(burst)");
     assert!(burst > 229.2 + slow(30.0) && burst < 229.2 + slow(40.0) + 2.0, "{burst}");
     assert!(figure("hiadaptive (published: over 20 s)") > 20.0);
+}
+
+/// Every way in which a table can be wrong ends in one line that names the file, the row and what was expected.
+#[test]
+fn tables_that_cannot_be_scored_are_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let (soc, server) = (
+        "soc,run,first_cpu_of_cluster,khz,coremarks_per_s,power_mw,idle_baseline_mw\n",
+        "cpu,chips,cores,threads,nominal_mhz,mem_gb,year,w100,w90,w80,w70,w60,w50,w40,w30,w20,w10,w_idle\n",
+    );
+    let watts = "9,9,9,9,9,9,9,9,9,9,9";
+    for (data_set, text, words) in [
+        ("freqbench", String::new(), ["row 1: no column soc, run", "expected soc,run"]),
+        ("freqbench", soc.to_owned(), ["no rows", "expected some"]),
+        ("freqbench", soc.replace("khz,", ""), ["row 1: no column khz", "expected soc,run"]),
+        ("freqbench", format!("{soc}a,m,0,fast,1,1,\n"), ["row 2: khz 'fast'", "kHz"]),
+        ("freqbench", format!("{soc}a,m,0,1000,NaN,1,\n"), ["row 2: coremarks_per_s 'NaN'", "CoreMarks/s"]),
+        ("freqbench", format!("{soc}a,m,0,1000,1,-1,\n"), ["row 2: power_mw '-1'", "mW"]),
+        ("freqbench", format!("{soc}a,m,0,1000,1\n"), ["row 2: 5 cells", "expected 7"]),
+        ("freqbench", format!("{soc}a,m,0,1000,1,1,\n"), ["no cluster has power", "expected some"]),
+        (
+            "specpower",
+            format!("{server}Xeon,2,8,16,2000,16,2012,{watts},7\n"),
+            ["row 2: 19 cells", "expected 18"],
+        ),
+        (
+            "specpower",
+            format!("{server}Xeon,-2,8,16,2000,16,2012,{watts}\n"),
+            ["row 2: chips '-2'", "packages"],
+        ),
+        (
+            "specpower",
+            format!("{server}Xeon,2,8,16,2000,16,12,{watts}\n"),
+            ["row 2: year '12'", "1990 to 2100"],
+        ),
+        (
+            "specpower",
+            format!("{server}Xeon,,8,16,2000,16,2012,{watts}\n"),
+            ["no row has both", "expected some"],
+        ),
+    ] {
+        let path = file("table.csv", text.as_bytes());
+        refused(&["machines", "score", data_set, &path], 2, &["table.csv: ", words[0], words[1]]);
+    }
+    for (name, bytes, word) in [
+        ("bytes.csv", &b"\xff\xfe\x00"[..], "byte 0 is no text"),
+        ("escape.csv", b"soc\x1b[2J,\x07\n", "no column"),
+    ] {
+        refused(&["machines", "score", "specpower", &file(name, bytes)], 2, &[name, word]);
+    }
+    let huge = folder.path().join("huge.csv");
+    std::fs::File::create(&huge).unwrap().set_len(65 << 20).unwrap();
+    refused(&["machines", "score", "freqbench", huge.to_str().unwrap()], 2, &["huge.csv", "at most 64 MiB"]);
+    let gone = folder.path().join("gone.csv");
+    refused(
+        &["machines", "score", "freqbench", gone.to_str().unwrap()],
+        2,
+        &["gone.csv", "expected a table"],
+    );
+    refused(&["machines", "score", "freqbench", folder.path().to_str().unwrap()], 2, &["expected a table"]);
+    refused(&["machines", "show", "gs10"], 2, &["'gs101'"]);
+    refused(&["machines", "check", "omap3531"], 2, &["'omap3530'"]);
+}
+
+/// A table with what would write to a terminal in its cells is scored, and nothing of that is printed.
+#[test]
+fn a_tables_text_cannot_reach_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let head = "soc,run,first_cpu_of_cluster,khz,coremarks_per_s,power_mw,idle_baseline_mw\n";
+    let row = |khz: u32| format!("\"a\x1b[31m\nb\",m,0,{khz},{khz},{khz},\n");
+    std::fs::write(&path, format!("{head}{}{}{}", row(1000), row(2000), row(3000))).unwrap();
+    let out = wattwise(&["machines", "score", "freqbench", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let told = text(&out.stdout);
+    assert!(told.contains("1 rows predicted") && !told.contains('\x1b'), "{told}");
 }

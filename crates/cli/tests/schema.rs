@@ -202,10 +202,11 @@ fn holds(schema: &str, args: &[&str]) {
 fn lists_recordings_studies_and_settings_are_valid() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().to_str().unwrap();
-    for (what, name) in [("policies", "schedutil"), ("machines", "i7-4510u"), ("workloads", "burst")] {
+    for (what, name) in [("policies", "schedutil"), ("workloads", "burst")] {
         holds("list-1.json", &[what, "--json"]);
         holds("show-1.json", &[what, "show", name, "--json"]);
     }
+    holds("list-1.json", &["machines", "--json"]);
     holds("trace-1.json", &["workloads", "show", "build", "--json"]);
     holds("trace-1.json", &["trace", "build", "--json"]);
     holds("import-1.json", &["import", "build", "--json"]);
@@ -216,6 +217,21 @@ fn lists_recordings_studies_and_settings_are_valid() {
         holds("set-1.json", &[&set[..], last].concat());
     }
     holds("compare-2.json", &["compare", "burst", "--exact", "-p", "performance", "--json"]);
+}
+
+/// What `machines` says is in one shape for each command.
+#[test]
+fn machines_are_valid() {
+    let table = |name: &str| format!("{}/../../machines/data/{name}.csv", env!("CARGO_MANIFEST_DIR"));
+    for name in ["i7-4510u", "t8103"] {
+        holds("machine-1.json", &["machines", "show", name, "--json"]);
+    }
+    holds("machine-compare-1.json", &["machines", "compare", "omap3530", "gs101", "--json"]);
+    let check = ["machines", "check", "omap3530", "-w", "burst", "--replicas", "16", "--json"];
+    holds("machine-check-1.json", &check);
+    for data_set in ["specpower", "freqbench"] {
+        holds("score-1.json", &["machines", "score", data_set, &table(data_set), "--json"]);
+    }
 }
 
 /// One run of each is no verdict: what cannot be judged is null, and nothing is infinite.

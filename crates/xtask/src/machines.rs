@@ -295,7 +295,7 @@ fn kind(
             let told = fit.predict(&Ends { khz, rate, watts: Some([at(0), at(1)]) });
             let level = rising(&told.watts.unwrap_or_default().iter().map(|w| w.median).collect::<Vec<_>>());
             let source = "not measured: what the other SoCs' clusters draw at such a rate, bent as theirs do";
-            (level, source.to_owned(), "confidence = \"guess\"\nrange = \"+-80%\"".to_owned())
+            (level, source.to_owned(), "confidence = \"guess\"\nrange = \"+-90%\"".to_owned())
         }
     };
     let list = |of: Vec<String>| of.into_iter().rev().collect::<Vec<_>>().join(", ");
