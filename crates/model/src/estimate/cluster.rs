@@ -35,6 +35,8 @@ const LEAST_PENALTIES: [f64; 4] = [3e-3, 1e-2, 3e-2, 1e-1];
 const HELD: f64 = 0.9;
 /// A measured power below this share of the upper end's is noise about 0: it is raised to it, so that its logarithm is no outlier.
 const LEAST_POWER: f64 = 1e-3;
+/// Levels that a cluster may have: ten times what any has.
+const MAX_LEVELS: usize = 1024;
 /// SoCs below which nothing is left out in turn.
 const LEAST_SOCS: usize = 3;
 
@@ -135,6 +137,9 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Vec<Cluster>, TableError> {
                     cluster.levels[at].row
                 ),
             ));
+        }
+        if cluster.levels.len() == MAX_LEVELS {
+            return Err(table.wrong(row, format!("the cluster's levels: expected at most {MAX_LEVELS}")));
         }
         cluster.levels.insert(at, Level { row: row.number, khz, rate, watts });
     }

@@ -132,9 +132,7 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<FreqbenchScore, ScoreError> {
         LeftOut::of("it is an end, from which the others are predicted", &ends),
         LeftOut::of("no power was measured there or at an end", &dark),
     ];
-    let socs = groups(socs.iter().map(|s| (*s).to_owned()), |name| {
-        told.iter().filter(|t| t.cluster.soc == name).flat_map(|t| &t.watts).collect()
-    });
+    let socs = groups(told.iter().flat_map(|t| t.watts.iter().map(|pair| (t.cluster.soc.as_str(), pair))));
     Ok(FreqbenchScore {
         file: file.to_owned(),
         rows: held.predictions,

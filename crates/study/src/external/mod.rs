@@ -8,6 +8,7 @@ pub mod freqbench;
 pub mod specpower;
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use wattwise_model::estimate::Watts;
 use wattwise_model::estimate::ridge::quantile;
 use wattwise_model::estimate::table::TableError;
@@ -94,8 +95,11 @@ impl Held {
     }
 }
 
-/// The pairs' groups in the order of `names`, those without pairs left out.
-fn groups<'a>(names: impl IntoIterator<Item = String>, of: impl Fn(&str) -> Vec<&'a Pair>) -> Vec<Group> {
-    let group = |name: String| Held::of(of(&name)).map(|held| Group { name, held });
-    names.into_iter().filter_map(group).collect()
+/// The pairs by name, names in their order.
+fn groups<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a Pair)>) -> Vec<Group> {
+    let mut by_name: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
+    pairs.into_iter().for_each(|(name, pair)| by_name.entry(name).or_default().push(pair));
+    let group =
+        |(name, pairs): (&str, Vec<&Pair>)| Some(Group { name: name.to_owned(), held: Held::of(pairs)? });
+    by_name.into_iter().filter_map(group).collect()
 }

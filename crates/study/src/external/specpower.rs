@@ -68,15 +68,13 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<SpecpowerScore, ScoreError> {
     }
     let held = Held::of(pairs.iter().map(|p| &p.2))
         .ok_or_else(|| super::TableError::of_file(file, "no row has both inputs and watts: expected some"))?;
-    let names: Vec<String> = LOADS
-        .iter()
-        .map(|l| if *l > 0.0 { format!("{:.0} %", l * 100.0) } else { "active idle".to_owned() })
-        .collect();
-    let loads = groups(names.clone(), |name| {
-        pairs.iter().filter(|(load, ..)| names[*load] == name).map(|p| &p.2).collect()
-    });
-    let families =
-        groups(families, |name| pairs.iter().filter(|(_, family, _)| family == name).map(|p| &p.2).collect());
+    let load = |(at, share): (usize, &f64)| {
+        let name = if *share > 0.0 { format!("{:.0} %", share * 100.0) } else { "active idle".to_owned() };
+        let own = pairs.iter().filter(|(load, ..)| *load == at).map(|p| &p.2);
+        Some(Group { name, held: Held::of(own)? })
+    };
+    let loads = LOADS.iter().enumerate().filter_map(load).collect();
+    let families = groups(pairs.iter().map(|(_, family, pair)| (family.as_str(), pair)));
     let left_out = [
         LeftOut::of("an input is empty", &table.without_inputs),
         LeftOut::of("no watts were measured", &unmeasured),

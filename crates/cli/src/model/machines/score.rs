@@ -5,7 +5,7 @@ use crate::exit::{Failure, Outcome, print, print_json_as};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use wattwise_figure::one_line;
 use wattwise_model::estimate::table::{MAX_BYTES, TableError};
@@ -61,6 +61,11 @@ fn bytes(args: &Args, name: &str) -> Result<Vec<u8>, Failure> {
 pub(crate) fn run(args: &Args, json: bool) -> Outcome {
     let name = args.file.display().to_string();
     let bytes = bytes(args, &name)?;
+    if std::io::stderr().is_terminal() {
+        eprintln!(
+            "wattwise: fitting the library anew without each kind of the table's machines, some seconds"
+        );
+    }
     let scored = match args.data_set {
         DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),
         DataSet::Freqbench => freqbench::score(&name, &bytes).map(Scored::Freqbench),
