@@ -5,6 +5,7 @@
 //! cores    which CPUs are kept for work: mechanisms, who holds them, what a killed one left
 //! govern   policies followed on the live machine
 //! hold     both together, while something runs
+//! private  the folder of journals and locks: ours alone
 //! powerctl a thread's own power states, through the kernel module
 //! ```
 //!
@@ -14,5 +15,6 @@ pub mod cores;
 pub mod govern;
 pub mod hold;
 pub mod powerctl;
+pub mod private;
 pub mod problem;
 pub mod set;

@@ -16,10 +16,11 @@
 //! | 5.18 | limits are rounded to the table's levels | drivers/cpufreq/cpufreq.c |
 //! | 6.11 | amd-pstate takes `default` as a preference again | drivers/cpufreq/amd-pstate.c |
 
+use crate::cpus::set::CpuSet;
 use crate::root;
 use crate::root::Root;
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
 
 /// What a decision may look at: a machine's attributes, as text.
@@ -122,7 +123,9 @@ fn by_name() -> &'static HashMap<&'static str, Vec<&'static Attribute>> {
     INDEX.get_or_init(|| {
         let mut index: HashMap<_, Vec<_>> = HashMap::new();
         for row in TABLE {
-            index.entry(last_name(row.pattern)).or_default().push(row);
+            let names: BTreeSet<_> =
+                std::iter::once(&row.pattern).chain(row.also).map(|p| last_name(p)).collect();
+            names.into_iter().for_each(|name| index.entry(name).or_default().push(row));
         }
         index
     })
@@ -350,6 +353,10 @@ fn kernel_number(text: &str) -> Option<u64> {
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
+    // A `*` is a folder's name, and these are none.
+    if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        return false;
+    }
     let mut pattern = pattern.split('/');
     let mut path = path.split('/');
     loop {
@@ -416,6 +423,10 @@ refusals! {
         "turbo is disabled by the firmware or the processor has none; it can only be enabled in the firmware's setup";
     THRESHOLDS = INVAL, "threshold-order",
         "up_threshold must stay above down_threshold, and both within 1 to 100";
+    CPUS = INVAL, "cpus",
+        "CPUs are expected: a list such as 0-3,8, or a mask such as 0000010f, as the attribute shows them";
+    CPUS_OFFLINE = INVAL, "cpus-offline",
+        "none of these CPUs is online";
     BIAS = INVAL, "epb-range",
         "0 (performance) to 15 (power), or performance, balance-performance, normal, balance-power, power";
     UNKNOWN_IDLE_GOVERNOR = INVAL, "unknown-idle-governor",
@@ -1021,7 +1032,37 @@ static TABLE: &[Attribute] = &[
         read_only: false,
         decide: |ask| ask.within(0, ask.number("max_state").unwrap_or(0)),
     },
+    Attribute {
+        pattern: "proc/irq/*/smp_affinity_list",
+        also: &[],
+        what: "which CPUs may serve an interrupt",
+        unit: "",
+        values: "a list of CPUs, one of them online",
+        refusals: &[CPUS, CPUS_OFFLINE, ABSENT],
+        read_only: false,
+        decide: |ask| cpus(ask, CpuSet::parse(ask.value).ok()),
+    },
+    Attribute {
+        pattern: "proc/irq/default_smp_affinity",
+        also: &["sys/devices/virtual/workqueue/cpumask"],
+        what: "which CPUs serve interrupts to come, or kernel work that is bound to none",
+        unit: "",
+        values: "a mask of CPUs in hexadecimal, words of 32 bits with commas between, one of them online",
+        refusals: &[CPUS, CPUS_OFFLINE, ABSENT],
+        read_only: false,
+        decide: |ask| cpus(ask, CpuSet::parse_mask(ask.value)),
+    },
 ];
+
+/// CPUs as an interrupt's affinity: kernel/irq/proc.c, `write_irq_affinity`.
+fn cpus(ask: &Ask, cpus: Option<CpuSet>) -> Result<Taken, Refusal> {
+    let cpus = cpus.ok_or(CPUS)?;
+    let online = ask.view.text("sys/devices/system/cpu/online");
+    match online.and_then(|list| CpuSet::parse(&list).ok()) {
+        Some(online) if !cpus.iter().any(|cpu| online.contains(cpu)) => Err(CPUS_OFFLINE),
+        _ => ask.as_is(ask.value),
+    }
+}
 
 fn governor(ask: &Ask) -> Result<Taken, Refusal> {
     // drivers/cpufreq/cpufreq.c, store_scaling_governor: sscanf "%15s", then strncasecmp.

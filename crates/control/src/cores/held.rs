@@ -6,12 +6,16 @@
 
 use crate::cores::Problem;
 use crate::cores::mechanism::{MechanismKind, Notes, Terms};
+use crate::private::PrivateFolder;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use wattwise_hw::cpus::set::CpuSet;
 
 const SCHEMA: &str = "wattwise.coreidle/1";
+const FILE: &str = "coreidle.json";
+const LOCK: &str = "coreidle.lock";
 
 /// On whose behalf a mask is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,11 +81,7 @@ impl HeldMask {
 /// The right to change what is in force, for as long as the value lives.
 pub struct Charge {
     _lock: File,
-    folder: PathBuf,
-}
-
-fn file(folder: &Path) -> PathBuf {
-    folder.join("coreidle.json")
+    folder: PrivateFolder,
 }
 
 /// What is in force, if anything is.
@@ -89,11 +89,24 @@ fn file(folder: &Path) -> PathBuf {
 /// # Errors
 /// A file that is none of ours.
 pub fn read(folder: &Path) -> Result<Option<HeldMask>, Problem> {
-    let path = file(folder);
-    let text = match std::fs::read_to_string(&path) {
+    match PrivateFolder::open(folder) {
+        Ok(folder) => read_in(&folder),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(cannot(folder, &e)),
+    }
+}
+
+fn cannot(path: &Path, e: &std::io::Error) -> Problem {
+    Problem::Failed(format!("{}: {e}; run as root or give --journal FOLDER", path.display()))
+}
+
+fn read_in(folder: &PrivateFolder) -> Result<Option<HeldMask>, Problem> {
+    let path = folder.path().join(FILE);
+    let read = folder.file(FILE, OFlags::RDONLY).and_then(std::io::read_to_string);
+    let text = match read {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Problem::Failed(format!("{}: {e}", path.display()))),
+        Err(e) => return Err(cannot(&path, &e)),
     };
     match serde_json::from_str::<HeldMask>(&text) {
         Ok(state) if state.schema == SCHEMA => Ok(Some(state)),
@@ -112,14 +125,11 @@ impl Charge {
     /// # Errors
     /// A folder that cannot be written.
     pub fn take(folder: &Path) -> Result<Option<Charge>, Problem> {
-        let path = folder.join("coreidle.lock");
-        let cannot = |e: std::io::Error| {
-            Problem::Failed(format!("{}: {e}; run as root or give --journal FOLDER", path.display()))
-        };
-        std::fs::create_dir_all(folder).map_err(cannot)?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(cannot)?;
+        let cannot = |e: std::io::Error| cannot(&folder.join(LOCK), &e);
+        let private = PrivateFolder::make(folder).map_err(cannot)?;
+        let lock = private.file(LOCK, OFlags::CREATE | OFlags::WRONLY).map_err(cannot)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Charge { _lock: lock, folder: folder.to_owned() })),
+            Ok(()) => Ok(Some(Charge { _lock: lock, folder: private })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(cannot(e)),
         }
@@ -130,7 +140,7 @@ impl Charge {
     /// # Errors
     /// As [`read`].
     pub fn found(&self) -> Result<Option<HeldMask>, Problem> {
-        read(&self.folder)
+        read_in(&self.folder)
     }
 
     /// Writes what is in force: all or nothing.
@@ -138,17 +148,13 @@ impl Charge {
     /// # Errors
     /// A folder that cannot be written.
     pub fn note(&self, state: &HeldMask) -> Result<(), Problem> {
-        let path = file(&self.folder);
-        let new = self.folder.join("coreidle.json.new");
         let text = serde_json::to_vec(state).map_err(|e| Problem::Failed(e.to_string()))?;
-        std::fs::write(&new, text)
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(|e| Problem::Failed(format!("{}: {e}", path.display())))
+        self.folder.replace(FILE, &text).map_err(|e| cannot(&self.folder.path().join(FILE), &e))
     }
 
     /// Nothing is in force.
     pub fn clear(&self) {
-        _ = std::fs::remove_file(file(&self.folder));
+        _ = self.folder.remove(FILE);
     }
 }
 

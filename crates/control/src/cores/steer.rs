@@ -79,7 +79,7 @@ impl Steerable {
             value,
         };
         let lists = self.lists.iter().map(|p| change(p, kept.to_string()));
-        let masks = self.masks.iter().map(|p| change(p, mask(kept)));
+        let masks = self.masks.iter().map(|p| change(p, kept.mask()));
         let changes: Vec<Change> = lists.chain(masks).collect();
         Transaction::apply(root, journal, COMMAND, &changes, &[], &|| None)
     }
@@ -104,13 +104,6 @@ pub fn put_back(root: &dyn Root, folder: &Path) -> Vec<String> {
         left.extend(found.finish(&result).err().map(|e| e.to_string()));
     }
     left
-}
-
-/// CPUs as the kernel's bitmaps are written: words of 32 bits, highest first.
-fn mask(cpus: &CpuSet) -> String {
-    let words = cpus.iter().last().map_or(1, |last| last / 32 + 1);
-    let word = |w: u32| cpus.iter().filter(|c| c / 32 == w).fold(0u32, |bits, c| bits | 1 << (c % 32));
-    (0..words).rev().map(|w| format!("{:08x}", word(w))).collect::<Vec<_>>().join(",")
 }
 
 /// Where things are steered to now.
@@ -154,18 +147,5 @@ impl<'r> Steering<'r> {
     /// Everything goes back.
     pub fn release(&mut self) -> Restored {
         self.held.take().map_or_else(Restored::default, |mut held| held.undo())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_as_the_kernel_writes_them() {
-        let of = |list: &str| mask(&CpuSet::parse(list).expect("a list"));
-        assert_eq!(of("0-1"), "00000003");
-        assert_eq!(of("0,33"), "00000002,00000001");
-        assert_eq!(of("64"), "00000001,00000000,00000000");
     }
 }

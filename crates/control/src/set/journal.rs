@@ -10,25 +10,43 @@
 //!
 //! The lines of step 2 need no sync: a killed process leaves them in the page cache, and a power cut
 //! takes the settings with it. The owner holds a lock on the file, so that a live transaction is never
-//! taken for a dead one, and a torn last line is what a kill looks like, not damage.
+//! taken for a dead one, and a torn last line is what a kill looks like, not damage. A lock is believed only while
+//! the process of the header lives, by number and start time: anybody may lock a file that he can open.
 //!
-//! The folder is `/run/wattwise` for this machine: a reboot clears it together with the settings.
+//! The [folder is ours alone](crate::private), and what an item names must be an attribute of the rules' table or a
+//! register of the allowlist ([`Target`]): a journal says what root writes, so it is trusted no further than that.
+//! It is `/run/wattwise` for this machine: a reboot clears it together with the settings.
 
+use crate::private;
+use crate::private::PrivateFolder;
 use crate::set::original::{Item, Layer, Restored};
 use crate::set::target::Target;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Version of the lines.
 const SCHEMA: &str = "wattwise.journal/1";
 
+/// The most that is read of one: a set of every attribute of 8192 CPUs is a tenth of it.
+const MOST_BYTES: u64 = 256 << 20;
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Header { schema: String, pid: u32, boot_id: String, command: String },
+    Header {
+        schema: String,
+        pid: u32,
+        /// With the number, one process and no later one.
+        #[serde(default)]
+        started: u64,
+        boot_id: String,
+        command: String,
+    },
     Item(Item),
     Ready,
     Wrote(usize, String),
@@ -39,7 +57,14 @@ enum Line {
 /// A journal being written by its owner.
 pub struct Journal {
     file: File,
-    path: PathBuf,
+    place: Place,
+}
+
+/// Where a journal is.
+#[derive(Debug, Clone)]
+struct Place {
+    folder: Arc<PrivateFolder>,
+    name: String,
 }
 
 /// A journal found.
@@ -60,6 +85,7 @@ pub struct OpenJournal {
     /// Whether its owner lives. Else this process has it locked until the value is dropped.
     pub held: bool,
     file: File,
+    place: Place,
 }
 
 /// What stands in a folder of journals.
@@ -74,23 +100,28 @@ pub struct Listing {
 impl Journal {
     /// Starts a journal with its items; when it returns they are on disk.
     pub fn begin(folder: &Path, boot_id: &str, command: &str, items: &[Item]) -> io::Result<Journal> {
-        std::fs::create_dir_all(folder)?;
+        let folder = Arc::new(PrivateFolder::make(folder)?);
         let pid = std::process::id();
         // Numbers go up, so that names sort by age; two at once are told apart by O_EXCL.
-        let mut number = 1 + names(folder)?.last().map_or(0, |(number, _)| *number);
-        let (file, path) = loop {
-            let path = folder.join(format!("{number:06}.jsonl"));
-            match OpenOptions::new().append(true).create_new(true).open(&path) {
-                Ok(file) => break (file, path),
+        let mut number = 1 + names(&folder)?.last().map_or(0, |(number, _)| *number);
+        let (file, name) = loop {
+            let name = format!("{number:06}.jsonl");
+            match folder.file(&name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL) {
+                Ok(file) => break (file, name),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(e) => return Err(e),
             }
         };
         file.lock()?;
-        let mut journal = Journal { file, path };
+        let mut journal = Journal { file, place: Place { folder, name } };
         let mut text = Vec::new();
-        let header =
-            Line::Header { schema: SCHEMA.into(), pid, boot_id: boot_id.into(), command: command.into() };
+        let header = Line::Header {
+            schema: SCHEMA.into(),
+            pid,
+            started: private::started(pid).unwrap_or(0),
+            boot_id: boot_id.into(),
+            command: command.into(),
+        };
         for line in std::iter::once(header).chain(items.iter().cloned().map(Line::Item)).chain([Line::Ready])
         {
             serde_json::to_writer(&mut text, &line)?;
@@ -98,7 +129,7 @@ impl Journal {
         }
         journal.file.write_all(&text)?;
         journal.file.sync_all()?;
-        File::open(folder)?.sync_all()?;
+        journal.place.folder.sync()?;
         Ok(journal)
     }
 
@@ -114,15 +145,14 @@ impl Journal {
 
     /// What transactions begun after this one have changed and not put back.
     pub fn later_targets(&self) -> BTreeSet<Target> {
-        let Some(folder) = self.path.parent() else { return BTreeSet::new() };
-        let journals = list(folder).map(|l| l.journals).unwrap_or_default();
-        let later = journals.into_iter().take_while(|f| f.path != self.path);
+        let journals = list_open(&self.place.folder).map(|l| l.journals).unwrap_or_default();
+        let later = journals.into_iter().take_while(|f| f.place.name != self.place.name);
         later.flat_map(|f| f.items).filter(|i| !i.back).map(|i| i.target).collect()
     }
 
     /// After putting back: the file goes when nothing remains to be done.
     pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
-        finish(&self.path, &mut self.file, restored)
+        finish(&self.place, &mut self.file, restored)
     }
 
     fn line(&mut self, line: &Line) -> io::Result<()> {
@@ -136,9 +166,9 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
     file.write_all(&text)
 }
 
-fn finish(path: &Path, file: &mut File, restored: &Restored) -> io::Result<()> {
+fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()> {
     if restored.failed.is_empty() {
-        return std::fs::remove_file(path);
+        return place.folder.remove(&place.name);
     }
     // A kill may have torn the last line: ours begin on one of their own.
     file.write_all(b"\n")?;
@@ -146,26 +176,26 @@ fn finish(path: &Path, file: &mut File, restored: &Restored) -> io::Result<()> {
 }
 
 /// The journals of a folder, ascending by number.
-fn names(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut names: Vec<(u64, PathBuf)> = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?
-            .filter_map(|entry| {
-                let path = entry.ok()?.path();
-                let number = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
-                Some((number, path))
-            })
-            .collect(),
-    };
+fn names(folder: &PrivateFolder) -> io::Result<Vec<(u64, String)>> {
+    let number = |name: String| Some((name.strip_suffix(".jsonl")?.parse().ok()?, name));
+    let mut names: Vec<(u64, String)> = folder.names()?.into_iter().filter_map(number).collect();
     names.sort_unstable();
     Ok(names)
 }
 
 /// Everything in a folder of journals; no folder is no journal.
 pub fn list(folder: &Path) -> io::Result<Listing> {
+    match PrivateFolder::open(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Listing::default()),
+        folder => list_open(&Arc::new(folder?)),
+    }
+}
+
+fn list_open(folder: &Arc<PrivateFolder>) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    for (_, path) in names(folder)?.into_iter().rev() {
-        let file = match OpenOptions::new().read(true).append(true).open(&path) {
+    for (_, name) in names(folder)?.into_iter().rev() {
+        let path = folder.path().join(&name);
+        let file = match folder.file(&name, OFlags::RDWR | OFlags::APPEND) {
             Ok(file) => file,
             // Put back and removed by another since we listed it.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -174,8 +204,8 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
                 continue;
             }
         };
-        let held = file.try_lock().is_err();
-        match read(&path, file, held) {
+        let locked = file.try_lock().is_err();
+        match read(Place { folder: folder.clone(), name }, file, locked) {
             Ok(found) => listing.journals.push(found),
             Err(why) => listing.unreadable.push((path, why)),
         }
@@ -183,18 +213,18 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
     Ok(listing)
 }
 
-fn read(path: &Path, file: File, held: bool) -> Result<OpenJournal, String> {
-    let mut lines =
-        BufReader::new(&file).lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
-    let (pid, boot_id, command) = match lines.next() {
-        Some(Ok(Line::Header { schema, pid, boot_id, command })) if schema == SCHEMA => {
-            (pid, boot_id, command)
+fn read(place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
+    let text = BufReader::new((&file).take(MOST_BYTES));
+    let mut lines = text.lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
+    let (pid, started, boot_id, command) = match lines.next() {
+        Some(Ok(Line::Header { schema, pid, started, boot_id, command })) if schema == SCHEMA => {
+            (pid, started, boot_id, command)
         }
         Some(Ok(Line::Header { schema, .. })) => {
             return Err(format!("is of version '{schema}'; this is {SCHEMA}"));
         }
         // Killed before the header was whole: nothing had been changed.
-        None | Some(Err(_)) => (0, String::new(), String::new()),
+        None | Some(Err(_)) => (0, 0, String::new(), String::new()),
         Some(Ok(_)) => return Err("does not begin with a header; it is no journal".to_owned()),
     };
     let (mut items, mut ready, mut done) = (Vec::new(), false, false);
@@ -218,7 +248,9 @@ fn read(path: &Path, file: File, held: bool) -> Result<OpenJournal, String> {
         items.clear();
     }
     items.iter_mut().for_each(|item| item.unsettled = !done);
-    Ok(OpenJournal { path: path.to_owned(), pid, boot_id, command, items, done, held, file })
+    let held = locked && private::started(pid) == Some(started);
+    let path = place.folder.path().join(&place.name);
+    Ok(OpenJournal { path, pid, boot_id, command, items, done, held, file, place })
 }
 
 impl Listing {
@@ -236,13 +268,15 @@ impl OpenJournal {
 
     /// After putting back: the file goes when nothing remains to be done.
     pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
-        finish(&self.path, &mut self.file, restored)
+        finish(&self.place, &mut self.file, restored)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn items() -> Vec<Item> {
         (0..3)
@@ -293,6 +327,98 @@ mod tests {
         drop(listing);
         second.finish(&Restored::default())?;
         assert_eq!(list(folder.path())?.left().count(), 1);
+        Ok(())
+    }
+
+    /// A journal's text, as wattwise writes it, of a process.
+    fn text(pid: u32, started: u64) -> String {
+        format!(
+            concat!(
+                r#"{{"header":{{"schema":"wattwise.journal/1","pid":{},"started":{},"boot_id":"b","command":"set"}}}}"#,
+                "\n",
+                r#"{{"item":{{"target":{{"file":"f"}},"what":"f","original":"1"}}}}"#,
+                "\n\"ready\"\n"
+            ),
+            pid, started
+        )
+    }
+
+    fn mode(path: &Path, mode: u32) -> io::Result<()> {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+    }
+
+    #[test]
+    fn nobody_else_reads_a_journal() -> io::Result<()> {
+        let above = tempfile::tempdir()?;
+        let folder = above.path().join("deeper/journal");
+        let _journal = Journal::begin(&folder, "boot", "set", &items())?;
+        assert_eq!(std::fs::metadata(&folder)?.mode() & 0o7777, 0o700);
+        assert_eq!(std::fs::metadata(folder.join("000001.jsonl"))?.mode() & 0o7777, 0o600);
+        Ok(())
+    }
+
+    #[test]
+    fn a_journal_that_others_can_write_is_not_followed() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("000001.jsonl");
+        std::fs::write(&file, text(1, 1))?;
+        mode(&file, 0o666)?;
+        let listing = list(folder.path())?;
+        assert!(listing.journals.is_empty());
+        assert!(listing.unreadable[0].1.contains("others can write it"), "{:?}", listing.unreadable);
+        Ok(())
+    }
+
+    #[test]
+    fn a_link_or_a_pipe_is_no_journal() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let elsewhere = folder.path().join("elsewhere");
+        std::fs::write(&elsewhere, text(1, 1))?;
+        mode(&elsewhere, 0o600)?;
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("000001.jsonl"))?;
+        rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("000002.jsonl"), 0o600.into())?;
+        let listing = list(folder.path())?;
+        assert!(listing.journals.is_empty());
+        assert_eq!(listing.unreadable.len(), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn a_strangers_folder_and_journal_are_refused() -> io::Result<()> {
+        assert!(private::trusted(1000, 0o600, 0).is_err_and(|why| why.contains("user 1000")));
+        assert!(private::trusted(1000, 0o600, 1000).is_ok());
+        assert!(private::trusted(0, 0o600, 1000).is_ok());
+        assert!(private::trusted(0, 0o620, 0).is_err());
+        if rustix::process::geteuid().is_root() {
+            let folder = tempfile::tempdir()?;
+            let file = folder.path().join("000001.jsonl");
+            std::fs::write(&file, text(1, 1))?;
+            mode(&file, 0o600)?;
+            std::os::unix::fs::chown(&file, Some(65534), None)?;
+            assert!(list(folder.path())?.journals.is_empty());
+            std::os::unix::fs::chown(folder.path(), Some(65534), None)?;
+            assert!(list(folder.path()).is_err_and(|e| e.to_string().contains("user 65534")));
+            assert!(Journal::begin(folder.path(), "boot", "set", &items()).is_err());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_owner_is_believed_only_if_it_lives_and_is_that_program() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("000001.jsonl");
+        let (me, started) = (std::process::id(), private::started(std::process::id()).expect("proc"));
+        for (pid, started, lives) in
+            [(me, started, true), (me, started + 1, false), (i32::MAX as u32, 1, false)]
+        {
+            std::fs::write(&file, text(pid, started))?;
+            mode(&file, 0o600)?;
+            // A lock by anybody who could once open the file.
+            let stranger = File::open(&file)?;
+            stranger.lock()?;
+            let listing = list(folder.path())?;
+            assert_eq!(listing.journals[0].held, lives, "{pid} {started}");
+        }
         Ok(())
     }
 }

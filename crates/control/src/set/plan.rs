@@ -875,7 +875,7 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
         Speed::Percent(percent) => {
             let khz = (fastest as f64 * percent / 100.0).round() as u64;
             let levels = policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied();
-            Ok(levels.min_by_key(|l| l.abs_diff(khz)).unwrap_or(khz.clamp(slowest, fastest)))
+            Ok(levels.min_by_key(|l| l.abs_diff(khz)).unwrap_or(khz.max(slowest).min(fastest)))
         }
     }
 }
@@ -900,4 +900,41 @@ fn unknown(flag: &str, given: &str, choices: &[String], whose: &str) -> PlanErro
         "{flag} '{given}' is unknown to {whose}; did you mean '{near}'? It takes {}",
         choices.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_hw::root::DirRoot;
+
+    /// Firmware that gives a lowest speed above the highest is out there; the kernel shows both as they are.
+    #[test]
+    fn a_share_of_a_range_that_is_upside_down() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let policy = folder.path().join(CPUS).join("cpufreq/policy0");
+        std::fs::create_dir_all(&policy)?;
+        for (file, value) in [
+            ("affected_cpus", "0"),
+            ("related_cpus", "0"),
+            ("cpuinfo_min_freq", "2000000"),
+            ("cpuinfo_max_freq", "1000000"),
+            ("scaling_min_freq", "1000000"),
+            ("scaling_max_freq", "2000000"),
+            ("scaling_driver", "acpi-cpufreq"),
+            ("scaling_governor", "ondemand"),
+        ] {
+            std::fs::write(policy.join(file), value)?;
+        }
+        std::fs::write(folder.path().join(CPUS).join("present"), "0")?;
+        let root = DirRoot::new(folder.path());
+        let cpus = CpuSet::from_iter([0]);
+        let planned = plan(
+            &root,
+            &Inventory::read(&root),
+            &cpus,
+            &[Setting::Limits(None, Some(Speed::Percent(50.0)))],
+        )?;
+        assert_eq!(planned.steps[0].change.value, "1000000");
+        Ok(())
+    }
 }

@@ -5,6 +5,7 @@ use std::io;
 use wattwise_hw::cpus::cpuid::CpuFacts;
 use wattwise_hw::msr::Registers;
 use wattwise_hw::root::{Access, Root, read_register};
+use wattwise_hw::rules;
 
 /// Something that holds a value which can be changed and put back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,8 +33,20 @@ impl Target {
         }
     }
 
+    /// An attribute is named by a journal, and journals are files: only those that the rules know are touched.
+    fn known(&self) -> io::Result<()> {
+        match self {
+            Target::File(path) if rules::attribute(path).is_none_or(|a| a.read_only) => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "is no attribute that wattwise sets; nothing was done with it",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Its value now.
     pub fn read(&self, root: &dyn Root) -> io::Result<String> {
+        self.known()?;
         match self {
             Target::File(path) => {
                 let text = String::from_utf8_lossy(&root.read(path)?).trim().to_owned();
@@ -48,6 +61,7 @@ impl Target {
 
     /// Writes it; of a register, the bits under the mask alone.
     pub fn write(&self, root: &dyn Root, value: &str) -> io::Result<()> {
+        self.known()?;
         match self {
             Target::File(path) => root.write(path, value.as_bytes()),
             Target::Register { cpu, address, mask } => {
@@ -84,5 +98,46 @@ impl std::fmt::Display for Target {
                 write!(f, "CPU {cpu} register {address:#x} bits {mask:#x}")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_hw::root::DirRoot;
+
+    #[test]
+    fn only_attributes_that_the_rules_know_are_touched() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let base = folder.path().join("tree");
+        std::fs::create_dir_all(base.join("sys/devices/system/cpu/cpufreq"))?;
+        std::fs::create_dir_all(base.join("proc/irq/7"))?;
+        for path in [
+            "x",
+            "tree/etc",
+            "tree/sys/devices/system/cpu/cpufreq/boost",
+            "tree/proc/irq/7/smp_affinity_list",
+        ] {
+            std::fs::write(folder.path().join(path), "0")?;
+        }
+        let root = DirRoot::new(&base);
+        for path in [
+            "../x",
+            "etc",
+            "/etc",
+            "sys/devices/../../etc",
+            "sys/devices/system/cpu/cpufreq/../../../../../../x",
+            "proc/irq/../smp_affinity_list",
+        ] {
+            let target = Target::File(path.into());
+            for e in [target.write(&root, "1").err(), target.read(&root).err()] {
+                assert!(e.is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied), "{path}");
+            }
+        }
+        for path in ["sys/devices/system/cpu/cpufreq/boost", "proc/irq/7/smp_affinity_list"] {
+            Target::File(path.into()).write(&root, "1")?;
+        }
+        assert_eq!(std::fs::read_to_string(folder.path().join("x"))?, "0");
+        Ok(())
     }
 }

@@ -53,6 +53,26 @@ impl CpuSet {
         Ok(CpuSet(set))
     }
 
+    /// Reads the kernel's bitmaps: words of 32 bits in hexadecimal, the highest first, with commas between. `None`
+    /// for anything else.
+    pub fn parse_mask(mask: &str) -> Option<CpuSet> {
+        let mut set = BTreeSet::new();
+        for (word, digits) in mask.trim().rsplit(',').enumerate() {
+            let first = u32::try_from(word).ok()?.checked_mul(32).filter(|cpu| *cpu < MOST)?;
+            let hex = (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+            let bits = u32::from_str_radix(digits, 16).ok().filter(|_| hex)?;
+            set.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| first + bit));
+        }
+        Some(CpuSet(set))
+    }
+
+    /// As the kernel's bitmaps are written: the inverse of [`CpuSet::parse_mask`].
+    pub fn mask(&self) -> String {
+        let words = self.iter().last().map_or(1, |last| last / 32 + 1);
+        let word = |w: u32| self.iter().filter(|c| c / 32 == w).fold(0u32, |bits, c| bits | 1 << (c % 32));
+        (0..words).rev().map(|w| format!("{:08x}", word(w))).collect::<Vec<_>>().join(",")
+    }
+
     /// Whether the CPU is in it.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
@@ -154,6 +174,24 @@ mod tests {
             ("7", "7"),
         ] {
             assert_eq!(CpuSet::parse(list).map(|s| s.to_string()).as_deref(), Ok(shown), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn masks_are_read_and_written_as_the_kernel_does() {
+        for (list, mask) in [
+            ("0-1", "00000003"),
+            ("0,33", "00000002,00000001"),
+            ("64", "00000001,00000000,00000000"),
+            ("", "00000000"),
+        ] {
+            let set = CpuSet::parse(list).expect("a list");
+            assert_eq!(set.mask(), mask);
+            assert_eq!(CpuSet::parse_mask(mask), Some(set));
+        }
+        assert_eq!(CpuSet::parse_mask("f\n"), CpuSet::parse("0-3").ok());
+        for mask in ["", "g", "+1", "1,,1", "123456789", "-1", &"0,".repeat(600)] {
+            assert_eq!(CpuSet::parse_mask(mask), None, "{mask:?}");
         }
     }
 

@@ -8,12 +8,16 @@
 //! 0, so a steady loop opens nothing twice. Registers are files too: 8 bytes at an offset that is
 //! the register's address.
 
+mod beneath;
 pub mod tree;
 
-use std::fs::{File, OpenOptions};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// What a node is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,15 +104,17 @@ pub fn read_register(node: &mut dyn Node, address: u32) -> io::Result<u64> {
     }
 }
 
-/// A real folder: `/` itself, a mounted emulator, an unpacked capture.
+/// A real folder: `/` itself, a mounted emulator, an unpacked capture. Nothing outside of it is opened.
 pub struct DirRoot {
     base: PathBuf,
+    /// Opened when first needed, so that it stays the folder that it was.
+    folder: OnceLock<OwnedFd>,
 }
 
 impl DirRoot {
     /// The tree below `base`.
     pub fn new(base: impl Into<PathBuf>) -> DirRoot {
-        DirRoot { base: base.into() }
+        DirRoot { base: base.into(), folder: OnceLock::new() }
     }
 
     /// The machine that we run on.
@@ -116,28 +122,36 @@ impl DirRoot {
         DirRoot::new("/")
     }
 
-    fn path(&self, path: &str) -> PathBuf {
-        self.base.join(path.trim_start_matches('/'))
+    fn open_beneath(&self, path: &str, how: OFlags) -> io::Result<File> {
+        if self.is_this_machine() {
+            let path = self.base.join(path.trim_start_matches('/'));
+            return Ok(File::from(rustix::fs::openat(CWD, path, how | OFlags::CLOEXEC, Mode::empty())?));
+        }
+        let folder = match self.folder.get() {
+            Some(folder) => folder,
+            None => {
+                let folder = beneath::base(&self.base)?;
+                self.folder.get_or_init(|| folder)
+            }
+        };
+        Ok(File::from(beneath::open(folder.as_fd(), path, how)?))
     }
 
     /// Whether files keep the rules of attributes: a write replaces the whole value.
-    fn is_attribute(file: &File) -> bool {
-        use std::os::unix::fs::FileTypeExt;
+    fn is_attribute(file: &File, kind: FileType) -> bool {
         const SYSFS: i64 = 0x6265_6572;
         const PROC: i64 = 0x9fa0;
         const CGROUP2: i64 = 0x6367_7270;
         const FUSE: i64 = 0x6573_5546;
-        if file.metadata().is_ok_and(|m| m.file_type().is_char_device()) {
-            return true;
-        }
-        rustix::fs::fstatfs(file).is_ok_and(|fs| [SYSFS, PROC, CGROUP2, FUSE].contains(&fs.f_type))
+        kind == FileType::CharacterDevice
+            || rustix::fs::fstatfs(file).is_ok_and(|fs| [SYSFS, PROC, CGROUP2, FUSE].contains(&fs.f_type))
     }
 }
 
 struct FileNode {
     file: File,
-    path: PathBuf,
-    attribute: bool,
+    /// Where an ordinary file of an unpacked copy is: its folder and name.
+    copy: Option<(File, String)>,
 }
 
 impl Node for FileNode {
@@ -146,42 +160,63 @@ impl Node for FileNode {
     }
 
     fn write_at(&mut self, offset: u64, value: &[u8]) -> io::Result<()> {
-        if self.attribute || offset > 0 {
-            return match self.file.write_at(value, offset)? {
+        match &self.copy {
+            Some((folder, name)) if offset == 0 => replace(folder, name, value),
+            _ => match self.file.write_at(value, offset)? {
                 n if n == value.len() => Ok(()),
                 _ => Err(io::ErrorKind::WriteZero.into()),
-            };
+            },
         }
-        // An ordinary file of an unpacked copy: the whole value or the old one, never a mixture.
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        io::Write::write_all(&mut new, value)?;
-        new.persist(&self.path).map_err(|e| e.error)?;
-        Ok(())
     }
+}
+
+/// The whole value or the old one, never a mixture.
+fn replace(folder: &File, name: &str, value: &[u8]) -> io::Result<()> {
+    let new = format!(".{name}.{}", std::process::id());
+    let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(folder, &new, how, Mode::from_raw_mode(0o644))?);
+    let done = io::Write::write_all(&mut file, value)
+        .and_then(|()| Ok(rustix::fs::renameat(folder, &new, folder, name)?));
+    if done.is_err() {
+        _ = rustix::fs::unlinkat(folder, &new, rustix::fs::AtFlags::empty());
+    }
+    done
 }
 
 impl Root for DirRoot {
     fn open(&self, path: &str, access: Access) -> io::Result<Box<dyn Node>> {
-        let path = self.path(path);
         let file = match access {
-            Access::Read => File::open(&path)?,
-            Access::Write => match OpenOptions::new().read(true).write(true).open(&path) {
+            Access::Read => self.open_beneath(path, OFlags::RDONLY)?,
+            Access::Write => match self.open_beneath(path, OFlags::RDWR) {
                 // Attributes such as `cpu/probe` can only be written.
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                    OpenOptions::new().write(true).open(&path)?
+                    self.open_beneath(path, OFlags::WRONLY)?
                 }
                 other => other?,
             },
         };
-        let attribute = access == Access::Write && DirRoot::is_attribute(&file);
-        Ok(Box::new(FileNode { file, path, attribute }))
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::CharacterDevice) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "is neither a file nor a device of registers",
+            ));
+        }
+        let copy = match access {
+            Access::Write if !DirRoot::is_attribute(&file, kind) => {
+                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+                Some((self.open_beneath(folder, OFlags::RDONLY | OFlags::DIRECTORY)?, name.to_owned()))
+            }
+            _ => None,
+        };
+        Ok(Box::new(FileNode { file, copy }))
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(self.path(path))? {
-            names.push(entry?.file_name().to_string_lossy().into_owned());
+        for entry in rustix::fs::Dir::new(self.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)?)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            names.extend((!matches!(name.as_str(), "." | "..")).then_some(name));
         }
         sort_names(&mut names);
         Ok(names)
@@ -204,4 +239,48 @@ pub fn sort_names(names: &mut [String]) {
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         (stem.to_owned(), rest[..end].parse::<u64>().ok(), rest[end..].to_owned())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A tree with links that stay in it and links that leave it, and a file beside it.
+    fn tree() -> io::Result<(tempfile::TempDir, DirRoot)> {
+        let folder = tempfile::tempdir()?;
+        let base = folder.path().join("tree");
+        std::fs::create_dir_all(base.join("sys/policy0"))?;
+        std::fs::create_dir_all(base.join("sys/cpu0"))?;
+        std::fs::write(base.join("sys/policy0/max"), "1")?;
+        std::fs::write(folder.path().join("beside"), "secret")?;
+        symlink("../policy0", base.join("sys/cpu0/cpufreq"))?;
+        symlink("../../beside", base.join("sys/out"))?;
+        symlink(folder.path(), base.join("sys/absolute"))?;
+        symlink("loop", base.join("sys/loop"))?;
+        rustix::fs::mkfifoat(rustix::fs::CWD, base.join("sys/pipe"), 0o600.into())?;
+        let root = DirRoot::new(base);
+        Ok((folder, root))
+    }
+
+    #[test]
+    fn nothing_outside_of_a_root_is_opened() -> io::Result<()> {
+        let (folder, root) = tree()?;
+        for path in
+            ["../beside", "sys/../../beside", "sys/out", "sys/absolute/beside", "sys/loop", "sys/pipe"]
+        {
+            for access in [Access::Read, Access::Write] {
+                assert!(root.open(path, access).is_err(), "{path} {access:?}");
+            }
+            assert!(root.write(path, b"2").is_err(), "{path}");
+        }
+        assert!(root.list("..").is_err() && root.list("sys/absolute").is_err());
+        assert_eq!(std::fs::read_to_string(folder.path().join("beside"))?, "secret");
+        // What stays within is followed, as sysfs needs.
+        assert_eq!(root.read("sys/cpu0/cpufreq/max")?, b"1");
+        root.write("sys/cpu0/cpufreq/max", b"2")?;
+        assert_eq!(root.read("/sys/policy0/max")?, b"2");
+        assert_eq!(root.list("sys/cpu0/cpufreq")?, ["max"]);
+        Ok(())
+    }
 }

@@ -1,0 +1,126 @@
+//! A path opened beneath a folder, wherever its links and its `..` lead.
+//!
+//! A tree can be anybody's: unpacked from a capture, mounted, written by hand. Links within it are followed, since
+//! sysfs is full of them; one that leaves it is refused with EXDEV. The kernel does this since 5.6 (`openat2` with
+//! RESOLVE_BENEATH); older ones, and sandboxes that forbid that call, are served by the same walk in steps.
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
+use rustix::io::{Errno, Result};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// As many links as the kernel follows in one path.
+const MOST_LINKS: u32 = 40;
+
+/// Opens `path`, which is relative to `base`. Never waits for the other end of a pipe.
+pub(super) fn open(base: BorrowedFd, path: &str, how: OFlags) -> Result<OwnedFd> {
+    let path = match path.trim_matches('/') {
+        "" => ".",
+        path => path,
+    };
+    let how = how | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match openat2(base, path, how, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => walk(base, path, how),
+        other => other,
+    }
+}
+
+/// The folder itself, which its owner chose and may have linked.
+pub(super) fn base(path: &std::path::Path) -> Result<OwnedFd> {
+    openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn walk(base: BorrowedFd, path: &str, how: OFlags) -> Result<OwnedFd> {
+    let step = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut ahead: VecDeque<String> = path.split('/').map(str::to_owned).collect();
+    // The folders from the base to where we are: `..` goes back to what we came from, whatever was moved meanwhile.
+    let mut behind: Vec<OwnedFd> = Vec::new();
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        let here = behind.last().map_or(base, |fd| fd.as_fd());
+        match name.as_str() {
+            "" | "." => continue,
+            ".." => {
+                behind.pop().ok_or(Errno::XDEV)?;
+                continue;
+            }
+            _ => {}
+        }
+        match readlinkat(here, name.as_str(), Vec::new()) {
+            Ok(to) => {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::LOOP);
+                }
+                let to = to.into_string().map_err(|_| Errno::ILSEQ)?;
+                if to.starts_with('/') {
+                    return Err(Errno::XDEV);
+                }
+                to.rsplit('/').for_each(|part| ahead.push_front(part.to_owned()));
+            }
+            // No link.
+            Err(Errno::INVAL) if ahead.iter().all(|n| n.is_empty()) => {
+                return openat(here, name.as_str(), how | OFlags::NOFOLLOW, Mode::empty());
+            }
+            Err(Errno::INVAL) => {
+                behind.push(openat(here, name.as_str(), step | OFlags::DIRECTORY, Mode::empty())?)
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let here = behind.last().map_or(base, |fd| fd.as_fd());
+    openat(here, ".", how, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn the_walk_goes_where_the_kernel_goes() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let tree = folder.path().join("tree");
+        std::fs::create_dir_all(tree.join("a/b"))?;
+        std::fs::write(tree.join("a/b/file"), "")?;
+        std::fs::write(folder.path().join("beside"), "")?;
+        for (to, at) in [
+            ("a", "link"),
+            ("b/../../link/b", "a/round"),
+            ("../../beside", "a/out"),
+            ("/etc", "absolute"),
+            ("loop", "loop"),
+            ("a/b/file", "file"),
+            ("nowhere", "dead"),
+        ] {
+            symlink(to, tree.join(at))?;
+        }
+        let base = base(&tree)?;
+        for path in [
+            ".",
+            "a",
+            "a/b/file",
+            "a//b/./file",
+            "a/../a/b",
+            "..",
+            "a/../..",
+            "../tree/a",
+            "link/b/file",
+            "a/round/file",
+            "a/out",
+            "absolute",
+            "absolute/passwd",
+            "loop",
+            "file",
+            "dead",
+            "a/none",
+            "a/b/file/x",
+        ] {
+            let how = OFlags::RDONLY | OFlags::CLOEXEC;
+            let same = |fd: Result<OwnedFd>| fd.and_then(rustix::fs::fstat).map(|s| (s.st_dev, s.st_ino));
+            let kernel = openat2(&base, path, how, Mode::empty(), ResolveFlags::BENEATH);
+            assert_eq!(same(walk(base.as_fd(), path, how)), same(kernel), "{path}");
+        }
+        Ok(())
+    }
+}
