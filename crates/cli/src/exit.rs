@@ -1,6 +1,7 @@
 //! How a command ends: what it prints, and the exit code that says why it did not do its work.
 //!
-//! 0 done, 1 the work failed, 2 bad usage or input, 3 not possible on this machine.
+//! 0 done, 1 the work failed, 2 bad usage or input, 3 not possible on this machine. Where a command is run, its own; or a
+//! shell's: 127 not found, 126 cannot be run, 128 + n ended by signal n.
 
 use wattwise_control::problem::Problem;
 

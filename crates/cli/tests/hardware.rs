@@ -457,3 +457,29 @@ fn a_steady_loop_opens_nothing_twice() {
     assert!(short > 20, "{short}");
     assert_eq!(short, long);
 }
+
+/// A journal that others can write says nothing about what root writes.
+#[test]
+fn a_planted_journal_is_not_followed() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, journal) = (folder.path().join("tree"), folder.path().join("tree.journal"));
+    std::fs::create_dir_all(&tree).unwrap();
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::write(folder.path().join("x"), "theirs").unwrap();
+    let planted = concat!(
+        r#"{"header":{"schema":"wattwise.journal/1","pid":1,"boot_id":"","command":"set"}}"#,
+        "\n",
+        r#"{"item":{"target":{"file":"../x"},"what":"x","original":"ours"}}"#,
+        "\n\"ready\"\n"
+    );
+    let file = journal.join("000001.jsonl");
+    std::fs::write(&file, planted).unwrap();
+    // Both what anybody may write and what only the owner may: neither leads out of the tree.
+    for mode in [0o666, 0o600] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let out = wattwise(&["restore", "--root", tree.to_str().unwrap()]);
+        assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "theirs");
+        assert_eq!(out.status.code(), Some(1), "{mode:o}: {}", text(&out.stdout));
+    }
+}

@@ -96,7 +96,7 @@ fn run_passes_signals_on() {
 
 #[test]
 fn what_cannot_be_run_or_set_is_refused_in_a_line() {
-    refused(&["run", "--", "/no/such/command"], 2, "No such file");
+    refused(&["run", "--", "/no/such/command"], 127, "No such file");
     refused(&["run", "-p", "governr=x", "--", "true"], 2, "--governr");
     refused(&["run", "-p", "/no/such/profile.toml", "--", "true"], 2, "expected a profile");
     refused(&["run", "--thread-profile", "tstate=99x", "--", "true"], 2, "--thread-profile");

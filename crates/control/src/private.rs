@@ -31,16 +31,6 @@ pub fn trusted(owner: u32, mode: u32, us: u32) -> Result<(), String> {
     }
 }
 
-/// When a process started, in ticks since the boot: with its number, this process and no later one. None if it has ended.
-pub fn started(pid: u32) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in brackets and may hold anything; the 22nd field is the 20th after it.
-    let after = stat.iter().rposition(|b| *b == b')')? + 1;
-    let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace();
-    let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok()).flatten()
-}
-
 fn refused(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }

@@ -173,7 +173,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         live.floor(args.idle_floor).map_err(Failure::work)?;
     }
     let done = earlier.as_ref().map(Read::done).unwrap_or_default();
-    let conducted = conduct(&header.plan, &mut live, done).map_err(Failure::work)?;
+    let conducted =
+        conduct(&header.plan, &mut live, done).map_err(|message| Failure { code: live.code(), message })?;
     let stopped = live.stop();
     let mut file = live.into_file();
     file.line(&Line::End { why: conducted.end, warm: conducted.warm }).map_err(Failure::work)?;
@@ -194,7 +195,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if let Some(why) = stopped {
         eprintln!("wattwise: {why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
-        return Ok(1);
+        return Ok(signals.caught().map_or(1, |signal| 128 + signal as u8));
     }
     Ok(0)
 }
@@ -323,7 +324,12 @@ fn ready(root: &dyn Root, header: &Header) -> Result<Vec<Arm>, Failure> {
         .map(|arm| {
             Ok(Arm {
                 wishes: words.wishes(arm.policy.as_deref().unwrap_or("current"))?,
-                job: Job { command: arm.command.clone(), capture: true, ..Job::default() },
+                job: Job {
+                    command: arm.command.clone(),
+                    capture: true,
+                    leave_nothing: true,
+                    ..Job::default()
+                },
             })
         })
         .collect()

@@ -57,11 +57,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ring_bytes: (args.ring as usize) << 20,
         ..RecordOptions::new(&args.output, args.command.clone())
     };
-    let report = record::run(&options).map_err(|e| match e {
-        e if e.is_impossible() => Failure::impossible(e),
-        e @ (record::RecordError::Command { .. } | record::RecordError::Output { .. }) => Failure::input(e),
-        e => Failure::work(e),
-    })?;
+    let report = record::run(&options).map_err(not_recorded)?;
     if args.json {
         print_json_as(SCHEMA, &report)?;
     } else {
@@ -78,6 +74,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
             eprintln!("wattwise: a larger --ring loses less");
         }
     }
-    // The command's own exit status, as far as ours can carry it.
-    Ok(if report.exit_code.unwrap_or(0) == 0 { 0 } else { 1 })
+    Ok(report.exit_code().unwrap_or(0))
+}
+
+/// Why there is no recording, with its exit code.
+pub(crate) fn not_recorded(error: record::RecordError) -> Failure {
+    match error {
+        e if e.is_impossible() => Failure::impossible(e),
+        record::RecordError::Command(e) => Failure { code: e.code(), message: e.to_string() },
+        e @ record::RecordError::Output { .. } => Failure::input(e),
+        e => Failure::work(e),
+    }
 }

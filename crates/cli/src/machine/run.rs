@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use wattwise_control::hold::hold;
 use wattwise_control::powerctl::Profile;
 use wattwise_figure::Provenance;
-use wattwise_live::run::child::{Job, RunError, Signals};
+use wattwise_live::run::child::{Job, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::{Measured, measure};
 use wattwise_replay::library;
@@ -82,11 +82,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         hold(&*root, &args.root.journal()?, &crate::machine::set::command_line(), &wishes, &|| {
             signals.reason()
         })?;
-    let job = Job { command: args.command.clone(), capture: false, profile };
-    let (measured, _) = measure(&mut observer, &job, &signals).map_err(|e| match e {
-        RunError::Profile(_) => Failure::impossible(e),
-        e => Failure::input(e),
-    })?;
+    let job = Job { command: args.command.clone(), profile, ..Job::default() };
+    let (measured, _) = measure(&mut observer, &job, &signals)
+        .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
     let mut altered = false;
     if let Some(held) = &mut held {
         let restored = held.undo();

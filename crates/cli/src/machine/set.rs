@@ -233,8 +233,10 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
         }
         Hold::Command(command) => {
             let job = Job { command: command.to_vec(), ..Job::default() };
-            let ended = child::run(&job, &signals, None, &mut || {})
-                .map_err(|e| Failure::input(format!("--for {e}; the settings are put back")))?;
+            let ended = child::run(&job, &signals, None, &mut || {}).map_err(|e| Failure {
+                code: e.code(),
+                message: format!("--for {e}; the settings are put back"),
+            })?;
             ended.code()
         }
         Hold::Time(time) => wait(*time, &signals, || true),

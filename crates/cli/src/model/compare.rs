@@ -291,16 +291,18 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
     match recorded {
         Ok(report) => {
             let name = args.command.join(" ");
-            if let Some(code) = report.exit_code().filter(|code| *code != 0 && !args.even_if_failed) {
-                return Err(Failure::work(format!(
+            let code = report.exit_code().unwrap_or(0);
+            if code != 0 && !args.even_if_failed {
+                let message = format!(
                     "{name}: the command failed (exit code {code}), so nothing is ranked; mend it, or give --even-if-failed"
-                )));
+                );
+                return Err(Failure { code, message });
             }
             let mut workload =
                 library::workload(&file.display().to_string(), options).map_err(Failure::work)?;
             workload.source = format!("recorded just now: {name}");
             workload.name = name;
-            Ok((workload, if report.exit_code() == Some(0) { 0 } else { 1 }))
+            Ok((workload, code))
         }
         Err(e) if e.is_impossible() && args.or_bundled => {
             eprintln!("wattwise: {e}");
@@ -310,7 +312,7 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
         Err(e) if e.is_impossible() => {
             Err(Failure::impossible(format!("{e}; --or-bundled would replay a bundled recording instead")))
         }
-        Err(e) => Err(Failure::work(e)),
+        Err(e) => Err(crate::machine::record::not_recorded(e)),
     }
 }
 

@@ -17,7 +17,6 @@
 //! register of the allowlist ([`Target`]): a journal says what root writes, so it is trusted no further than that.
 //! It is `/run/wattwise` for this machine: a reboot clears it together with the settings.
 
-use crate::private;
 use crate::private::PrivateFolder;
 use crate::set::original::{Item, Layer, Restored};
 use crate::set::target::Target;
@@ -118,7 +117,7 @@ impl Journal {
         let header = Line::Header {
             schema: SCHEMA.into(),
             pid,
-            started: private::started(pid).unwrap_or(0),
+            started: wattwise_child::stat(pid).map_or(0, |s| s.started),
             boot_id: boot_id.into(),
             command: command.into(),
         };
@@ -248,7 +247,7 @@ fn read(place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
         items.clear();
     }
     items.iter_mut().for_each(|item| item.unsettled = !done);
-    let held = locked && private::started(pid) == Some(started);
+    let held = locked && wattwise_child::stat(pid).is_some_and(|s| s.started == started);
     let path = place.folder.path().join(&place.name);
     Ok(OpenJournal { path, pid, boot_id, command, items, done, held, file, place })
 }
@@ -407,7 +406,8 @@ mod tests {
     fn an_owner_is_believed_only_if_it_lives_and_is_that_program() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("000001.jsonl");
-        let (me, started) = (std::process::id(), private::started(std::process::id()).expect("proc"));
+        let (me, started) =
+            (std::process::id(), wattwise_child::stat(std::process::id()).expect("proc").started);
         for (pid, started, lives) in
             [(me, started, true), (me, started + 1, false), (i32::MAX as u32, 1, false)]
         {

@@ -43,6 +43,8 @@ pub struct Live<'r> {
     celsius: Option<f64>,
     /// What keeps the experiment from going on.
     broken: Option<String>,
+    /// The exit code of an experiment that failed.
+    code: u8,
     tell: Box<dyn FnMut(&Progress) + 'r>,
 }
 
@@ -89,8 +91,14 @@ impl<'r> Live<'r> {
             longest_s: 0.0,
             celsius: None,
             broken: None,
+            code: 1,
             tell,
         }
+    }
+
+    /// The exit code of an experiment that failed: a shell's where a command does not start.
+    pub fn code(&self) -> u8 {
+        self.code
     }
 
     /// The file, for what comes after the last run.
@@ -166,8 +174,14 @@ impl<'r> Live<'r> {
         let pace = self.observer.pace();
         self.observer.begin();
         let begun = Instant::now();
-        let ended =
-            child::run(&job, self.signals, pace, &mut || self.observer.beat()).map_err(|e| e.to_string())?;
+        let ended = child::run(&job, self.signals, pace, &mut || self.observer.beat()).map_err(|e| {
+            self.code = e.code();
+            e.to_string()
+        })?;
+        // Ctrl-C may have reached the command alone.
+        if let Some(signal) = wattwise_child::interrupted(ended.status) {
+            self.signals.as_if_caught(signal);
+        }
         let cpu_s = ended.user_s + ended.system_s;
         let own_j = self.observer.joules_so_far(cpu_s);
         let left_s = window_s - begun.elapsed().as_secs_f64();

@@ -3,77 +3,15 @@
 //! Nothing wakes up on the way but what must: the end of the command (a pidfd), a signal for us (a pipe),
 //! its output where it is wanted, and the meter's own pace where a counter could wrap.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use std::io::{self, IsTerminal, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+pub use wattwise_child::Signals;
+use wattwise_child::{Running, StartError, timespec};
 use wattwise_control::powerctl::{Powerctl, PowerctlError, Profile};
-
-/// The signals that would end us before we have put things back, caught while this lives.
-pub struct Signals {
-    last: Arc<AtomicUsize>,
-    pipe: OwnedFd,
-    ids: Vec<signal_hook::SigId>,
-}
-
-impl Signals {
-    /// Catches them.
-    pub fn catch() -> io::Result<Signals> {
-        let last = Arc::new(AtomicUsize::new(0));
-        let (pipe, write) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        let mut ids = Vec::new();
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            // The number is there before the pipe wakes us.
-            ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&last), signal as usize)?);
-            ids.push(signal_hook::low_level::pipe::register(signal, write.try_clone()?)?);
-        }
-        Ok(Signals { last, pipe, ids })
-    }
-
-    /// The last one that came.
-    pub fn caught(&self) -> Option<i32> {
-        match self.last.load(Ordering::Relaxed) {
-            0 => None,
-            signal => Some(signal as i32),
-        }
-    }
-
-    /// The reason to stop that the last one is: `signal 2 came`.
-    pub fn reason(&self) -> Option<String> {
-        self.caught().map(|signal| format!("signal {signal} came"))
-    }
-
-    /// Waits for a time, or until one has come or comes.
-    pub fn sleep(&self, time: Duration) {
-        if self.caught().is_none() {
-            _ = poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], Some(&timespec(time)));
-        }
-    }
-
-    fn drain(&self) {
-        while rustix::io::read(&self.pipe, &mut [0; 64]).is_ok_and(|n| n > 0) {}
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        self.ids.drain(..).for_each(|id| _ = signal_hook::low_level::unregister(id));
-    }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(time.subsec_nanos()),
-    }
-}
 
 /// What to run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,6 +22,8 @@ pub struct Job {
     pub capture: bool,
     /// What each of its threads runs at, by the powerctl module.
     pub profile: Option<Profile>,
+    /// Whether what it leaves running is ended with it: the next run is to have the machine for itself.
+    pub leave_nothing: bool,
 }
 
 /// A command that has ended.
@@ -110,8 +50,7 @@ pub struct Ended {
 impl Ended {
     /// The exit code as a shell gives it: 128 + the number of the signal that ended it.
     pub fn code(&self) -> u8 {
-        let code = self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0));
-        u8::try_from(code).unwrap_or(1)
+        wattwise_child::exit_code(self.status)
     }
 
     /// Why this end is no success.
@@ -135,13 +74,8 @@ pub enum RunError {
     #[error("--thread-profile: {0}")]
     Profile(#[from] PowerctlError),
     /// It does not start.
-    #[error("{program}: {error}; expected a command that can be run")]
-    Start {
-        /// Which.
-        program: String,
-        /// What the system said.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// The system refused to wait for it or to tell its end.
     #[error("waiting for {program}: {error}")]
     Wait {
@@ -152,8 +86,20 @@ pub enum RunError {
     },
 }
 
-/// Runs a command to its end. `beat` is called every `pace` while it runs. Signals that reach us are passed
-/// on, but for those that a terminal has sent to the whole group already.
+impl RunError {
+    /// The exit code that says so: a shell's where the command does not start.
+    pub fn code(&self) -> u8 {
+        match self {
+            RunError::Nothing => 2,
+            RunError::Profile(_) => 3,
+            RunError::Start(e) => e.code(),
+            RunError::Wait { .. } => 1,
+        }
+    }
+}
+
+/// Runs a command to its end. `beat` is called every `pace` while it runs. Signals that reach us are passed on to it
+/// and all that it started.
 pub fn run(
     job: &Job,
     signals: &Signals,
@@ -161,7 +107,7 @@ pub fn run(
     beat: &mut dyn FnMut(),
 ) -> Result<Ended, RunError> {
     let (program, arguments) = job.command.split_first().ok_or(RunError::Nothing)?;
-    let start_error = |error: io::Error| RunError::Start { program: program.clone(), error };
+    let start_error = |error: io::Error| StartError { program: program.clone(), error };
     let wait_error = |error: io::Error| RunError::Wait { program: program.clone(), error };
     let mut command = Command::new(program);
     command.args(arguments);
@@ -179,48 +125,43 @@ pub fn run(
         _ => None,
     };
     let start = Instant::now();
-    let child = command.spawn().map_err(start_error)?;
+    let child = Running::start(&mut command, !job.capture)?;
     drop(inherited);
     // The command holds the other ends of the pipe, and must not be outlived by ours.
     drop(command);
-    let pid = Pid::from_raw(child.id() as i32).ok_or_else(|| wait_error(io::ErrorKind::NotFound.into()))?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| wait_error(e.into()))?;
-    let typed_reach_it = io::stdin().is_terminal();
-    let mut passed = None;
     let mut text = Vec::new();
     let mut beaten = start;
     loop {
-        let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN), PollFd::new(&signals.pipe, PollFlags::IN)];
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(child.pidfd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN),
+        ];
         if let Some(output) = &output {
             fds.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
         }
         // An error is an interruption: what is ready then shows in the next round.
         _ = poll(&mut fds, pace.map(|p| timespec(p.saturating_sub(beaten.elapsed()))).as_ref());
-        let ended = fds[0].revents().contains(PollFlags::IN);
+        let ready = |at: usize| fds[at].revents().contains(PollFlags::IN);
+        let (ended, signalled) = (ready(0), ready(1));
         if output.as_mut().is_some_and(|o| !take(o, &mut text)) {
             output = None;
         }
         if ended {
             break;
         }
-        if let Some(signal) = signals.caught()
-            && passed != Some(signal)
-        {
-            passed = Some(signal);
-            signals.drain();
-            let typed = typed_reach_it && [SIGINT, SIGQUIT].contains(&signal);
-            if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !typed) {
-                // It may have ended meanwhile: then the next round sees it.
-                _ = pidfd_send_signal(&pidfd, signal);
-            }
+        if signalled {
+            child.follow(signals);
         }
         if pace.is_some_and(|p| beaten.elapsed() >= p) {
             beaten = Instant::now();
             beat();
         }
     }
-    let (status, usage) = reap(pid).map_err(wait_error)?;
     let wall_s = start.elapsed().as_secs_f64();
+    if job.leave_nothing {
+        child.end_those_left();
+    }
+    let (status, usage) = child.reap().map_err(wait_error)?;
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
     Ok(Ended {
         status,
@@ -253,30 +194,12 @@ fn take(output: &mut io::PipeReader, text: &mut Vec<u8>) -> bool {
     }
 }
 
-/// The end of a child with its usage, which `std` does not tell.
-fn reap(pid: Pid) -> io::Result<(ExitStatus, libc::rusage)> {
-    let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which all bits zero is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both places are ours, live and large enough; the pid is that of a child nobody has waited for.
-        let got = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &mut status, 0, &mut usage) };
-        if got >= 0 {
-            return Ok((ExitStatus::from_raw(status), usage));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn job(script: &str, capture: bool) -> Job {
-        Job { command: ["sh", "-c", script].map(str::to_owned).to_vec(), capture, profile: None }
+        Job { command: ["sh", "-c", script].map(str::to_owned).to_vec(), capture, ..Job::default() }
     }
 
     fn ran(script: &str, capture: bool) -> Ended {

@@ -7,7 +7,7 @@
 use crate::{Source, TraceError};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -189,7 +189,7 @@ fn nameless() -> std::io::Result<File> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let n = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("wattwise-{}-{n}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }

@@ -35,11 +35,11 @@ use crate::record::perf_writer::Writer;
 use crate::record::ring::Ring;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
+use wattwise_child::{Running, Signals, StartError, timespec};
 
 /// How long a ring may go unread, so that little is in flight when the command ends.
 const ROUND: Duration = Duration::from_millis(100);
@@ -94,8 +94,8 @@ pub struct RecordReport {
 
 impl RecordReport {
     /// Exit code of the command; 128 + the signal's number where one ended it.
-    pub fn exit_code(&self) -> Option<i32> {
-        self.exit_code
+    pub fn exit_code(&self) -> Option<u8> {
+        self.exit_code.and_then(|code| u8::try_from(code).ok())
     }
 }
 
@@ -111,13 +111,8 @@ pub enum RecordError {
         remedy: String,
     },
     /// The command could not be started.
-    #[error("{command}: {error}; expected a command that can be run")]
-    Command {
-        /// The command.
-        command: String,
-        /// The system's word.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Command(#[from] StartError),
     /// The recording could not be written.
     #[error("{path}: {error}", path = path.display())]
     Output {
@@ -160,11 +155,8 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let opened = Opened::new(&kinds, &cpus, options.ring_bytes)?;
     let mut rings = opened.map(options.ring_bytes)?;
     // A command that cannot be run leaves no file behind.
-    if let Some(program) = options.command.first()
-        && !is_program(program)
-    {
-        let error = io::Error::from(io::ErrorKind::NotFound);
-        return Err(RecordError::Command { command: program.clone(), error });
+    if let Some(program) = options.command.first() {
+        is_program(program).map_err(|kind| StartError { program: program.clone(), error: kind.into() })?;
     }
     let mut writer = Writer::create(&options.output, &kinds, &opened).map_err(output)?;
     writer.names_of_tasks().map_err(output)?;
@@ -174,11 +166,11 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let start = Instant::now();
     opened.enable(true).map_err(system("enabling the events"))?;
     let mut child = spawn(&options.command)?;
-    notes.command = child.as_ref().map(|c| c.child.id());
+    notes.command = child.as_ref().map(Running::id);
     let status = drain(&mut rings, &mut writer, &mut child, options, &signals, start, &mut looks);
     opened.enable(false).map_err(system("disabling the events"))?;
     let (status, stopped) = status?;
-    let exit_code = status.map(|s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0)));
+    let exit_code = status.map(|s| i32::from(wattwise_child::exit_code(s)));
     looks.look();
     (notes.exit_code, notes.stopped, notes.khz) = (exit_code, stopped, looks.khz());
     for ring in &mut rings {
@@ -210,56 +202,27 @@ pub fn cpu_name() -> Option<String> {
     Some(crate::record::perf_writer::cpu_name()).filter(|name| !name.is_empty())
 }
 
-/// A path to a file, or a name that is found in `PATH`.
-fn is_program(name: &str) -> bool {
+/// Whether a path or a name in `PATH` can be run; else the error that starting it would give.
+fn is_program(name: &str) -> Result<(), io::ErrorKind> {
+    let runs = |path: &Path| match path.is_file() {
+        true => {
+            rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|_| io::ErrorKind::PermissionDenied)
+        }
+        false if path.exists() => Err(io::ErrorKind::PermissionDenied),
+        false => Err(io::ErrorKind::NotFound),
+    };
     if name.contains('/') {
-        return Path::new(name).is_file();
+        return runs(Path::new(name));
     }
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|p| p.join(name).is_file()))
-}
-
-/// The command and a descriptor that becomes readable when it ends.
-struct Running {
-    child: Child,
-    pidfd: OwnedFd,
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found: Vec<_> = std::env::split_paths(&path).map(|p| runs(&p.join(name))).collect();
+    let denied = found.iter().copied().find(|r| *r != Err(io::ErrorKind::NotFound));
+    found.iter().copied().find(Result::is_ok).or(denied).unwrap_or(Err(io::ErrorKind::NotFound))
 }
 
 fn spawn(command: &[String]) -> Result<Option<Running>, RecordError> {
     let [program, args @ ..] = command else { return Ok(None) };
-    let child = Command::new(program)
-        .args(args)
-        .spawn()
-        .map_err(|error| RecordError::Command { command: program.clone(), error })?;
-    let pid = rustix::process::Pid::from_child(&child);
-    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
-        .map_err(|e| system("pidfd_open")(e.into()))?;
-    Ok(Some(Running { child, pidfd }))
-}
-
-/// Signals that would end the recorder: passed on to the command instead, so that the recording is whole.
-struct Signals {
-    read: OwnedFd,
-    ids: Vec<signal_hook::SigId>,
-}
-
-impl Signals {
-    fn catch() -> io::Result<Signals> {
-        let (read, write) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        let mut ids = Vec::new();
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            ids.push(signal_hook::low_level::pipe::register(signal, write.try_clone()?)?);
-        }
-        Ok(Signals { read, ids })
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.ids.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
-    }
+    Ok(Some(Running::start(Command::new(program).args(args), true)?))
 }
 
 /// Copies the rings to the file until the command ends, the time is over, or a signal comes. Returns the command's
@@ -280,15 +243,11 @@ fn drain(
         {
             let mut fds: Vec<PollFd<'_>> =
                 rings.iter().map(|r| PollFd::from_borrowed_fd(r.fd(), PollFlags::IN)).collect();
-            fds.push(PollFd::from_borrowed_fd(signals.read.as_fd(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
             if let Some(c) = child.as_ref() {
-                fds.push(PollFd::from_borrowed_fd(c.pidfd.as_fd(), PollFlags::IN));
+                fds.push(PollFd::from_borrowed_fd(c.pidfd(), PollFlags::IN));
             }
-            let timeout = rustix::event::Timespec {
-                tv_sec: wait.as_secs() as i64,
-                tv_nsec: i64::from(wait.subsec_nanos()),
-            };
-            match poll(&mut fds, Some(&timeout)) {
+            match poll(&mut fds, Some(&timespec(wait))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(system("poll")(e.into())),
             }
@@ -300,22 +259,32 @@ fn drain(
         }
         writer.end_of_round().map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
         looks.look();
-        let signalled = rustix::io::read(&signals.read, &mut [0u8; 16]).is_ok_and(|n| n > 0);
         let over = options.duration.is_some_and(|d| start.elapsed() >= d);
-        if let Some(c) = child.as_mut() {
-            if let Some(status) = c.child.try_wait().map_err(system("waiting for the command"))? {
-                return Ok((Some(status), stopped));
+        let signalled = signals.caught().is_some();
+        let Some(running) = child.as_ref() else {
+            match signalled || over {
+                true => return Ok((None, false)),
+                false => continue,
             }
-            // Once: a command that ignores it is then waited for.
-            if (signalled || over) && !stopped {
-                stopped = true;
-                let pid = rustix::process::Pid::from_child(&c.child);
-                _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            }
-        } else if signalled || over {
-            return Ok((None, false));
+        };
+        running.follow(signals);
+        if has_ended(running) {
+            let ended = child.take().map(Running::reap).transpose();
+            let status = ended.map_err(system("waiting for the command"))?.map(|(status, _)| status);
+            let interrupted = status.and_then(wattwise_child::interrupted).is_some();
+            return Ok((status, stopped || signalled || interrupted));
+        }
+        // Once: a command that ignores it is then waited for.
+        if over && !stopped {
+            stopped = true;
+            running.signal(rustix::process::Signal::TERM);
         }
     }
+}
+
+fn has_ended(running: &Running) -> bool {
+    poll(&mut [PollFd::from_borrowed_fd(running.pidfd(), PollFlags::IN)], Some(&timespec(Duration::ZERO)))
+        .is_ok_and(|ready| ready > 0)
 }
 
 /// Takes ownership of a descriptor that a raw system call returned.

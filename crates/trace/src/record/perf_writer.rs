@@ -18,6 +18,7 @@ use crate::record::ring::Ring;
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of `perf_event_attr` in the file: its seventh version, which every perf since 5.13 knows.
@@ -60,7 +61,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Writes everything before the data.
     pub(super) fn create(path: &Path, kinds: &[Tracepoint], opened: &Opened) -> io::Result<Writer> {
-        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        let mut file = create(path)?;
         let mut head = vec![0u8; HEADER_BYTES as usize];
         let mut places = Vec::new();
         let counted = opened.counters.iter().map(|c| &c.ids);
@@ -231,11 +232,20 @@ impl Writer {
     fn pack(&mut self) -> io::Result<()> {
         let packed = self.path.with_extension("zst.part");
         self.file.seek(SeekFrom::Start(0))?;
-        let mut out = BufWriter::new(File::create(&packed)?);
+        let mut out = BufWriter::new(create(&packed)?);
         wattwise_packed::pack(BufReader::new(&self.file), &mut out, 19)?;
         out.flush()?;
         std::fs::rename(packed, &self.path)
     }
+}
+
+/// A file, new or an older one, for the eyes of its owner: what every task of the machine does is nobody else's.
+fn create(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    if file.metadata()?.is_file() {
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 /// Numeric names in a folder, in order.
