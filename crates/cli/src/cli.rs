@@ -1,6 +1,7 @@
 //! The command line: one line a command.
 
 use crate::exit::Outcome;
+use crate::show::screen::say;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -93,7 +94,7 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(f) => {
-            eprintln!("wattwise: {}", wattwise_figure::one_line(&f.message));
+            say!("{}", wattwise_figure::one_line(&f.message));
             ExitCode::from(f.code)
         }
     }

@@ -42,14 +42,7 @@ impl From<Problem> for Failure {
 /// What a command returns: its exit code.
 pub(crate) type Outcome = Result<u8, Failure>;
 
-/// Prints to standard output; a reader who has gone away (`| head`) ends the program in peace.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        r => r.map_err(Failure::work),
-    }
-}
+pub(crate) use crate::show::screen::{print, print_json};
 
 /// A result behind the name and number of its schema (`docs/schema`).
 #[derive(serde::Serialize)]
@@ -63,11 +56,4 @@ pub(crate) struct Named<T> {
 /// Prints a result as JSON that names its schema.
 pub(crate) fn print_json_as(schema: &'static str, result: &impl serde::Serialize) -> Result<(), Failure> {
     print_json(&Named { schema, result })
-}
-
-/// Prints a value as JSON.
-pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_string_pretty(value).map_err(Failure::work)?;
-    text.push('\n');
-    print(&text)
 }

@@ -9,6 +9,7 @@
 //! ```
 //!
 //! It parses, calls the crates and prints; what it knows of policies, machines and statistics is theirs.
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "what is printed goes through show::screen")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the help of an argument writes optional parts as [X]")]
 
 mod args;

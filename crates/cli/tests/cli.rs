@@ -347,3 +347,42 @@ fn a_tables_text_cannot_reach_the_terminal() {
     let told = text(&out.stdout);
     assert!(told.contains("1 rows predicted") && !told.contains('\x1b'), "{told}");
 }
+
+/// Names of tasks and files are anybody's: none of them may drive the terminal that shows them.
+#[test]
+fn no_foreign_name_reaches_the_terminal_raw() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t\u{1b}]0;owned\u{7}\u{202e}.txt");
+    let mut trace = String::from("# tracer: nop\n");
+    for n in 0..40 {
+        let (at, evil) = (n as f64 * 0.01, "\u{1b}[2J\u{9b}3m\u{202e}x");
+        trace += &format!(
+            " <idle>-0 [000] d..2. {:.6}: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm={evil} next_pid=7 next_prio=120\n",
+            at + 1.0
+        );
+        trace += &format!(
+            " {evil}-7 [000] d..2. {:.6}: sched_switch: prev_comm={evil} prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n",
+            at + 1.004
+        );
+    }
+    std::fs::write(&file, trace).unwrap();
+    let file = file.to_str().unwrap();
+    let other = folder.path().join("no\u{1b}[31m").display().to_string();
+    for args in [
+        &["trace", file][..],
+        &["trace", file, "--json"],
+        &["compare", file, "-m", "i7-4510u", "--exact"],
+        &["compare", file, "-m", "i7-4510u", "--exact", "--json"],
+        &["compare", file, "-m", "i7-4510u", "--exact", "--format", "csv"],
+        &["compare", &other],
+        &["report", &other],
+        &["info", "--root", &other],
+    ] {
+        let out =
+            Command::new(env!("CARGO_BIN_EXE_wattwise")).args(args).env("FORCE_COLOR", "1").output().unwrap();
+        let shown = text(&out.stdout) + &text(&out.stderr);
+        let foreign = ["\u{1b}[2J", "\u{1b}]", "\u{1b}[31m", "\u{9b}", "\u{202e}", "\u{7}"];
+        assert!(!foreign.iter().any(|f| shown.contains(f)), "{args:?}: {shown:?}");
+        assert!(!shown.is_empty());
+    }
+}

@@ -1,8 +1,35 @@
 //! Words for people: one line whatever it quotes, and what may have been meant.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a terminal does something at this character instead of showing it: the control characters of Unicode's
+/// categories Cc (C0, DEL, C1), Zl and Zp, and those that change the order of what is written (UAX #9), by which a
+/// name can look like another.
+pub fn is_acted_on(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text as it may go to a terminal, whoever wrote it: what a terminal acts on is shown as `\u{1b}`. Lines stay lines.
+pub fn on_screen(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| is_acted_on(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match acts(c) {
+            true => _ = write!(shown, "{}", c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// An error as one line: what it quotes may come from a file, and nothing there may break the line.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    on_screen(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
 }
 
 /// The name among `known` that is most like `given`.
@@ -19,4 +46,19 @@ pub fn suggest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String 
         .filter(|(d, _)| *d <= given.len().div_ceil(3))
         .min();
     near.map_or_else(String::new, |(_, k)| format!("; did you mean \"{k}\"?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_left() {
+        let foreign = "a\u{1b}]0;t\u{7}b\u{9b}31mc\u{202e}d\u{2066}e\u{7f}\u{85}\u{200f}\r\u{2028}";
+        let shown = on_screen(foreign);
+        assert!(!shown.contains(is_acted_on), "{shown:?}");
+        assert!(shown.starts_with("a\\u{1b}]0;t\\u{7}b\\u{9b}31mc\\u{202e}d"), "{shown}");
+        assert_eq!(on_screen("two\nlines\tof µJ – 漢字"), "two\nlines\tof µJ – 漢字");
+        assert_eq!(one_line("a\nb\u{1b}c"), "a b\\u{1b}c");
+    }
 }

@@ -1,8 +1,8 @@
 //! `wattwise bench locks`.
 
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::show::screen::{Screen, say};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_hw::root::DirRoot;
@@ -119,7 +119,7 @@ fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
         plan.threads = THREADS.to_vec();
     }
     let machine = library::machine(&args.watts_of).map_err(Failure::input)?;
-    let bar = if std::io::stderr().is_terminal() {
+    let bar = if Screen::Err.can_rewrite() {
         indicatif::ProgressBar::new(plan.measurements() as u64)
     } else {
         indicatif::ProgressBar::hidden()
@@ -156,7 +156,7 @@ fn write(args: &Args, bench: &Bench) -> Result<(), Failure> {
         std::fs::write(path, text).map_err(|e| {
             Failure::input(format!("{flag} {}: {e}; expected a file that can be written", path.display()))
         })?;
-        eprintln!("wattwise: written to {}", path.display());
+        say!("written to {}", path.display());
         Ok(())
     };
     if let Some(path) = &args.csv {

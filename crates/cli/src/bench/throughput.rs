@@ -5,6 +5,7 @@ use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
 use crate::show::result_file;
+use crate::show::screen::say;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -150,7 +151,7 @@ fn levels(args: &Args, cpufreq: &Cpufreq) -> Result<Vec<Option<u64>>, Failure> {
         if !args.speeds.is_empty() {
             return Err(Failure::impossible(format!("--speeds: {}", cpufreq.policies.why_not())));
         }
-        eprintln!("wattwise: one speed, the machine's own: {}", cpufreq.policies.why_not());
+        say!("one speed, the machine's own: {}", cpufreq.policies.why_not());
         return Ok(vec![None]);
     };
     let (least, most) = policy.hardware_khz.unwrap_or((0, u64::MAX));

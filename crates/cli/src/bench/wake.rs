@@ -5,6 +5,7 @@ use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
 use crate::show::result_file;
+use crate::show::screen::say;
 use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_control::hold::{Wishes, hold};
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             {
                 Ok(held) => held,
                 Err(e) if deepest.is_some() && rows.len() == 1 => {
-                    eprintln!("wattwise: C-states cannot be chosen here: {e}");
+                    say!("C-states cannot be chosen here: {e}");
                     break;
                 }
                 Err(e) => return Err(e.into()),

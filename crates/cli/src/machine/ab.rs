@@ -4,9 +4,9 @@ use crate::args::duration;
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::show::screen::{self, Screen, say};
 use crate::show::table;
 use regex_lite::Regex;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
@@ -178,9 +178,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let stopped = live.stop();
     let mut file = live.into_file();
     file.line(&Line::End { why: conducted.end, warm: conducted.warm }).map_err(Failure::work)?;
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
-    }
+    screen::progress("");
     let read = file::read(&path).map_err(Failure::work)?;
     let judged = result::of(&read);
     if let Some(path) = &args.report {
@@ -194,7 +192,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print(&result::text(&judged))?;
     }
     if let Some(why) = stopped {
-        eprintln!("wattwise: {why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
+        say!("{why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
         return Ok(signals.caught().map_or(1, |signal| 128 + signal as u8));
     }
     Ok(0)
@@ -337,23 +335,18 @@ fn ready(root: &dyn Root, header: &Header) -> Result<Vec<Arm>, Failure> {
 
 /// What a reader should know before waiting for an hour.
 fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
-    eprintln!("wattwise: writing to {}; energy {}", path.display(), header.energy);
+    say!("writing to {}; energy {}", path.display(), header.energy);
     for writer in writers::running(root) {
-        eprintln!(
-            "wattwise: {} is running and may change {}; pause it with: {}",
-            writer.name, writer.writes, writer.pause
-        );
+        say!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
     }
     if wattwise_hw::states::power::supply(root).mains == Some(false) && !header.battery {
-        eprintln!("wattwise: the machine runs on its battery: it may slow down as that empties");
+        say!("the machine runs on its battery: it may slow down as that empties");
     }
 }
 
 /// Progress, on a terminal only.
 fn tell(p: &Progress) {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K{}", progress(p));
-    }
+    screen::progress(&progress(p));
 }
 
 fn progress(p: &Progress) -> String {
@@ -412,7 +405,7 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         print_json(&comparison)?;
         return Ok(0);
     }
-    print(&table::comparison(&comparison, std::io::stdout().is_terminal(), table::Order::Best))?;
+    print(&table::comparison(&comparison, Screen::Out.colour(), table::Order::Best))?;
     Ok(0)
 }
 

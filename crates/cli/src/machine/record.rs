@@ -1,6 +1,7 @@
 //! `wattwise record`: record the scheduler while a command runs.
 
 use crate::exit::{Failure, Outcome, print_json_as};
+use crate::show::screen::say;
 use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_trace::record;
@@ -61,8 +62,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json {
         print_json_as(SCHEMA, &report)?;
     } else {
-        eprintln!(
-            "wattwise: {} events in {:.3} s on {} CPUs, {} lost; {} ({} KiB)",
+        say!(
+            "{} events in {:.3} s on {} CPUs, {} lost; {} ({} KiB)",
             report.events,
             report.duration_s,
             report.cpus,
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             report.bytes / 1024,
         );
         if report.lost > 0 {
-            eprintln!("wattwise: a larger --ring loses less");
+            say!("a larger --ring loses less");
         }
     }
     Ok(report.exit_code().unwrap_or(0))

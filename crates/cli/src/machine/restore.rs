@@ -2,6 +2,7 @@
 
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::show::screen::say;
 use serde::Serialize;
 use std::fmt::Write;
 use wattwise_control::cores::hold::Released;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut report = RestoreOutput { schema: SCHEMA, ..RestoreOutput::default() };
     report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
     for (path, why) in &listing.unreadable {
-        eprintln!("wattwise: {}: {why}; left as it is", path.display());
+        say!("{}: {why}; left as it is", path.display());
     }
     let mut failed = !listing.unreadable.is_empty();
     let boot = boot_id(&*root);

@@ -3,6 +3,7 @@
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
+use crate::show::screen::{say, tell};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let restored = held.undo();
         altered = !restored.failed.is_empty();
         if altered || !restored.foreign.is_empty() {
-            eprintln!("wattwise: {restored}");
+            say!("{restored}");
         }
     }
     let report = RunResult {
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json {
         print_json(&report)?;
     } else if args.output.is_none() {
-        eprint!("{}", text(&report));
+        tell(&text(&report));
     }
     // A machine left altered is a failure, whatever the command said.
     Ok(if altered { 1 } else { report.measured.exit_code })

@@ -3,6 +3,7 @@
 use crate::args::root as hardware;
 use crate::args::settings::SettingArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::show::screen::{say, tell};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -220,7 +221,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
     } else {
         // While a command is held for, standard output is the command's.
         let text = notes(plan) + &asked_and_got(root, &outcomes);
-        if matches!(hold, Hold::Command(_)) { eprint!("{text}") } else { print(&text)? }
+        if matches!(hold, Hold::Command(_)) { tell(&text) } else { print(&text)? }
     }
     // Not taking effect is a failure of the work: a script must not go on as if it had.
     let ignored = outcomes.iter().any(|o| o.got == o.old && o.asked != o.old);
@@ -245,7 +246,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
     if let Some(mut transaction) = held {
         let restored = transaction.undo();
         if !restored.failed.is_empty() || !restored.foreign.is_empty() {
-            eprintln!("wattwise: {restored}");
+            say!("{restored}");
         }
         if !restored.failed.is_empty() {
             return Ok(1);

@@ -5,8 +5,8 @@ use crate::model::cases::{Asked as CasesAsked, Case, cases};
 use crate::model::machine;
 use crate::model::output::{Asked, OutputArgs};
 use crate::model::recording::RecordingArgs;
+use crate::show::screen::{Screen, say};
 use clap::ValueEnum;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let stopped = comparison.replicas < replicas;
         done.push(comparison);
         if stopped && done.len() < cases.len() {
-            eprintln!("wattwise: stopped after {} of {} comparisons", done.len(), cases.len());
+            say!("stopped after {} of {} comparisons", done.len(), cases.len());
             break;
         }
     }
@@ -305,8 +305,8 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
             Ok((workload, code))
         }
         Err(e) if e.is_impossible() && args.or_bundled => {
-            eprintln!("wattwise: {e}");
-            eprintln!("wattwise: replaying the bundled recording '{DEFAULT_WORKLOAD}' instead, as asked");
+            say!("{e}");
+            say!("replaying the bundled recording '{DEFAULT_WORKLOAD}' instead, as asked");
             Ok((library::workload(DEFAULT_WORKLOAD, options).map_err(Failure::work)?, 0))
         }
         Err(e) if e.is_impossible() => {
@@ -321,7 +321,7 @@ struct Progress(Option<indicatif::ProgressBar>);
 
 impl Progress {
     fn new(steps: usize) -> Progress {
-        if !std::io::stderr().is_terminal() {
+        if !Screen::Err.can_rewrite() {
             return Progress(None);
         }
         let style = indicatif::ProgressStyle::with_template("replaying {bar:30} {pos}/{len} {elapsed}");

@@ -3,10 +3,11 @@
 
 use crate::exit::{Failure, print, print_json};
 use crate::model::cases::Case;
+use crate::show::screen::{Screen, say, tell};
 use crate::show::table::Order;
 use crate::show::{csv, markdown, summary, table};
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wattwise_advice::compare::PolicyDetail;
 use wattwise_advice::result::Comparison;
@@ -182,18 +183,18 @@ impl Outputs {
             let html = wattwise_report::compare_html(comparison, details, command);
             let out = report.out.write_all(html.as_bytes()).and_then(|()| report.out.flush());
             written(&report.name, out)?;
-            eprintln!("wattwise: report written ({})", report.name);
+            say!("report written ({})", report.name);
         }
         self.add_to_perfetto(case, job, comparison)?;
         self.write_ftrace(job, comparison)?;
         let order = if self.asked.scan { Order::Asked } else { Order::Best };
         match self.format {
             Format::Table => {
-                let text = table::comparison(comparison, std::io::stdout().is_terminal(), order);
+                let text = table::comparison(comparison, Screen::Out.colour(), order);
                 print(&if self.asked.several { text + "\n" } else { text })
             }
             Format::TableOnStderr => {
-                eprint!("{}", table::comparison(comparison, std::io::stderr().is_terminal(), order));
+                tell(&table::comparison(comparison, Screen::Err.colour(), order));
                 Ok(())
             }
             Format::Json | Format::Csv | Format::Markdown => Ok(()),
@@ -226,7 +227,7 @@ impl Outputs {
         let mut trace = Ftrace::new(target.out, job.machine, job.workload);
         watch(job, &job.policies[0], comparison.window_s, &mut trace).map_err(Failure::work)?;
         let events = written(&target.name, trace.finish())?;
-        eprintln!("wattwise: ftrace text written ({}): {events} events", target.name);
+        say!("ftrace text written ({}): {events} events", target.name);
         Ok(())
     }
 
@@ -234,10 +235,15 @@ impl Outputs {
     pub(crate) fn end(self, mut comparisons: Vec<Comparison>, goal: Goal) -> Result<(), Failure> {
         if let Some((name, trace)) = self.perfetto {
             let n = written(&name, trace.finish())?;
-            eprintln!(
-                "wattwise: Perfetto trace written ({name}): {} replays, {} runs, {} stays in C-states, {} wake-ups, {} \
+            say!(
+                "Perfetto trace written ({name}): {} replays, {} runs, {} stays in C-states, {} wake-ups, {} \
                  changes of speed, {} values of power",
-                n.replays, n.runs, n.stays, n.wakeups, n.speeds, n.powers
+                n.replays,
+                n.runs,
+                n.stays,
+                n.wakeups,
+                n.speeds,
+                n.powers
             );
         }
         if !self.asked.several {
@@ -254,9 +260,9 @@ impl Outputs {
             Format::Json => print_json(&set),
             Format::Csv => print(&csv::comparisons(&set.comparisons)?),
             Format::Markdown => print(&markdown::set(&set)),
-            Format::Table => print(&summary::text(&set.summary, std::io::stdout().is_terminal())),
+            Format::Table => print(&summary::text(&set.summary, Screen::Out.colour())),
             Format::TableOnStderr => {
-                eprint!("{}", summary::text(&set.summary, std::io::stderr().is_terminal()));
+                tell(&summary::text(&set.summary, Screen::Err.colour()));
                 Ok(())
             }
         }

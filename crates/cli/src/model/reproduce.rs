@@ -1,6 +1,7 @@
 //! `wattwise reproduce`: published studies, rerun on models of their machines.
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::show::screen::say;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use wattwise_page::{Section, Table};
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         std::fs::write(path, wattwise_page::page("reproduce", &title, &sections)).map_err(|e| {
             Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
         })?;
-        eprintln!("wattwise: report written to {}", path.display());
+        say!("report written to {}", path.display());
     }
     if args.json {
         print_json_as(SCHEMA, &Studies { studies })?;

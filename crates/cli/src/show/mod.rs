@@ -4,5 +4,6 @@ pub(crate) mod csv;
 pub(crate) mod markdown;
 pub(crate) mod report;
 pub(crate) mod result_file;
+pub(crate) mod screen;
 pub(crate) mod summary;
 pub(crate) mod table;

@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Outcome, print};
 use crate::show::result_file::{ResultFile, run_name, sentence};
-use std::io::IsTerminal;
+use crate::show::screen::Screen;
 use std::path::PathBuf;
 use wattwise_page::{Section, Table};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let results: Vec<ResultFile> =
         args.files.iter().map(|f| ResultFile::read(f)).collect::<Result<_, _>>().map_err(Failure::input)?;
     let Some(path) = &args.report else {
-        let colour = std::io::stdout().is_terminal();
+        let colour = Screen::Out.colour();
         if results.len() > 1 {
             for (file, result) in args.files.iter().zip(&results) {
                 print(&format!("{}: {}\n", file.display(), sentence(&result.verdict())))?;

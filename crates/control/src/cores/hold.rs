@@ -166,6 +166,7 @@ impl Drop for Force<'_> {
     fn drop(&mut self) {
         if !self.done {
             for line in self.release() {
+                let line = wattwise_figure::one_line(&line);
                 eprintln!("wattwise: {line}; 'wattwise coreidle off' tries again");
             }
         }

@@ -378,7 +378,7 @@ impl Drop for Following {
         if self.thread.is_some()
             && let Err(e) = self.end()
         {
-            eprintln!("wattwise: {e}");
+            eprintln!("wattwise: {}", wattwise_figure::one_line(&e.to_string()));
         }
     }
 }

@@ -1,0 +1,150 @@
+//! The one way by which text reaches a terminal, a pipe or a log.
+//!
+//! Names of tasks, files, machines and policies come from strangers, and so do the errors that quote them. They all end
+//! up in what is printed here, where every character is shown that a terminal would act on instead. Only our own
+//! styles pass, and only where colours are wanted.
+
+use crate::exit::Failure;
+use std::io::{IsTerminal, Write};
+use wattwise_figure::on_screen;
+
+/// What the tables' styles are written as: bold, dim, green, and back.
+const STYLES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
+
+/// Where text goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Screen {
+    /// Standard output: results.
+    Out,
+    /// Standard error: what is said beside them.
+    Err,
+}
+
+impl Screen {
+    /// Whether it is a terminal.
+    pub(crate) fn is_terminal(self) -> bool {
+        match self {
+            Screen::Out => std::io::stdout().is_terminal(),
+            Screen::Err => std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Whether to use colours there.
+    pub(crate) fn colour(self) -> bool {
+        wants_colour(|name| std::env::var(name).ok(), self.is_terminal())
+    }
+
+    /// Whether a line there can be written over: progress.
+    pub(crate) fn can_rewrite(self) -> bool {
+        self.is_terminal() && !is_dumb(&|name: &str| std::env::var(name).ok())
+    }
+}
+
+fn is_dumb(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    env("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// As no-color.org and force-color.org have it: NO_COLOR is the strongest, then FORCE_COLOR, then what the terminal is.
+fn wants_colour(env: impl Fn(&str) -> Option<String>, terminal: bool) -> bool {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    match (set("NO_COLOR"), set("FORCE_COLOR")) {
+        (Some(_), _) => false,
+        (None, Some(force)) => force != "0",
+        (None, None) => terminal && !is_dumb(&env),
+    }
+}
+
+/// A text as it may be written: on_screen, but for our own styles.
+fn styled(text: &str, colour: bool) -> String {
+    if !colour {
+        return on_screen(text).into_owned();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        shown += &on_screen(&rest[..at]);
+        let style = STYLES.iter().find(|style| rest[at..].starts_with(**style));
+        let taken = style.map_or(1, |style| style.len());
+        match style {
+            Some(style) => shown += style,
+            None => shown += &on_screen(&rest[at..at + taken]),
+        }
+        rest = &rest[at + taken..];
+    }
+    shown + &on_screen(rest)
+}
+
+/// Prints to standard output; a reader who has gone away (`| head`) ends the program in peace.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let text = styled(text, Screen::Out.colour());
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        r => r.map_err(Failure::work),
+    }
+}
+
+/// Prints a value as JSON. What a terminal acts on is written as JSON's own escapes, which mean the same.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::work)?;
+    let mut shown = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        // JSON's own line breaks are the only control characters left, and all others are within 16 bits.
+        match c != '\n' && wattwise_figure::is_acted_on(c) {
+            true => shown += &format!("\\u{:04x}", u32::from(c)),
+            false => shown.push(c),
+        }
+    }
+    print(&(shown + "\n"))
+}
+
+/// Says something on standard error, as it is. That nobody reads it is no failure.
+pub(crate) fn tell(text: &str) {
+    _ = std::io::stderr().lock().write_all(styled(text, Screen::Err.colour()).as_bytes());
+}
+
+/// Writes over the line of progress.
+pub(crate) fn progress(text: &str) {
+    if Screen::Err.can_rewrite() {
+        _ = std::io::stderr().lock().write_all(format!("\r\x1b[K{}", on_screen(text)).as_bytes());
+    }
+}
+
+/// Says a line on standard error, with our name before it.
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::show::screen::tell(&format!("wattwise: {}\n", format_args!($($words)*)))
+    };
+}
+pub(crate) use say;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_as_asked() {
+        let with = |set: &[(&str, &str)], terminal| {
+            let env = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+            wants_colour(env, terminal)
+        };
+        assert!(with(&[], true) && !with(&[], false));
+        assert!(
+            with(&[("FORCE_COLOR", "1")], false) && with(&[("FORCE_COLOR", "3"), ("TERM", "dumb")], true)
+        );
+        assert!(!with(&[("FORCE_COLOR", "0")], true) && with(&[("FORCE_COLOR", "")], true));
+        assert!(!with(&[("TERM", "dumb")], true) && with(&[("TERM", "xterm")], true));
+        assert!(!with(&[("NO_COLOR", "1")], true) && !with(&[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true));
+        assert!(with(&[("NO_COLOR", "")], true));
+    }
+
+    #[test]
+    fn only_our_own_styles_pass_and_only_where_they_are_wanted() {
+        let text = "\x1b[1mbold\x1b[0m \x1b[8mhidden \x1b]0;title\x07 \x1b[38;5;10mgreen\x1b[39m \u{202e}";
+        let shown = styled(text, true);
+        assert_eq!(
+            shown,
+            "\x1b[1mbold\x1b[0m \\u{1b}[8mhidden \\u{1b}]0;title\\u{7} \x1b[38;5;10mgreen\x1b[39m \\u{202e}"
+        );
+        assert!(!styled(text, false).contains('\x1b'));
+    }
+}
