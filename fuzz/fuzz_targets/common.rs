@@ -8,7 +8,7 @@ use wattwise_model::workload::{Op, Program, Workload};
 pub fn import_all(magic: &[u8], data: &[u8]) {
     let mut bytes = if data.starts_with(magic) { Vec::new() } else { magic.to_vec() };
     bytes.extend_from_slice(data);
-    let options = ImportOptions { max_unpacked_bytes: 16 << 20, ..ImportOptions::default() };
+    let options = ImportOptions { budget: "disk=16e6".parse().expect("a budget"), ..ImportOptions::default() };
     let source = Source::Bytes { name: "fuzz".into(), data: Arc::from(bytes) };
     if let Ok(summary) = summarise(source.clone(), &options) {
         summary.to_string();

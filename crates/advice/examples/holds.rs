@@ -53,6 +53,7 @@ impl Case {
             source: PowerSource::Unknown,
             latency_limit_ns: u64::MAX,
             detail: false,
+            budget: wattwise_figure::Budget::default(),
         }
     }
 

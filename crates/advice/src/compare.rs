@@ -47,7 +47,7 @@ pub enum CompareError {
     #[error(transparent)]
     Idle(#[from] IdleError),
     /// The work does not end.
-    #[error("{policy}: {source}")]
+    #[error("{policy}: {source} (--budget simulated=SECONDS,events=NUMBER)")]
     Run {
         /// The policy under which it did not.
         policy: String,
@@ -340,12 +340,12 @@ impl<'a, 'j> Comparing<'a, 'j> {
             0 => Energy::default(),
             release => sim.run_until(release).energy,
         };
-        let own = sim
-            .run_to_completion(limit_ns(with.workload))
-            .map_err(|source| CompareError::Run { policy: policy.text.clone(), source })?;
+        let failed = |source| CompareError::Run { policy: policy.text.clone(), source };
+        let own = sim.run_to_completion(limit_ns(self.job, with.workload)).map_err(failed)?;
         let window_ns = window_ns.unwrap_or_else(|| self.window_ns(with.workload, &own));
         let within_window = own.elapsed_ns <= window_ns;
         let after = sim.run_until(window_ns.max(own.elapsed_ns));
+        sim.check_events().map_err(failed)?;
         let (energy, busy_cycles) = (after.energy, after.work.background_cycles);
         (self.tell)();
         Ok(Ran { before, own, energy, busy_cycles, window_ns, within_window, timeline: sim.timeline() })

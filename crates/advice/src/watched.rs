@@ -22,9 +22,10 @@ pub fn watch(
     let nominal = Replica::draw(job.machine, job.workload, 0)?;
     let with = nominal.circumstances();
     let mut sim = simulate_watched(job, &with, policy, &idle, true, Some(Box::new(watcher)));
-    let own = sim
-        .run_to_completion(limit_ns(with.workload))
-        .map_err(|source| CompareError::Run { policy: policy.text.clone(), source })?;
+    let failed = |source| CompareError::Run { policy: policy.text.clone(), source };
+    let own = sim.run_to_completion(limit_ns(job, with.workload)).map_err(failed)?;
     let window_ns = with.workload.release_ns + (window_s * 1e9).round() as u64;
-    Ok(sim.run_until(window_ns.max(own.elapsed_ns)))
+    let outcome = sim.run_until(window_ns.max(own.elapsed_ns));
+    sim.check_events().map_err(failed)?;
+    Ok(outcome)
 }

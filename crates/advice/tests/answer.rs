@@ -36,6 +36,7 @@ fn compared_by(
         source: PowerSource::Unknown,
         latency_limit_ns: u64::MAX,
         detail: false,
+        budget: wattwise_figure::Budget::default(),
     };
     let options = Options {
         rule,

@@ -386,3 +386,23 @@ fn no_foreign_name_reaches_the_terminal_raw() {
         assert!(!shown.is_empty());
     }
 }
+
+/// A slip of the pen makes no run of years.
+#[test]
+fn a_replay_over_its_budget_ends_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.toml");
+    let work = "name = \"long\"\nsummary = \"too long\"\n\
+                [[task]]\nname = \"a\"\nrounds = 4294967295\nsteps = [{ run_us = 1000 }, { sleep_us = 1000 }]\n";
+    std::fs::write(&file, work).unwrap();
+    let file = file.to_str().unwrap();
+    let common = ["compare", file, "-m", "i7-4510u", "-p", "powersave", "-p", "performance", "--budget"];
+    for (budget, words) in
+        [("events=1e6", "1000000 simulated events"), ("simulated=100", "100 simulated seconds")]
+    {
+        let args: Vec<&str> = common.into_iter().chain([budget]).collect();
+        refused(&args, 1, &[words, "--budget"]);
+    }
+    let args: Vec<&str> = common.into_iter().chain(["years=1"]).collect();
+    refused(&args, 2, &["expected NAME=NUMBER"]);
+}

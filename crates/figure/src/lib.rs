@@ -4,6 +4,7 @@
 //! The ground floor: it uses no other crate of wattwise, and any may use it.
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod histogram;
 pub mod normal;
 pub mod provenance;
@@ -14,6 +15,7 @@ pub mod text;
 pub mod units;
 pub mod verdict;
 
+pub use budget::{Budget, OverBudget, Part};
 pub use histogram::Histogram;
 pub use provenance::Provenance;
 pub use random::Random;

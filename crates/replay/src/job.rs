@@ -1,6 +1,7 @@
 //! A job: one workload on one machine under several policies, and the simulation of each.
 
 use crate::spec::{PolicyError, PolicySpec};
+use wattwise_figure::{Budget, Part};
 use wattwise_model::machine::Machine;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
@@ -21,6 +22,8 @@ pub struct ReplayJob<'a> {
     pub latency_limit_ns: u64,
     /// Whether to keep timelines and histograms for a report.
     pub detail: bool,
+    /// What one run may take.
+    pub budget: Budget,
 }
 
 /// A machine model names an idle policy that does not exist.
@@ -115,7 +118,9 @@ pub fn simulate_watched<'a>(
     setup.phase_ns = with.phase_ns;
     setup.load_phase_ns = with.load_phase_ns;
     setup.background_shift_ns = with.background_shift_ns;
-    Simulation::new(setup)
+    let mut simulation = Simulation::new(setup);
+    simulation.limit_events(job.budget.most(Part::Events));
+    simulation
 }
 
 /// Puts a policy's placement and core policy into a set-up.
@@ -132,7 +137,8 @@ pub fn place(policy: &PolicySpec, setup: &mut Setup<'_, '_>) {
     }
 }
 
-/// Virtual time after which work counts as endless: two hundred times its span and two hours.
-pub fn limit_ns(workload: &Workload) -> u64 {
-    workload.span_ns.saturating_mul(200).saturating_add(7_200_000_000_000)
+/// Virtual time after which work counts as endless: two hundred times its span and two hours, or the budget.
+pub fn limit_ns(job: &ReplayJob<'_>, workload: &Workload) -> u64 {
+    let budget = job.budget.most(Part::Simulated).saturating_mul(1_000_000_000);
+    workload.span_ns.saturating_mul(200).saturating_add(7_200_000_000_000).min(budget)
 }

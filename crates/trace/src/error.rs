@@ -24,6 +24,14 @@ pub enum TraceError {
         /// Its first bytes, printable.
         start: String,
     },
+    /// It takes more than it may.
+    #[error("{name}: {over}")]
+    OverBudget {
+        /// The source.
+        name: String,
+        /// More than what.
+        over: wattwise_figure::OverBudget,
+    },
     /// The format is known, and the file is too damaged, cut short or of a variant that is not read.
     #[error("{name}: {what}; {remedy}")]
     Unusable {
@@ -67,4 +75,12 @@ pub enum TraceError {
         /// What is missing.
         what: String,
     },
+}
+
+impl TraceError {
+    /// What starts like no recording.
+    pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
+        let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
+        TraceError::Unknown { name: name.to_owned(), start }
+    }
 }

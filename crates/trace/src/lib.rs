@@ -27,9 +27,11 @@ pub use crate::notes::Notes;
 pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};
 
 use crate::events::{Comms, Read, Sink};
+use crate::read::Format;
 use crate::read::input::Input;
 use std::path::PathBuf;
 use std::sync::Arc;
+use wattwise_figure::Budget;
 use wattwise_model::workload::Workload;
 
 /// Where a recording is.
@@ -75,8 +77,8 @@ pub struct ImportOptions {
     pub exclude_tids: Vec<u32>,
     /// Names of tasks to leave out; a task counts from when it takes another name.
     pub exclude_comms: Vec<String>,
-    /// Most bytes that a `.zst` may unpack to (in a nameless temporary file beyond 32 MiB).
-    pub max_unpacked_bytes: u64,
+    /// What the recording may take; a `.zst` is unpacked into a nameless temporary file beyond 32 MiB.
+    pub budget: Budget,
 }
 
 impl Default for ImportOptions {
@@ -90,7 +92,7 @@ impl Default for ImportOptions {
             keep_moments: false,
             exclude_tids: Vec::new(),
             exclude_comms: Vec::new(),
-            max_unpacked_bytes: 16 << 30,
+            budget: Budget::default(),
         }
     }
 }
@@ -101,7 +103,7 @@ impl Default for ImportOptions {
 /// When the source cannot be read, is of no known format, too damaged, or without a single switch.
 /// Lesser damage is told in [`wattwise_model::workload::Recorded::warnings`].
 pub fn import(source: Source, options: &ImportOptions) -> Result<Workload, TraceError> {
-    let input = Input::open(&source, options.max_unpacked_bytes)?;
+    let input = Input::open(&source, &options.budget)?;
     let (workload, strangers) = lift(&input, options, Vec::new())?;
     if !options.only_foreground || !strangers.contains(&true) {
         return Ok(workload);
@@ -136,7 +138,7 @@ fn lift(
 /// # Errors
 /// As [`import`].
 pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, TraceError> {
-    let input = Input::open(&source, options.max_unpacked_bytes)?;
+    let input = Input::open(&source, &options.budget)?;
     let mut comms = Comms::default();
     let mut counter = crate::summary::Counter::default();
     let read = read(&input, &mut comms, &mut counter)?;
@@ -151,23 +153,18 @@ pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, Tra
 /// # Errors
 /// When the source cannot be read, is of no known format or too damaged.
 pub fn visit(source: Source, options: &ImportOptions, sink: &mut impl Sink) -> Result<Read, TraceError> {
-    let input = Input::open(&source, options.max_unpacked_bytes)?;
+    let input = Input::open(&source, &options.budget)?;
     read(&input, &mut Comms::default(), sink)
 }
 
 /// Recognises the format and reads it.
 fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
-    // Text is told by a line that is an event; heads have a dozen lines before it.
-    let start = input.section(0, input.len().min(8 << 10)).unwrap_or_default();
-    let mut read = if crate::read::perf_data::MAGIC.iter().any(|m| start.starts_with(*m)) {
-        crate::read::perf_data::read(input, comms, sink)?
-    } else if crate::read::trace_dat::is(&start) {
-        crate::read::trace_dat::read(input, comms, sink)?
-    } else if crate::read::ftrace_text::is(&start) {
-        crate::read::ftrace_text::read(input, 0, comms, sink)
-    } else {
-        let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
-        return Err(TraceError::Unknown { name: input.name.clone(), start });
+    let start = input.section(0, input.len().min(crate::read::START as u64)).unwrap_or_default();
+    let mut read = match crate::read::format(&start) {
+        Some(Format::PerfData) => crate::read::perf_data::read(input, comms, sink)?,
+        Some(Format::TraceDat) => crate::read::trace_dat::read(input, comms, sink)?,
+        Some(Format::FtraceText) => crate::read::ftrace_text::read(input, 0, comms, sink),
+        None => return Err(TraceError::unknown(&input.name, &start)),
     };
     read.warnings.splice(0..0, input.warnings.iter().cloned());
     Ok(read)

@@ -383,14 +383,14 @@ fn what_is_no_recording_is_one_line() {
         let line = result.unwrap_err().to_string();
         assert!(!line.contains('\n') && line.contains("expected"), "{line}");
     }
-    let tight = ImportOptions { max_unpacked_bytes: 1000, ..ImportOptions::default() };
+    let tight = ImportOptions { budget: "disk=1000".parse().unwrap(), ..ImportOptions::default() };
     let error = import(Source::Path(self::directory().join("pipe.perf.zst")), &tight).unwrap_err();
-    assert!(error.to_string().contains("zstd -d"), "{error}");
+    assert!(error.to_string().contains("--budget disk="), "{error}");
 }
 
 /// Whatever comes out must be playable; an error is one line.
 fn survives(name: &str, data: &[u8]) -> bool {
-    let options = ImportOptions { max_unpacked_bytes: 64 << 20, ..ImportOptions::default() };
+    let options = ImportOptions { budget: "disk=64e6".parse().unwrap(), ..ImportOptions::default() };
     let _ = summarise(source(name, data), &options).map(|s| s.to_string());
     match import(source(name, data), &options) {
         Ok(workload) => {
@@ -449,4 +449,56 @@ fn flipped_bits_never_panic() {
             survives(&name, &data);
         }
     }
+}
+
+/// Text of a task that runs for 1 ms from each moment, in s, on a CPU.
+fn text_of(tasks: impl Iterator<Item = (f64, u32, u32)>) -> Vec<u8> {
+    let mut text = String::from("# tracer: nop\n");
+    for (at, cpu, tid) in tasks {
+        let (idle, task) = ("comm=swapper pid=0 prio=120", format!("comm=t{tid} pid={tid} prio=120"));
+        let side =
+            |side: &str, of: &str| of.split(' ').map(|w| format!("{side}_{w}")).collect::<Vec<_>>().join(" ");
+        let mut line = |at: f64, current: u32, from: &str, state: &str, to: &str| {
+            text += &format!(
+                " x-{current} [{cpu:03}] d..2. {at:.6}: sched_switch: {} prev_state={state} ==> {}\n",
+                side("prev", from),
+                side("next", to)
+            );
+        };
+        line(at, 0, idle, "R", &task);
+        line(at + 0.001, tid, &task, "S", idle);
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn a_recording_over_its_budget_is_refused_in_a_line_that_raises_it() {
+    let few =
+        ImportOptions { budget: "tasks=100,cpus=8,simulated=3600".parse().unwrap(), ..Default::default() };
+    let over = |text: Vec<u8>| import(source("t", &text), &few).map(|_| ()).map_err(|e| e.to_string());
+    let of = |n: u32| text_of((1..=n).map(|t| (f64::from(t), 0, t)));
+    assert_eq!(over(of(100)), Ok(()));
+    assert!(over(of(101)).is_err_and(|e| e.contains("100 tasks") && e.contains("--budget tasks=200")));
+    let far = over(text_of([(1.0, 7, 1), (2.0, 8, 2)].into_iter()));
+    assert!(far.is_err_and(|e| e.contains("8 CPUs") && e.contains("--budget cpus=")));
+    // One damaged time stamp.
+    let late = over(text_of([(1.0, 0, 1), (1e9, 0, 2)].into_iter()));
+    assert!(late.is_err_and(|e| e.contains("3600 simulated seconds") && !e.contains('\n')));
+}
+
+/// A megabyte that unpacks to all that the disk holds is known as no recording by its first block.
+#[test]
+fn what_is_no_recording_is_not_unpacked() {
+    let mut bomb = Vec::new();
+    wattwise_packed::pack(std::io::Read::take(std::io::repeat(0), 64 << 20), &mut bomb, 3).unwrap();
+    let options = ImportOptions { budget: "disk=1e6".parse().unwrap(), ..Default::default() };
+    let error = import(source("bomb.zst", &bomb), &options).unwrap_err();
+    assert!(matches!(error, TraceError::Unknown { .. }), "{error}");
+    // One that begins like a recording meets the budget.
+    let mut long = text_of([(1.0, 0, 1)].into_iter());
+    long.resize(8 << 20, b' ');
+    let mut packed = Vec::new();
+    wattwise_packed::pack(long.as_slice(), &mut packed, 3).unwrap();
+    let error = import(source("long.zst", &packed), &options).unwrap_err();
+    assert!(matches!(error, TraceError::OverBudget { .. }), "{error}");
 }

@@ -397,6 +397,7 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         source: PowerSource::Unknown,
         latency_limit_ns: u64::MAX,
         detail: false,
+        budget: wattwise_figure::Budget::default(),
     };
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };

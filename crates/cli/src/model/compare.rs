@@ -193,6 +193,7 @@ impl Args {
             },
             latency_limit_ns: self.latency_limit.map_or(u64::MAX, |us| (us.max(0.0) * 1e3) as u64),
             detail: self.output.has_report(),
+            budget: self.recording.budget,
         }
     }
 }

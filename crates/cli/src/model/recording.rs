@@ -1,5 +1,6 @@
 //! Flags that say how a recording is to be understood, for all commands that read one.
 
+use wattwise_figure::Budget;
 use wattwise_trace::ImportOptions;
 
 #[derive(clap::Args)]
@@ -14,6 +15,9 @@ pub(crate) struct RecordingArgs {
     /// Clock at which the recording was made, where it does not say
     #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     recorded_khz: Option<u32>,
+    /// The most that a replay may take, such as tasks=1e6,events=1e10; what is not named keeps its default
+    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default())]
+    pub(crate) budget: Budget,
 }
 
 impl RecordingArgs {
@@ -23,6 +27,7 @@ impl RecordingArgs {
             khz: self.recorded_khz,
             foreground: self.foreground.clone(),
             only_foreground: self.only_foreground,
+            budget: self.budget,
             ..ImportOptions::default()
         }
     }

@@ -72,6 +72,8 @@ pub struct Simulation<'a> {
     governor: SpeedGovernor,
     keeper: Option<CoreGovernor>,
     record: Record<'a>,
+    /// Events handled at most.
+    most_events: u64,
 }
 
 /// A workload that does not end.
@@ -82,6 +84,12 @@ pub enum RunError {
     Unfinished {
         /// The limit in seconds.
         limit_s: u64,
+    },
+    /// The events came first.
+    #[error("not done after {events} simulated events: shorten the work, or raise the limit")]
+    TooManyEvents {
+        /// The limit.
+        events: u64,
     },
 }
 
@@ -115,6 +123,7 @@ impl<'a> Simulation<'a> {
                 cpus,
                 machine.domains.len(),
             ),
+            most_events: u64::MAX,
         };
         sim.start_governor();
         sim.tell_speeds();
@@ -155,10 +164,27 @@ impl<'a> Simulation<'a> {
     /// When `limit_ns` of virtual time were not enough.
     pub fn run_to_completion(&mut self, limit_ns: u64) -> Result<Outcome, RunError> {
         self.run(limit_ns, true);
+        self.check_events()?;
         if !self.is_done() {
             return Err(RunError::Unfinished { limit_s: limit_ns / 1_000_000_000 });
         }
         Ok(self.outcome())
+    }
+
+    /// Handles no more than so many events in all, wherever it is to run to.
+    pub fn limit_events(&mut self, most: u64) {
+        self.most_events = most;
+    }
+
+    /// Whether it got where it was to run to.
+    ///
+    /// # Errors
+    /// The limit on events came first.
+    pub fn check_events(&self) -> Result<(), RunError> {
+        match self.record.events >= self.most_events {
+            true => Err(RunError::TooManyEvents { events: self.most_events }),
+            false => Ok(()),
+        }
     }
 
     /// Runs on until `until_ns` (the equal window of a comparison) and returns the accounts there.
@@ -192,7 +218,7 @@ impl<'a> Simulation<'a> {
     /// Carries out the events that are not later than `limit`, one by one, until there are none or the work is done.
     fn run(&mut self, limit: u64, only_work: bool) {
         let limit = limit.min(NEVER - 1);
-        while !(only_work && self.is_done()) {
+        while !(only_work && self.is_done()) && self.record.events < self.most_events {
             let (time, source) = self.clock.next();
             if time > limit {
                 return;

@@ -70,6 +70,7 @@ use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Sink, Switch, Ta
 use crate::lift::clocks::{Clocks, Counts};
 use crate::lift::roles::{Cast, Fate, Roles};
 use crate::{ImportOptions, TraceError};
+use wattwise_figure::{OverBudget, Part};
 use wattwise_model::workload::{MemoryShare, Op, Program, Recorded, ScriptBuilder, Task, TaskId, Workload};
 
 /// Timer sleeps that an inferred rhythm rests on.
@@ -78,9 +79,6 @@ const RHYTHM: usize = 8;
 /// A clock that nobody stated: then a cycle is a nanosecond, and a 1 GHz core replays in recorded time.
 pub const DEFAULT_KHZ: u32 = 1_000_000;
 
-/// Tasks beyond this number, or ops, are left out: only a damaged or hostile file has so many. A
-/// script takes 2 to 6 bytes an op.
-const MOST_TASKS: usize = 1 << 20;
 const MOST_OPS: u64 = 1 << 29;
 
 /// A CPU that is silent for longer from the start on is worth a warning.
@@ -222,6 +220,8 @@ pub(super) struct Lifter<'o> {
     switches: u64,
     wakings: u64,
     pushed: u64,
+    /// More than the recording may take: the rest is not looked at.
+    over: Option<OverBudget>,
     late_cpus: Vec<u16>,
     trouble: Trouble,
 }
@@ -241,6 +241,7 @@ impl<'o> Lifter<'o> {
             switches: 0,
             wakings: 0,
             pushed: 0,
+            over: None,
             late_cpus: Vec::new(),
             trouble: Trouble::default(),
         }
@@ -300,8 +301,8 @@ impl<'o> Lifter<'o> {
 
     /// A new task for a thread id, which may have belonged to another before.
     fn born(&mut self, tid: u32, comms: Option<(Comm, &Comms)>) -> Waker {
-        if self.tasks.len() >= MOST_TASKS {
-            self.trouble.overflow += 1;
+        if let Err(over) = self.options.budget.allows(Part::Tasks, self.tasks.len() as u64 + 1) {
+            self.over = Some(over);
             return None;
         }
         let id = self.tasks.len() as u32;
@@ -719,6 +720,10 @@ impl<'o> Lifter<'o> {
         name: &str,
     ) -> Result<(Workload, Vec<bool>), TraceError> {
         let end = self.clock.now();
+        let span = self.options.budget.allows(Part::Simulated, self.since_start(end) / 1_000_000_000);
+        if let Some(over) = self.over.or(span.err()) {
+            return Err(TraceError::OverBudget { name: name.to_owned(), over });
+        }
         for n in 0..self.cpus.len() {
             if let Some(Some(id)) = self.cpus[n].current {
                 self.account(id, end);
@@ -832,8 +837,15 @@ impl Sink for Lifter<'_> {
 
     #[inline]
     fn event(&mut self, event: &Event, comms: &Comms) {
+        if self.over.is_some() {
+            return;
+        }
         if event.kind.is_side() {
             return self.side(event, comms);
+        }
+        if let Err(over) = self.options.budget.allows(Part::Cpus, u64::from(event.cpu) + 1) {
+            self.over = Some(over);
+            return;
         }
         let Some(time_ns) = self.clock.admit(event.time_ns) else { return };
         let event = &Event { time_ns, ..*event };

@@ -4,6 +4,7 @@
 //! at several places at once (trace.dat has a stream a CPU), so all of them read by position. What
 //! cannot be read so is unpacked first: into memory while it is small, else into a file without a name.
 
+use crate::read::{START, format};
 use crate::{Source, TraceError};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,6 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use wattwise_figure::{Budget, Part};
 
 /// Unpacked recordings up to this size stay in memory; one of ten million events has about 900 MB.
 const IN_MEMORY: u64 = 32 << 20;
@@ -35,7 +37,7 @@ enum Bytes {
 
 impl Input {
     /// Opens a source and unpacks it where it is a `.zst` (told by its content) or a pipe.
-    pub(crate) fn open(source: &Source, max_unpacked: u64) -> Result<Input, TraceError> {
+    pub(crate) fn open(source: &Source, budget: &Budget) -> Result<Input, TraceError> {
         let (name, path, len, bytes) = match source {
             Source::Path(path) => {
                 let io = |error| TraceError::Io { path: path.clone(), error };
@@ -53,7 +55,7 @@ impl Input {
                 }
                 if !meta.is_file() {
                     let input = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: Vec::new() };
-                    return input.spool(path, file, max_unpacked)?.unpacked(path, max_unpacked);
+                    return input.spool(path, file, budget)?.unpacked(path, budget);
                 }
                 (name, path.clone(), meta.len(), Bytes::File(file))
             }
@@ -64,11 +66,11 @@ impl Input {
                 (name.clone(), PathBuf::from(name), data.len() as u64, Bytes::Fixed(data))
             }
         };
-        Input { name, len, bytes, warnings: Vec::new() }.unpacked(&path, max_unpacked)
+        Input { name, len, bytes, warnings: Vec::new() }.unpacked(&path, budget)
     }
 
     /// The inside of a zstd stream; anything else stays as it is.
-    fn unpacked(self, path: &Path, max: u64) -> Result<Input, TraceError> {
+    fn unpacked(self, path: &Path, budget: &Budget) -> Result<Input, TraceError> {
         let mut magic = [0; 4];
         if self.read_at(0, &mut magic) < 4 || magic != wattwise_packed::MAGIC {
             return Ok(self);
@@ -77,12 +79,12 @@ impl Input {
         let shell = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: self.warnings.clone() };
         let decoder = wattwise_packed::unpack(Positioned { input: &self, at: 0 })
             .map_err(|error| TraceError::Io { path: path.into(), error })?;
-        shell.spool(path, decoder, max)
+        shell.spool(path, decoder, budget)
     }
 
     /// Reads a stream to its end, into memory or a nameless file. An error after the first bytes cuts
     /// the recording short there, with a warning: the readers make of it what they can.
-    fn spool(mut self, path: &Path, mut from: impl Read, max: u64) -> Result<Input, TraceError> {
+    fn spool(mut self, path: &Path, mut from: impl Read, budget: &Budget) -> Result<Input, TraceError> {
         let io = |error| TraceError::Io { path: path.into(), error };
         let mut memory = Vec::new();
         let mut file: Option<File> = None;
@@ -101,13 +103,17 @@ impl Input {
                     break;
                 }
             };
+            let known_by = self.len.min(START as u64);
             self.len += n as u64;
-            if self.len > max {
-                return Err(TraceError::Unusable {
-                    name: self.name,
-                    what: format!("unpacks to more than {max} bytes, the limit"),
-                    remedy: "unpack it with `zstd -d` and name the result".into(),
-                });
+            if let Err(over) = budget.allows(Part::Disk, self.len) {
+                return Err(TraceError::OverBudget { name: self.name, over });
+            }
+            // What is no recording is not unpacked to its end: it may be all there is room for.
+            if known_by < START as u64 && self.len >= START as u64 {
+                let start: Vec<u8> = memory.iter().chain(&chunk[..n]).copied().take(START).collect();
+                if format(&start).is_none() && !start.starts_with(&wattwise_packed::MAGIC) {
+                    return Err(TraceError::unknown(&self.name, &start));
+                }
             }
             if file.is_none() && self.len > IN_MEMORY {
                 let mut f = nameless().map_err(io)?;

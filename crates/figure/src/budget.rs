@@ -1,0 +1,123 @@
+//! What one command may spend on a stranger's file: a damaged time stamp or a slip of the pen must not take years.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The most of each thing that a replay may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    most: [u64; PARTS.len()],
+}
+
+/// A thing that is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Simulated time of one run, s.
+    Simulated,
+    /// Events of the engine in one run.
+    Events,
+    /// Tasks of a recording.
+    Tasks,
+    /// CPUs of a recording.
+    Cpus,
+    /// What a packed recording unpacks to, bytes.
+    Disk,
+}
+
+/// Name in the flag, unit in a sentence, default, in the order of [`Part`].
+const PARTS: [(&str, &str, u64); 5] = [
+    // A day: recordings are of minutes.
+    ("simulated", "simulated seconds", 86_400),
+    // A minute of computing for a run; a recording of ten million events takes a tenth.
+    ("events", "simulated events a run", 500_000_000),
+    // Ten times what the largest builds start.
+    ("tasks", "tasks", 200_000),
+    // As many as a machine file may have.
+    ("cpus", "CPUs", 1024),
+    // A recording of ten million events has 900 MB.
+    ("disk", "unpacked bytes", 4 << 30),
+];
+
+/// More was needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than {most} {unit}, the budget; a damaged file, or --budget {name}={raised} for more")]
+pub struct OverBudget {
+    name: &'static str,
+    unit: &'static str,
+    most: u64,
+    raised: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { most: PARTS.map(|p| p.2) }
+    }
+}
+
+impl Budget {
+    /// The most of one thing.
+    pub fn most(&self, part: Part) -> u64 {
+        self.most[part as usize]
+    }
+
+    /// Whether so much of it is within the budget.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn allows(&self, part: Part, amount: u64) -> Result<(), OverBudget> {
+        let (name, unit, _) = PARTS[part as usize];
+        let most = self.most(part);
+        let raised = amount.max(most.saturating_mul(2));
+        if amount <= most { Ok(()) } else { Err(OverBudget { name, unit, most, raised }) }
+    }
+
+    /// Its parts with their defaults, for a flag's help.
+    pub fn help() -> String {
+        let parts: Vec<String> = PARTS.iter().map(|(name, _, most)| format!("{name}={most}")).collect();
+        parts.join(",")
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = PARTS.iter().zip(self.most).map(|((name, ..), most)| format!("{name}={most}"));
+        f.write_str(&parts.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    /// `tasks=1000000,disk=16000000000`: what is not named keeps its default.
+    fn from_str(text: &str) -> Result<Budget, String> {
+        let mut budget = Budget::default();
+        for part in text.split(',') {
+            let expected = || format!("'{part}': expected NAME=NUMBER of {}", Budget::help());
+            let (name, number) = part.split_once('=').ok_or_else(expected)?;
+            let at = PARTS.iter().position(|p| p.0 == name.trim()).ok_or_else(expected)?;
+            // 1e9 as well.
+            let number = number.trim().parse::<f64>().ok().filter(|n| *n >= 1.0 && *n < 1e19);
+            budget.most[at] = number.ok_or_else(expected)? as u64;
+        }
+        Ok(budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_met_with_a_sentence_that_raises_it() {
+        let budget: Budget = "tasks=1e3, cpus=4".parse().expect("a budget");
+        assert_eq!((budget.most(Part::Tasks), budget.most(Part::Cpus)), (1000, 4));
+        assert_eq!(budget.most(Part::Disk), Budget::default().most(Part::Disk));
+        assert!(budget.allows(Part::Tasks, 1000).is_ok());
+        let over = budget.allows(Part::Tasks, 1001).expect_err("over").to_string();
+        assert_eq!(over, "more than 1000 tasks, the budget; a damaged file, or --budget tasks=2000 for more");
+        assert_eq!(budget.to_string().parse(), Ok(budget));
+        for wrong in ["", "tasks", "tasks=", "tasks=0", "tasks=-1", "tasks=NaN", "years=3", "tasks=inf"] {
+            assert!(wrong.parse::<Budget>().is_err_and(|e| e.contains("expected NAME=NUMBER")), "{wrong}");
+        }
+    }
+}
