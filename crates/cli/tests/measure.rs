@@ -465,3 +465,34 @@ fn on_a_model_the_answer_is_the_same_every_time() {
         done(&["ab", "--machine", "core-i5-2gen", "performance", "powersave", "--workload", "python-loop"])
     );
 }
+
+#[test]
+fn an_experiment_without_a_pair_that_counts_is_no_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none.jsonl").display().to_string();
+    // Every window is shorter than its run, so every pair is dropped.
+    let args = ["ab", "--same", "sleep 0.1", "--window", "1ms", "--idle-floor", "0", "-o", &file];
+    let out = wattwise(&args);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("no pair counts") && said.contains("longer than the window"), "{said}");
+}
+
+#[test]
+fn an_experiment_on_a_model_writes_its_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let html = folder.path().join("r.html").display().to_string();
+    done(&[
+        "ab",
+        "--machine",
+        "thinkpad-r51",
+        "--workload",
+        "burst",
+        "powersave",
+        "ondemand",
+        "--report",
+        &html,
+    ]);
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains("ondemand") && page.trim_end().ends_with("</html>"));
+}

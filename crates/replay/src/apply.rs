@@ -8,6 +8,7 @@
 use crate::spec::{Deepest, PolicySpec};
 use wattwise_model::machine::Machine;
 use wattwise_policy::limits::Bound;
+use wattwise_policy::speed::tunables::kernel_name;
 use wattwise_policy::{DomainInfo, Khz, Settings, System};
 use wattwise_sim::platform;
 
@@ -191,7 +192,7 @@ fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static st
         _ => {
             let mut flags = governor(name);
             for (param, value) in changed(spec) {
-                let tunable = tunable(name, param).ok_or_else(|| only_the_models(spec, param))?;
+                let tunable = kernel_name(name, param).ok_or_else(|| only_the_models(spec, param))?;
                 flags.push(format!("--tunable {tunable}={value}"));
             }
             Ok((own.map(|_| "passive"), flags))
@@ -216,23 +217,6 @@ fn own_flags(spec: &PolicySpec) -> Result<Vec<String>, String> {
     let mut flags = vec![format!("--governor {governor}")];
     flags.extend(epp.map(|epp| format!("--epp {epp}")));
     Ok(flags)
-}
-
-/// A parameter's name among the kernel's tunables.
-fn tunable(governor: &str, param: &str) -> Option<&'static str> {
-    Some(match (governor, param) {
-        ("schedutil", "rate_limit") => "rate_limit_us",
-        ("ondemand" | "conservative", "up") => "up_threshold",
-        ("ondemand" | "conservative", "rate") => "sampling_rate",
-        ("ondemand" | "conservative", "down_factor") => "sampling_down_factor",
-        ("ondemand", "io_is_busy") => "io_is_busy",
-        ("ondemand", "bias") => "powersave_bias",
-        ("conservative", "down") => "down_threshold",
-        ("conservative", "step") => "freq_step",
-        ("burst", "busy") => "busy",
-        ("burst", "idle") => "idle",
-        _ => return None,
-    })
 }
 
 fn limit_flags(spec: &PolicySpec, target: &Target, flags: &mut Vec<String>) -> Result<(), String> {

@@ -17,6 +17,7 @@ use wattwise_model::machine::Machine;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
 use wattwise_policy::idle::shallow::no_deeper_than;
 use wattwise_policy::limits::{Bound, Limits};
+use wattwise_policy::speed::tunables::our_name;
 use wattwise_policy::{
     IdlePolicy, IdleState, Khz, Param, Platform, Settings, SpecError, Speed, SpeedPolicy, cores, idle, speed,
 };
@@ -212,8 +213,16 @@ impl PolicySpec {
             nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name)),
         })?;
         let settings = |params, part: &str| {
-            let list = part.split_once(':').map_or("", |(_, list)| list);
-            Settings::parse(params, list).map_err(|source| PolicyError::Settings { given: given(), source })
+            let (policy, list) = part.split_once(':').unwrap_or((part, ""));
+            // The kernel's names are taken too.
+            let named = |pair: &str| match pair.split_once('=') {
+                Some((key, value)) => {
+                    format!("{}={value}", our_name(policy, key.trim()).unwrap_or(key))
+                }
+                None => pair.to_owned(),
+            };
+            let list = list.split(',').map(named).collect::<Vec<_>>().join(",");
+            Settings::parse(params, &list).map_err(|source| PolicyError::Settings { given: given(), source })
         };
         let mut spec = PolicySpec {
             speed,
@@ -516,6 +525,14 @@ mod tests {
         assert_eq!(text("userspace:khz=1.2GHz"), "userspace:khz=1200000");
         assert_eq!(text("hwp:epp=128"), "hwp");
         assert_eq!(text("hwp:epp=192"), "hwp:epp=balance_power");
+    }
+
+    #[test]
+    fn the_kernel_s_names_of_parameters_are_taken() {
+        let threshold = |text: &str| PolicySpec::parse(text).map(|s| s.speed_settings.number("up"));
+        assert_eq!(threshold("ondemand:up_threshold=77,powersave_bias=10").ok(), Some(77.0));
+        assert_eq!(threshold("ondemand:up=77").ok(), Some(77.0));
+        assert!(threshold("ondemand:down_threshold=20").is_err());
     }
 
     #[test]

@@ -56,6 +56,19 @@ impl Left {
             _ => return None,
         })
     }
+
+    /// As a number, as tracefs's option `raw` and old recorders print it. The low bits have had the same meaning always;
+    /// 64 was a dead task's before Linux 4.14 and is a parked kernel thread's since, which comes with hotplug alone.
+    pub fn from_bits(state: u64) -> Left {
+        match state.trailing_zeros() {
+            0 => Left::Sleep,
+            1 => Left::Disk,
+            2 | 3 => Left::Stopped,
+            4..=6 => Left::Dead,
+            7 => Left::Idle,
+            _ => Left::Runnable,
+        }
+    }
 }
 
 /// A switch of tasks; thread 0 is the idle task.

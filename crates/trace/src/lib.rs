@@ -56,7 +56,7 @@ pub enum Source {
 }
 
 /// How to import.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// The workload's name; by default the source's.
     pub name: Option<String>,
@@ -79,22 +79,6 @@ pub struct ImportOptions {
     pub exclude_comms: Vec<String>,
     /// What the recording may take; a `.zst` is unpacked into a nameless temporary file beyond 32 MiB.
     pub budget: Budget,
-}
-
-impl Default for ImportOptions {
-    fn default() -> ImportOptions {
-        ImportOptions {
-            name: None,
-            khz: None,
-            memory_share: None,
-            foreground: Vec::new(),
-            only_foreground: false,
-            keep_moments: false,
-            exclude_tids: Vec::new(),
-            exclude_comms: Vec::new(),
-            budget: Budget::default(),
-        }
-    }
 }
 
 /// Reads a recording into a workload.

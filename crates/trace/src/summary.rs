@@ -316,7 +316,11 @@ impl fmt::Display for Summary {
         for (kind, n) in &self.by_kind {
             writeln!(f, "  {kind:<20} {n:>12}")?;
         }
-        writeln!(f, "wake-ups    {:.1} /s", self.wakeups_per_s)?;
+        match self.wakeups_per_s {
+            // A busy machine without wake-ups is a recording without their events.
+            0.0 => writeln!(f, "wake-ups    not recorded (sched_waking)")?,
+            rate => writeln!(f, "wake-ups    {rate:.1} /s")?,
+        }
         for (n, cpu) in self.cpus.iter().enumerate() {
             write!(f, "CPU {n:<4}    {:>5.1} % busy ({})", cpu.busy_share * 100.0, time(cpu.busy_s))?;
             let entries = cpu.idle_entries.iter().map(|(state, n)| format!("{state}: {n}"));

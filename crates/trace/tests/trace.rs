@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wattwise_model::workload::{Op, Program, ScriptReader, Workload};
-use wattwise_trace::{ImportOptions, Source, TraceError, import, summarise};
+use wattwise_trace::events::{Event, Sink};
+use wattwise_trace::{ImportOptions, Source, TraceError, import, summarise, visit};
 
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
@@ -501,4 +502,53 @@ fn what_is_no_recording_is_not_unpacked() {
     wattwise_packed::pack(long.as_slice(), &mut packed, 3).unwrap();
     let error = import(source("long.zst", &packed), &options).unwrap_err();
     assert!(matches!(error, TraceError::OverBudget { .. }), "{error}");
+}
+
+/// perf.data as it went through a pipe, and more records (type, misc, words).
+fn piped(records: &[(u32, u16, &[u64])]) -> Vec<u8> {
+    let mut data = bytes("pipemode.perf");
+    for (kind, misc, words) in records {
+        data.extend(kind.to_le_bytes());
+        data.extend(misc.to_le_bytes());
+        data.extend((8 + 8 * words.len() as u16).to_le_bytes());
+        words.iter().for_each(|w| data.extend(w.to_le_bytes()));
+    }
+    data
+}
+
+/// The kernel tells of what it lost in LOST, and perf 6.1 reads the same numbers once more into LOST_SAMPLES.
+#[test]
+fn what_was_lost_is_counted_once() {
+    struct Nobody;
+    impl Sink for Nobody {
+        fn event(&mut self, _: &Event, _: &wattwise_trace::events::Comms) {}
+    }
+    let lost = |records: &[(u32, u16, &[u64])]| {
+        visit(source("p", &piped(records)), &ImportOptions::default(), &mut Nobody).unwrap().lost
+    };
+    let bpf = 1 << 15;
+    assert_eq!(lost(&[]), 0);
+    assert_eq!(lost(&[(2, 0, &[1, 5]), (2, 0, &[1, 2]), (13, 0, &[7])]), 7);
+    assert_eq!(lost(&[(2, 0, &[1, 5])]), 5);
+    assert_eq!(lost(&[(2, 0, &[1, 5]), (13, 0, &[4]), (13, 0, &[5]), (13, bpf, &[100])]), 9);
+}
+
+#[test]
+fn recordings_by_others_are_read() {
+    let plain = String::from_utf8(text_of((1..4).map(|t| (f64::from(t), 0, t)))).unwrap();
+    let of = |text: String| import(source("t", text.as_bytes()), &ImportOptions::default()).unwrap();
+    let whole = of(plain.clone());
+    // An old page of systrace: the text is a string of its program, and a megabyte of that comes before it.
+    let page = format!(
+        "<!DOCTYPE HTML>\n<html>\n<script>\n{}</script>\n<script>\n  var linuxPerfData = \"\\\n{}\";\n</script>\n",
+        "var x = 1; // the viewer\n".repeat(40_000),
+        plain.replace('\n', "\\n\\\n")
+    );
+    assert_eq!(of(page).recorded.unwrap().busy_ns, whole.recorded.clone().unwrap().busy_ns);
+    // The option raw: no arrow, states as numbers.
+    let raw =
+        plain.replace("prev_state=R ==> ", "prev_state=0 ").replace("prev_state=S ==> ", "prev_state=1 ");
+    assert_eq!(of(raw).recorded.unwrap().busy_ns, whole.recorded.unwrap().busy_ns);
+    let told = summarise(source("t", plain.as_bytes()), &ImportOptions::default()).unwrap().to_string();
+    assert!(told.contains("wake-ups    not recorded"), "{told}");
 }

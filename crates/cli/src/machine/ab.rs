@@ -182,9 +182,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let read = file::read(&path).map_err(Failure::work)?;
     let judged = result::of(&read);
     if let Some(path) = &args.report {
-        std::fs::write(path, wattwise_report::ab_html(&read, &judged)).map_err(|e| {
-            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-        })?;
+        write_report(path, &wattwise_report::ab_html(&read, &judged))?;
     }
     if args.json {
         print_json(&judged)?;
@@ -195,7 +193,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
         say!("{why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
         return Ok(signals.caught().map_or(1, |signal| 128 + signal as u8));
     }
+    if judged.pairs == 0 {
+        let why = judged.dropped.last().map_or(String::new(), |(_, why)| format!(", the last because {why}"));
+        return Err(Failure::work(format!("ab: no pair counts{why}; nothing was compared")));
+    }
     Ok(0)
+}
+
+fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
+    std::fs::write(path, page).map_err(|e| {
+        Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
+    })
 }
 
 fn default_file() -> PathBuf {
@@ -396,12 +404,16 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         policies: &policies,
         source: PowerSource::Unknown,
         latency_limit_ns: u64::MAX,
-        detail: false,
+        detail: args.report.is_some(),
         budget: wattwise_figure::Budget::default(),
     };
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
-    let (comparison, _) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
+    let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
+    if let Some(path) = &args.report {
+        let command = format!("wattwise {}", crate::machine::set::command_line());
+        write_report(path, &wattwise_report::compare_html(&comparison, &details, &command))?;
+    }
     if args.json {
         print_json(&comparison)?;
         return Ok(0);

@@ -27,6 +27,7 @@ use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 use wattwise_hw::states::cpuidle::Cpuidle;
 use wattwise_hw::states::power;
 use wattwise_hw::states::power::Zone;
+use wattwise_policy::speed::tunables::kernel_name;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
@@ -661,6 +662,8 @@ impl<'r> Planner<'r> {
         for policy in self.policies()? {
             let governor =
                 self.overlay.text(&format!("{}/scaling_governor", policy.path)).unwrap_or_default();
+            // As `compare` names it, or as the kernel does.
+            let name = kernel_name(&governor, name).unwrap_or(name);
             for (folder, who) in [
                 (format!("{}/{governor}", policy.path), policy.name().to_owned()),
                 (format!("{CPUS}/cpufreq/{governor}"), governor.clone()),
@@ -907,34 +910,50 @@ mod tests {
     use super::*;
     use wattwise_hw::root::DirRoot;
 
-    /// Firmware that gives a lowest speed above the highest is out there; the kernel shows both as they are.
-    #[test]
-    fn a_share_of_a_range_that_is_upside_down() -> Result<(), Box<dyn std::error::Error>> {
+    /// A machine of one policy under ondemand.
+    fn machine(hardware_khz: [&str; 2]) -> std::io::Result<(tempfile::TempDir, DirRoot)> {
         let folder = tempfile::tempdir()?;
         let policy = folder.path().join(CPUS).join("cpufreq/policy0");
-        std::fs::create_dir_all(&policy)?;
+        std::fs::create_dir_all(policy.join("ondemand"))?;
         for (file, value) in [
             ("affected_cpus", "0"),
             ("related_cpus", "0"),
-            ("cpuinfo_min_freq", "2000000"),
-            ("cpuinfo_max_freq", "1000000"),
+            ("cpuinfo_min_freq", hardware_khz[0]),
+            ("cpuinfo_max_freq", hardware_khz[1]),
             ("scaling_min_freq", "1000000"),
             ("scaling_max_freq", "2000000"),
             ("scaling_driver", "acpi-cpufreq"),
             ("scaling_governor", "ondemand"),
+            ("ondemand/up_threshold", "95"),
         ] {
             std::fs::write(policy.join(file), value)?;
         }
         std::fs::write(folder.path().join(CPUS).join("present"), "0")?;
         let root = DirRoot::new(folder.path());
-        let cpus = CpuSet::from_iter([0]);
-        let planned = plan(
-            &root,
-            &Inventory::read(&root),
-            &cpus,
-            &[Setting::Limits(None, Some(Speed::Percent(50.0)))],
-        )?;
-        assert_eq!(planned.steps[0].change.value, "1000000");
+        Ok((folder, root))
+    }
+
+    fn planned(root: &DirRoot, setting: Setting) -> Result<ChangePlan, PlanError> {
+        plan(root, &Inventory::read(root), &CpuSet::from_iter([0]), &[setting])
+    }
+
+    /// Firmware that gives a lowest speed above the highest is out there; the kernel shows both as they are.
+    #[test]
+    fn a_share_of_a_range_that_is_upside_down() -> Result<(), Box<dyn std::error::Error>> {
+        let (_folder, root) = machine(["2000000", "1000000"])?;
+        let plan = planned(&root, Setting::Limits(None, Some(Speed::Percent(50.0))))?;
+        assert_eq!(plan.steps[0].change.value, "1000000");
+        Ok(())
+    }
+
+    #[test]
+    fn a_tunable_has_the_kernel_s_name_and_ours() -> Result<(), Box<dyn std::error::Error>> {
+        let (_folder, root) = machine(["1000000", "2000000"])?;
+        for name in ["up", "up_threshold"] {
+            let plan = planned(&root, Setting::Tunable(name.into(), "77".into()))?;
+            assert!(plan.steps[0].change.target.to_string().ends_with("ondemand/up_threshold"), "{name}");
+        }
+        assert!(planned(&root, Setting::Tunable("upp".into(), "77".into())).is_err());
         Ok(())
     }
 }

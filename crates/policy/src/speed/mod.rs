@@ -20,6 +20,7 @@ mod race_to_idle;
 mod schedutil;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tunables;
 
 use crate::{Intent, Observation, Param, Platform, Settings, System};
 use alloc::boxed::Box;

@@ -130,6 +130,9 @@ fn name<'a>(arguments: &'a str, key: &str, next: &str) -> Option<&'a str> {
 }
 
 fn left(text: &str) -> Left {
+    if let Ok(state) = text.parse() {
+        return Left::from_bits(state);
+    }
     text.bytes().next().and_then(Left::from_letter).unwrap_or_default()
 }
 
@@ -146,7 +149,9 @@ fn short(text: &str) -> Option<(&str, u32, i16, &str)> {
 }
 
 fn switch(arguments: &str, comms: &mut Comms) -> Option<Switch> {
-    let (prev, next) = arguments.split_once(" ==> ")?;
+    // tracefs's option `raw` has no arrow.
+    let raw = || arguments.rfind(" next_comm=").map(|at| (&arguments[..at], &arguments[at + 1..]));
+    let (prev, next) = arguments.split_once(" ==> ").or_else(raw)?;
     if prev.starts_with("prev_comm=") {
         return Some(Switch {
             prev_tid: tid(prev, "prev_pid=")?,
@@ -256,7 +261,9 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
         let skip = std::mem::replace(&mut skipping, !whole) || !whole || length > MOST_LINE;
         if !skip {
             let line = String::from_utf8_lossy(&buffer[..length]);
-            if let Some(line) = parse(&line) {
+            // Pages of systrace before 2015 have the text as a string of their program.
+            let line = line.strip_suffix("\\n\\").unwrap_or(&line);
+            if let Some(line) = parse(line) {
                 read.events += 1;
                 flagless &= line.flags.is_none();
                 last = line.time_ns;
@@ -269,7 +276,7 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
                     Ok(None) => {}
                     Err(()) => bad += 1,
                 }
-            } else if let Some(n) = lost(&line) {
+            } else if let Some(n) = lost(line) {
                 read.lost = read.lost.saturating_add(n);
                 let kind = EventKind::Lost(n);
                 sink.event(&Event { time_ns: last, cpu: 0, level: Level::Task, current: 0, kind }, comms);
@@ -332,6 +339,29 @@ mod tests {
             event("<idle>-0 (-----) [000] dNh4. 1.5: sched_waking: comm=x pid=9 prio=100 target_cpu=003");
         assert_eq!(level, Level::Hardirq);
         assert!(matches!(kind, EventKind::Waking(Target { tid: 9, prio: 100, cpu: 3, .. })));
+    }
+
+    #[test]
+    fn raw_lines() {
+        let line = |state: &str| {
+            format!(
+                "a-7 [001] d..2. 27.5: sched_switch: prev_comm=a next_comm=b prev_pid=7 prev_prio=120 prev_state={state} \
+                 next_comm=my prog next_pid=8 next_prio=98"
+            )
+        };
+        for (state, wanted) in [
+            ("0", Left::Runnable),
+            ("1", Left::Sleep),
+            ("2", Left::Disk),
+            ("130", Left::Disk),
+            ("64", Left::Dead),
+            ("256", Left::Runnable),
+        ] {
+            let (.., kind, names) = event(&line(state));
+            assert_eq!(names, ["a next_comm=b", "my prog"]);
+            let EventKind::Switch(s) = kind else { panic!() };
+            assert_eq!((s.left, s.prev_tid, s.next_tid, s.next_prio), (wanted, 7, 8, 98), "{state}");
+        }
     }
 
     #[test]

@@ -250,6 +250,16 @@ impl Attrs {
     }
 }
 
+/// PERF_RECORD_MISC_LOST_SAMPLES_BPF.
+const DROPPED_BY_BPF: u16 = 1 << 15;
+
+/// Who tells of losses.
+#[derive(Clone, Copy)]
+enum Told {
+    ByTheKernel,
+    ByPerf,
+}
+
 /// Events on their way from the pump to the sorter.
 #[derive(Debug, Default)]
 struct Batch {
@@ -275,6 +285,8 @@ struct Pump {
     /// Names of `comms` that the sorter knows.
     names_known: usize,
     read: Read,
+    /// Losses as each of [`Told`] counts them.
+    lost: [u64; 2],
     batch: Batch,
     bad: u64,
     /// Blocks packed by zstd that this build cannot read.
@@ -363,6 +375,7 @@ impl Pump {
             // The empty name is everybody's.
             names_known: 1,
             read: Read { format: "perf.data", ..Read::default() },
+            lost: [0; 2],
             batch: Batch::default(),
             bad: 0,
             unread_blocks: 0,
@@ -622,8 +635,9 @@ impl Pump {
         match kind {
             9 => self.sample(body),
             3 | 4 | 7 => self.side(kind, misc, body),
-            2 => self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0)),
-            13 => self.lost(self.order.u64(body).unwrap_or(0)),
+            2 => self.lost(body.get(8..).and_then(|b| self.order.u64(b)).unwrap_or(0), Told::ByTheKernel),
+            // Those that a BPF filter dropped are not lost: nobody wanted them.
+            13 if misc & DROPPED_BY_BPF == 0 => self.lost(self.order.u64(body).unwrap_or(0), Told::ByPerf),
             64 => {
                 // HEADER_ATTR: an attribute whose second word is its size, then its ids.
                 let size = body.get(4..).and_then(|b| self.order.u32(b)).unwrap_or(0) as usize;
@@ -640,8 +654,11 @@ impl Pump {
         }
     }
 
-    fn lost(&mut self, n: u64) {
-        self.read.lost = self.read.lost.saturating_add(n);
+    /// The kernel tells of losses as they come (LOST); perf reads the same counts at its end (LOST_SAMPLES, since 6.1).
+    fn lost(&mut self, n: u64, told: Told) {
+        let told = &mut self.lost[told as usize];
+        *told = told.saturating_add(n);
+        self.read.lost = self.lost[0].max(self.lost[1]);
         let time_ns = self.batch.newest;
         let kind = EventKind::Lost(n);
         self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
