@@ -126,7 +126,7 @@ fn cpus(info: &Info) -> String {
     if packages > 0 {
         let dies = t.count(|c| c.package.zip(c.die));
         let dies = if dies > packages { format!(", {dies} dies") } else { String::new() };
-        let nodes = t.count(|c| c.node);
+        let nodes = t.nodes.len();
         let nodes = if nodes > 0 {
             format!(", {}", many(nodes, "memory node", "memory nodes"))
         } else {

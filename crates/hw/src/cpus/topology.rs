@@ -83,6 +83,8 @@ pub struct Topology {
     pub online: CpuSet,
     /// Each present CPU, ascending.
     pub cpus: Vec<Cpu>,
+    /// Memory nodes, those without CPUs among them.
+    pub nodes: Vec<u32>,
     /// Whether threads share cores, or why not (`on`, `off`, `notsupported`, …).
     pub smt: Option<String>,
 }
@@ -102,7 +104,9 @@ impl Topology {
             .filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok())
             .collect();
         let present = list("present").unwrap_or_else(|| folders.clone());
-        let online = list("online").unwrap_or_else(|| present.clone());
+        // Without the list (before 2.6.31, and some captures) each CPU says it itself; one without a switch runs.
+        let runs = |cpu: &u32| number(root, &format!("{CPUS}/cpu{cpu}/online")) != Some(0);
+        let online = list("online").unwrap_or_else(|| present.iter().filter(runs).collect());
         let nodes = nodes(root);
         let kinds = Kinds::read(root, &online);
         let mut cpus: Vec<Cpu> = present
@@ -116,14 +120,19 @@ impl Topology {
                         .flatten()
                         .filter(|id| *id >= 0)
                 };
-                let threads = online
-                    .then(|| {
-                        text(root, &format!("{at}/topology/core_cpus_list"))
-                            .or_else(|| text(root, &format!("{at}/topology/thread_siblings_list")))
-                    })
-                    .flatten()
-                    .and_then(|l| CpuSet::parse(&l).ok())
-                    .unwrap_or_else(|| CpuSet::from_iter([cpu]));
+                let threads = || {
+                    ["core_cpus", "thread_siblings"]
+                        .iter()
+                        .find_map(|name| {
+                            cpus_of(
+                                root,
+                                &format!("{at}/topology/{name}_list"),
+                                &format!("{at}/topology/{name}"),
+                            )
+                        })
+                        .filter(|set| set.contains(cpu))
+                };
+                let threads = online.then(threads).flatten().unwrap_or_else(|| CpuSet::from_iter([cpu]));
                 Cpu {
                     cpu,
                     online,
@@ -139,6 +148,10 @@ impl Topology {
                 }
             })
             .collect();
+        // A machine of one package need not number it: Arm's and virtual ones say -1 or nothing.
+        if cpus.iter().all(|c| c.package.is_none()) {
+            cpus.iter_mut().filter(|c| c.core.is_some()).for_each(|c| c.package = Some(0));
+        }
         number_cores(&mut cpus);
         Topology {
             processor: processor(root),
@@ -146,6 +159,7 @@ impl Topology {
             present,
             online,
             cpus,
+            nodes: nodes.into_iter().map(|(node, _)| node).collect(),
             smt: text(root, &format!("{CPUS}/smt/control")),
         }
     }
@@ -179,16 +193,24 @@ impl Topology {
     }
 }
 
-/// The kernel's core ids repeat over packages and have gaps: number cores through.
+/// The kernel's core ids have gaps and repeat: over packages, over dies and clusters on some machines (RISC-V, Arm), over
+/// books on s390. Whoever shares a core is in the list of its threads, so the first of them tells cores apart. Cores are
+/// numbered through.
 fn number_cores(cpus: &mut [Cpu]) {
-    type Place = (Option<i32>, Option<i32>, Option<u32>);
-    let place = |c: &Cpu| -> Place { (c.package, c.die, c.core) };
+    type Place = (Option<i32>, Option<i32>, Option<i32>, Option<u32>, Option<u32>);
+    let place = |c: &Cpu| -> Place { (c.package, c.die, c.cluster, c.core, c.threads.first()) };
     let mut places: Vec<Place> = cpus.iter().filter(|c| c.core.is_some()).map(place).collect();
     places.sort_unstable();
     places.dedup();
     for cpu in cpus.iter_mut().filter(|c| c.core.is_some()) {
         cpu.core = places.binary_search(&place(cpu)).ok().map(|at| at as u32);
     }
+}
+
+/// CPUs from their list, or from the mask that older kernels have alone.
+fn cpus_of(root: &dyn Root, list: &str, mask: &str) -> Option<CpuSet> {
+    let list = text(root, list).and_then(|l| CpuSet::parse(&l).ok());
+    list.or_else(|| CpuSet::parse_mask(&text(root, mask)?))
 }
 
 fn nodes(root: &dyn Root) -> Vec<(u32, CpuSet)> {
@@ -198,7 +220,8 @@ fn nodes(root: &dyn Root) -> Vec<(u32, CpuSet)> {
         .iter()
         .filter_map(|name| {
             let node = name.strip_prefix("node")?.parse().ok()?;
-            Some((node, CpuSet::parse(&text(root, &format!("{NODES}/{name}/cpulist"))?).ok()?))
+            let at = format!("{NODES}/{name}");
+            Some((node, cpus_of(root, &format!("{at}/cpulist"), &format!("{at}/cpumap"))?))
         })
         .collect()
 }
@@ -208,6 +231,8 @@ struct Kinds {
     efficient: CpuSet,
     low_power: CpuSet,
     capacity: BTreeMap<u32, u32>,
+    /// What kinds differ in where nothing names them: capacity, else highest speed.
+    speed: BTreeMap<u32, u32>,
     most: u32,
 }
 
@@ -227,31 +252,51 @@ impl Kinds {
                 low_power = efficient.iter().filter(|cpu| !has_l3(*cpu)).collect();
             }
         }
-        efficient = efficient.without(&low_power);
-        let mut capacity = BTreeMap::new();
-        // The file is there for all CPUs or for none.
-        if let Some(first) = online.first()
-            && crate::root::exists(root, &format!("{CPUS}/cpu{first}/cpu_capacity"))
-        {
-            capacity = online
-                .iter()
-                .filter_map(|cpu| Some((cpu, number(root, &format!("{CPUS}/cpu{cpu}/cpu_capacity"))?)))
-                .collect();
+        if efficient.is_empty() && low_power.is_empty() && is_all_efficient(root) {
+            efficient = online.clone();
         }
-        let most = capacity.values().copied().max().unwrap_or(0);
-        Kinds { efficient, low_power, capacity, most }
+        efficient = efficient.without(&low_power);
+        // These files are there for all CPUs or for none.
+        let of_each = |name: &str| -> BTreeMap<u32, u32> {
+            let at = |cpu: u32| format!("{CPUS}/cpu{cpu}/{name}");
+            match online.first().is_some_and(|first| crate::root::exists(root, &at(first))) {
+                true => online.iter().filter_map(|cpu| Some((cpu, number(root, &at(cpu))?))).collect(),
+                false => BTreeMap::new(),
+            }
+        };
+        let capacity = of_each("cpu_capacity");
+        // Before 5.13 a hybrid names no kinds: what is slower by more than its best cores differ is another kind.
+        let speed = if capacity.is_empty() { of_each("cpufreq/cpuinfo_max_freq") } else { capacity.clone() };
+        let most = speed.values().copied().max().unwrap_or(0);
+        Kinds { efficient, low_power, capacity, speed, most }
     }
 
     fn of(&self, cpu: u32) -> CoreKind {
         let x86 = !self.efficient.is_empty() || !self.low_power.is_empty();
         let slower =
-            !x86 && self.capacity.get(&cpu).is_some_and(|c| u64::from(*c) * 10 < u64::from(self.most) * 8);
+            !x86 && self.speed.get(&cpu).is_some_and(|s| u64::from(*s) * 10 < u64::from(self.most) * 8);
         match () {
             () if self.low_power.contains(cpu) => CoreKind::LowPowerEfficient,
             () if self.efficient.contains(cpu) || slower => CoreKind::Efficient,
             () => CoreKind::Performance,
         }
     }
+}
+
+/// Intel's processors of efficient cores alone have no device that says so. Family 6, models as in Linux 6.12
+/// (arch/x86/include/asm/intel-family.h): Alder Lake-N, Sierra Forest, Grand Ridge, Clearwater Forest.
+fn is_all_efficient(root: &dyn Root) -> bool {
+    let info = text(root, "proc/cpuinfo").unwrap_or_default();
+    let value = |key: &str| {
+        let of =
+            |l: &str| l.split_once(':').filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim().to_owned());
+        info.lines().find_map(of)
+    };
+    value("vendor_id").as_deref() == Some("GenuineIntel")
+        && value("cpu family").as_deref() == Some("6")
+        && value("model")
+            .and_then(|m| m.parse::<u32>().ok())
+            .is_some_and(|m| [0xbe, 0xaf, 0xb6, 0xdd].contains(&m))
 }
 
 fn processor(root: &dyn Root) -> Option<String> {
@@ -264,4 +309,122 @@ fn processor(root: &dyn Root) -> Option<String> {
     value("model name").or_else(|| value("Hardware")).or_else(|| value("Processor")).or_else(|| {
         text(root, "sys/firmware/devicetree/base/model").map(|m| m.trim_end_matches('\0').to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::tree::{Tree, TreeRoot};
+
+    /// A captured machine: (path below `sys/devices/system`, or from the top, content).
+    fn machine(files: &[(&str, &str)]) -> Topology {
+        let mut tree = Tree::default();
+        for (path, content) in files {
+            let path = if path.starts_with("proc/") {
+                (*path).to_owned()
+            } else {
+                format!("sys/devices/system/{path}")
+            };
+            tree.files.insert(path, format!("{content}\n").into_bytes());
+        }
+        Topology::read(&TreeRoot::new(tree, "test"))
+    }
+
+    fn cpus(of: &[&[(&str, &str)]]) -> Vec<(String, String)> {
+        let file = |(n, (name, content)): (usize, &(&str, &str))| {
+            (format!("cpu/cpu{n}/{name}"), (*content).to_owned())
+        };
+        of.iter().enumerate().flat_map(|(n, files)| files.iter().map(move |f| file((n, f)))).collect()
+    }
+
+    fn made_of(files: &[(String, String)]) -> Topology {
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, c)| (p.as_str(), c.as_str())).collect();
+        machine(&files)
+    }
+
+    /// 64 cores of RISC-V were counted as 4: the id is that within a cluster.
+    #[test]
+    fn core_ids_repeat_under_clusters_and_sibling_lists() {
+        let core = |id, cluster| {
+            vec![
+                ("topology/core_id", id),
+                ("topology/cluster_id", cluster),
+                ("topology/physical_package_id", "0"),
+            ]
+        };
+        let clusters = [core("0", "0"), core("1", "0"), core("0", "1"), core("1", "1")];
+        let t = made_of(&cpus(&clusters.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+        assert_eq!(t.count(|c| c.core), 4);
+        // No clusters named, only who shares a core.
+        let thread = |siblings| {
+            [
+                ("topology/core_id", "0"),
+                ("topology/physical_package_id", "0"),
+                ("topology/thread_siblings", siblings),
+            ]
+        };
+        let t = made_of(&cpus(&[
+            &thread("00000003"),
+            &thread("00000003"),
+            &thread("0000000c"),
+            &thread("0000000c"),
+        ]));
+        assert_eq!((t.count(|c| c.core), t.cpus[3].threads.to_string()), (2, "2-3".to_owned()));
+    }
+
+    #[test]
+    fn nodes_are_read_from_maps_and_counted_without_cpus() {
+        let core = [("topology/core_id", "0"), ("topology/physical_package_id", "0")];
+        let mut files = cpus(&[&core, &core]);
+        files.extend(
+            [
+                ("node/node0/cpumap", "00000000,00000001"),
+                ("node/node1/cpulist", "1\0"),
+                ("node/node2/cpulist", ""),
+            ]
+            .map(|(p, c)| (p.to_owned(), c.to_owned())),
+        );
+        let t = made_of(&files);
+        assert_eq!(t.nodes, [0, 1, 2]);
+        assert_eq!(t.cpus.iter().map(|c| c.node).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn each_cpu_says_whether_it_runs_where_no_list_does() {
+        let core = |id| vec![("topology/core_id", id), ("topology/physical_package_id", "0")];
+        let mut files = cpus(&[&core("0"), &core("1"), &core("2")]);
+        files.extend(
+            [("cpu/cpu1/online", "0"), ("cpu/cpu2/online", "1")].map(|(p, c)| (p.to_owned(), c.to_owned())),
+        );
+        assert_eq!(made_of(&files).online.to_string(), "0,2");
+    }
+
+    #[test]
+    fn a_package_without_a_number_is_one() {
+        for package in [&[("topology/physical_package_id", "-1")][..], &[]] {
+            let core: Vec<_> =
+                [("topology/core_id", "0")].into_iter().chain(package.iter().copied()).collect();
+            let t = made_of(&cpus(&[&core]));
+            assert_eq!((t.cpus[0].package, t.count(|c| c.package)), (Some(0), 1));
+        }
+    }
+
+    #[test]
+    fn kinds_without_a_device_that_names_them() {
+        let core = |id, khz| {
+            vec![
+                ("topology/core_id", id),
+                ("topology/physical_package_id", "0"),
+                ("cpufreq/cpuinfo_max_freq", khz),
+            ]
+        };
+        let cores = [core("0", "5200000"), core("1", "5000000"), core("2", "3900000")];
+        let t = made_of(&cpus(&cores.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+        let shown: Vec<_> = t.kinds().iter().map(|(kind, cpus)| format!("{kind} {cpus}")).collect();
+        assert_eq!(shown, ["P 0-1", "E 2"]);
+        // Sierra Forest: efficient cores alone.
+        let info = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 175\nmodel name\t: Xeon 6780E";
+        let t = machine(&[("proc/cpuinfo", info), ("cpu/cpu0/topology/core_id", "0")]);
+        assert_eq!(t.kinds().into_keys().collect::<Vec<_>>(), [CoreKind::Efficient]);
+    }
 }

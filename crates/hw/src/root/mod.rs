@@ -75,11 +75,11 @@ pub trait Root: Send + Sync {
     }
 }
 
-/// An attribute as text without the white space around it. `None` when it is not there or cannot
+/// An attribute as text without the white space around it, nor the NUL that some captures end with. `None` when it is not there or cannot
 /// be read; callers that must know why use [`Root::read`].
 pub fn text(root: &dyn Root, path: &str) -> Option<String> {
     let bytes = root.read(path).ok()?;
-    Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    Some(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
 }
 
 /// An attribute that holds one number.
