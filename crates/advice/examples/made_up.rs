@@ -62,6 +62,7 @@ fn compared(machine: &Machine, workload: &Workload, texts: &[String]) -> Option<
         source: PowerSource::Unknown,
         latency_limit_ns: u64::MAX,
         detail: false,
+        budget: wattwise_figure::Budget::default(),
     };
     let options = Options {
         rule: Rule { goal: Goal::Energy, max_slowdown: f64::INFINITY },
