@@ -109,6 +109,8 @@ impl Topology {
         let online = list("online").unwrap_or_else(|| present.iter().filter(runs).collect());
         let nodes = nodes(root);
         let kinds = Kinds::read(root, &online);
+        // The first CPU of each one's package.
+        let mut neighbours: Vec<Option<u32>> = Vec::new();
         let mut cpus: Vec<Cpu> = present
             .iter()
             .map(|cpu| {
@@ -120,19 +122,15 @@ impl Topology {
                         .flatten()
                         .filter(|id| *id >= 0)
                 };
-                let threads = || {
-                    ["core_cpus", "thread_siblings"]
-                        .iter()
-                        .find_map(|name| {
-                            cpus_of(
-                                root,
-                                &format!("{at}/topology/{name}_list"),
-                                &format!("{at}/topology/{name}"),
-                            )
-                        })
-                        .filter(|set| set.contains(cpu))
+                let beside = |names: &[&str]| {
+                    let at = format!("{at}/topology");
+                    let set =
+                        |name: &&str| cpus_of(root, &format!("{at}/{name}_list"), &format!("{at}/{name}"));
+                    names.iter().find_map(set).filter(|set| online && set.contains(cpu))
                 };
-                let threads = online.then(threads).flatten().unwrap_or_else(|| CpuSet::from_iter([cpu]));
+                let threads =
+                    beside(&["core_cpus", "thread_siblings"]).unwrap_or_else(|| CpuSet::from_iter([cpu]));
+                neighbours.push(beside(&["package_cpus", "core_siblings"]).and_then(|set| set.first()));
                 Cpu {
                     cpu,
                     online,
@@ -148,10 +146,7 @@ impl Topology {
                 }
             })
             .collect();
-        // A machine of one package need not number it: Arm's and virtual ones say -1 or nothing.
-        if cpus.iter().all(|c| c.package.is_none()) {
-            cpus.iter_mut().filter(|c| c.core.is_some()).for_each(|c| c.package = Some(0));
-        }
+        number_packages(&mut cpus, &neighbours);
         number_cores(&mut cpus);
         Topology {
             processor: processor(root),
@@ -193,12 +188,32 @@ impl Topology {
     }
 }
 
+/// Packages have the kernel's numbers where these tell them apart. Power, Itanium and virtual machines say -1 or nothing,
+/// s390 repeats them under its books: then who sits in one is told by the lists of neighbours, and they are numbered
+/// through.
+fn number_packages(cpus: &mut [Cpu], neighbours: &[Option<u32>]) {
+    let place = |(c, first): (&Cpu, &Option<u32>)| (c.package, *first);
+    let known = |c: &Cpu| c.core.is_some() || c.package.is_some();
+    let mut places: Vec<_> = cpus.iter().zip(neighbours).filter(|(c, _)| known(c)).map(place).collect();
+    places.sort_unstable();
+    places.dedup();
+    let told_apart = places.windows(2).all(|w| w[0].0 != w[1].0) || places.iter().any(|p| p.1.is_none());
+    if places.iter().all(|p| p.0.is_some()) && told_apart {
+        return;
+    }
+    for (cpu, first) in cpus.iter_mut().zip(neighbours).filter(|(c, _)| known(c)) {
+        cpu.package = places.binary_search(&(cpu.package, *first)).ok().map(|at| at as i32);
+    }
+}
+
 /// The kernel's core ids have gaps and repeat: over packages, over dies and clusters on some machines (RISC-V, Arm), over
 /// books on s390. Whoever shares a core is in the list of its threads, so the first of them tells cores apart. Cores are
 /// numbered through.
 fn number_cores(cpus: &mut [Cpu]) {
     type Place = (Option<i32>, Option<i32>, Option<i32>, Option<u32>, Option<u32>);
-    let place = |c: &Cpu| -> Place { (c.package, c.die, c.cluster, c.core, c.threads.first()) };
+    // Some hypervisors give threads of one core an id each: their list is believed.
+    let id = |c: &Cpu| c.core.filter(|_| c.threads.len() == 1);
+    let place = |c: &Cpu| -> Place { (c.package, c.die, c.cluster, id(c), c.threads.first()) };
     let mut places: Vec<Place> = cpus.iter().filter(|c| c.core.is_some()).map(place).collect();
     places.sort_unstable();
     places.dedup();
@@ -370,6 +385,15 @@ mod tests {
             &thread("0000000c"),
         ]));
         assert_eq!((t.count(|c| c.core), t.cpus[3].threads.to_string()), (2, "2-3".to_owned()));
+        // Ids that differ within a core.
+        let own = |id| {
+            [
+                ("topology/core_id", id),
+                ("topology/physical_package_id", "0"),
+                ("topology/thread_siblings_list", "0-1"),
+            ]
+        };
+        assert_eq!(made_of(&cpus(&[&own("0"), &own("1")])).count(|c| c.core), 1);
     }
 
     #[test]
@@ -406,6 +430,22 @@ mod tests {
                 [("topology/core_id", "0")].into_iter().chain(package.iter().copied()).collect();
             let t = made_of(&cpus(&[&core]));
             assert_eq!((t.cpus[0].package, t.count(|c| c.package)), (Some(0), 1));
+        }
+    }
+
+    #[test]
+    fn packages_without_numbers_or_with_the_same_are_told_by_neighbours() {
+        for package in ["-1", "0"] {
+            let core = |siblings| {
+                [
+                    ("topology/core_id", "0"),
+                    ("topology/physical_package_id", package),
+                    ("topology/core_siblings", siblings),
+                ]
+            };
+            let t = made_of(&cpus(&[&core("3"), &core("3"), &core("c"), &core("c")]));
+            let packages: Vec<_> = t.cpus.iter().map(|c| c.package).collect();
+            assert_eq!(packages, [Some(0), Some(0), Some(1), Some(1)], "{package}");
         }
     }
 
