@@ -11,6 +11,7 @@ use std::fmt::Write;
 use wattwise_advice::measurable::measurable;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
+use wattwise_figure::Budget;
 use wattwise_figure::one_line;
 use wattwise_model::machine::Machine;
 use wattwise_policy::{PowerSource, System};
@@ -164,6 +165,7 @@ fn answers(args: &Args, m: &Machine) -> Result<Vec<Judged>, Failure> {
             source: PowerSource::Unknown,
             latency_limit_ns: u64::MAX,
             detail: false,
+            budget: Budget::default(),
         };
         let (comparison, _) = conduct(&job, Rule::default(), args.replicas, &case.reference)?;
         out.push(judged(&comparison));
