@@ -2,10 +2,11 @@
 
 use super::columns;
 use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::show::screen::{Screen, say};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use wattwise_figure::one_line;
 use wattwise_model::estimate::table::{MAX_BYTES, TableError};
@@ -61,10 +62,8 @@ fn bytes(args: &Args, name: &str) -> Result<Vec<u8>, Failure> {
 pub(crate) fn run(args: &Args, json: bool) -> Outcome {
     let name = args.file.display().to_string();
     let bytes = bytes(args, &name)?;
-    if std::io::stderr().is_terminal() {
-        eprintln!(
-            "wattwise: fitting the library anew without each kind of the table's machines, some seconds"
-        );
+    if Screen::Err.is_terminal() {
+        say!("wattwise: fitting the library anew without each kind of the table's machines, some seconds");
     }
     let scored = match args.data_set {
         DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),
