@@ -13,13 +13,18 @@ pub fn is_acted_on(c: char) -> bool {
 
 /// A text as it may go to a terminal, whoever wrote it: what a terminal acts on is shown as `\u{1b}`. Lines stay lines.
 pub fn on_screen(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| is_acted_on(c) && !matches!(c, '\n' | '\t');
-    if !text.contains(acts) {
+    // A carriage return alone would write over the line; CSV ends its lines with both (RFC 4180).
+    let acts = |at: usize, c: char| match c {
+        '\n' | '\t' => false,
+        '\r' => !text[at + 1..].starts_with('\n'),
+        c => is_acted_on(c),
+    };
+    if !text.char_indices().any(|(at, c)| acts(at, c)) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match acts(c) {
+    for (at, c) in text.char_indices() {
+        match acts(at, c) {
             true => _ = write!(shown, "{}", c.escape_unicode()),
             false => shown.push(c),
         }
@@ -59,6 +64,7 @@ mod tests {
         assert!(!shown.contains(is_acted_on), "{shown:?}");
         assert!(shown.starts_with("a\\u{1b}]0;t\\u{7}b\\u{9b}31mc\\u{202e}d"), "{shown}");
         assert_eq!(on_screen("two\nlines\tof µJ – 漢字"), "two\nlines\tof µJ – 漢字");
+        assert_eq!(on_screen("a,b\r\nc\rd\r\n"), "a,b\r\nc\\u{d}d\r\n");
         assert_eq!(one_line("a\nb\u{1b}c"), "a b\\u{1b}c");
     }
 }
