@@ -373,7 +373,7 @@ fn no_foreign_name_reaches_the_terminal_raw() {
         &["trace", file, "--json"],
         &["compare", file, "-m", "i7-4510u", "--exact"],
         &["compare", file, "-m", "i7-4510u", "--exact", "--json"],
-        &["compare", file, "-m", "i7-4510u", "--exact", "--format", "csv"],
+        &["compare", file, "-m", "i7-4510u", "--exact", "--csv"],
         &["compare", &other],
         &["report", &other],
         &["info", "--root", &other],

@@ -196,6 +196,6 @@ mod tests {
     #[test]
     fn what_a_file_says_cannot_break_a_line() {
         let rows = [vec!["a\nb".to_owned(), "x".to_owned()], vec!["\u{1b}[2J".to_owned(), String::new()]];
-        assert_eq!(columns(&rows), "  a b   x\n   [2J\n");
+        assert_eq!(columns(&rows), "  a b        x\n  \\u{1b}[2J\n");
     }
 }

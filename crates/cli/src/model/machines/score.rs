@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
     let name = args.file.display().to_string();
     let bytes = bytes(args, &name)?;
     if Screen::Err.is_terminal() {
-        say!("wattwise: fitting the library anew without each kind of the table's machines, some seconds");
+        say!("fitting the library anew without each kind of the table's machines, some seconds");
     }
     let scored = match args.data_set {
         DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),
