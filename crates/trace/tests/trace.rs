@@ -289,7 +289,13 @@ fn who_follows_a_silent_task_ran_since_it_could() {
     // Of the 100 us between a's sleep and its wake-up nobody knows how long the silent one ran.
     assert_eq!((ran(&ops(&w, "a")), ran(&ops(&w, "silent"))), (1_500_000, 0));
     assert_eq!(recorded.busy_ns[0], 1_500_000);
-    assert!(recorded.warnings.iter().any(|w| w.starts_with("2 switches of tasks that write no events are missing")), "{recorded:?}");
+    assert!(
+        recorded
+            .warnings
+            .iter()
+            .any(|w| w.starts_with("2 switches of tasks that write no events are missing")),
+        "{recorded:?}"
+    );
     let (recorded, w) = lifted("CPU:0 [LOST 7 EVENTS]\n");
     assert_eq!((ran(&ops(&w, "a")), ran(&ops(&w, "silent"))), (900_000, 0));
     assert_eq!(recorded.busy_ns[0], 900_000);
