@@ -11,8 +11,8 @@ mod signals;
 pub use signals::{Signals, timespec};
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgrp, kill_process_group, pidfd_open,
-    test_kill_process_group, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, test_kill_process_group,
+    waitid,
 };
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use std::io;
@@ -69,7 +69,7 @@ impl Running {
         let failed = |error: io::Error| StartError { program: program.clone(), error };
         let child = command.process_group(0).spawn().map_err(failed)?;
         let pid = Pid::from_child(&child);
-        let terminal = Terminal { ours: getpgrp(), given: with_terminal };
+        let terminal = Terminal { ours: own_group(), given: with_terminal };
         terminal.give(pid);
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| failed(e.into()))?;
         Ok(Running { pid, pidfd, terminal })
@@ -95,7 +95,7 @@ impl Running {
         if matches!(stopped, Ok(Some(_))) && self.terminal.has(self.pid) {
             self.terminal.take_back(self.pid);
             // The shell sees our whole job stopped. We come back here when it goes on, in front or behind.
-            _ = kill_process_group(self.terminal.ours, Signal::TSTP);
+            _ = self.terminal.ours.map(|ours| kill_process_group(ours, Signal::TSTP));
             self.terminal.give(self.pid);
             self.signal(Signal::CONT);
         } else if self.terminal.is_ours() {
@@ -185,8 +185,15 @@ fn group_is_alive(group: Pid) -> bool {
 
 /// Our terminal, and whether the command is to have it.
 struct Terminal {
-    ours: Pid,
+    /// Our group; none where its leader is outside of our PID namespace, or the kernel itself.
+    ours: Option<Pid>,
     given: bool,
+}
+
+/// `rustix` takes a group for a number above 0, which in a container it need not be.
+fn own_group() -> Option<Pid> {
+    // SAFETY: no argument, no memory; it cannot fail.
+    Pid::from_raw(unsafe { libc::getpgrp() })
 }
 
 impl Terminal {
@@ -195,7 +202,7 @@ impl Terminal {
     }
 
     fn is_ours(&self) -> bool {
-        self.holder() == Some(self.ours)
+        self.ours.is_some() && self.holder() == self.ours
     }
 
     fn has(&self, group: Pid) -> bool {
@@ -213,8 +220,10 @@ impl Terminal {
     /// From the command, or from a group of its making that has ended; a shell may have given it to another job.
     fn take_back(&self, group: Pid) {
         let gone = |holder: Pid| test_kill_process_group(holder).is_err();
-        if self.holder().is_some_and(|holder| holder == group || gone(holder)) {
-            set_foreground(self.ours);
+        if let Some(ours) = self.ours
+            && self.holder().is_some_and(|holder| holder == group || gone(holder))
+        {
+            set_foreground(ours);
         }
     }
 }

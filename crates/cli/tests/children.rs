@@ -181,3 +181,18 @@ fn a_stopped_command_gives_the_shell_its_prompt_and_goes_on() {
     let Some(shown) = on_a_terminal("PS1='$ ' bash --norc -i", &typed) else { return };
     assert!(shown.contains("code 130"), "{shown}");
 }
+
+/// In a PID namespace whose first process was not given a group, as in containers, our own group has no number.
+#[test]
+fn a_command_runs_where_our_group_has_no_number() {
+    let unshare = |program: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", program, "run", "--", "sh", "-c", "exit 7"]).stdin(Stdio::null());
+        command.output()
+    };
+    match unshare(env!("CARGO_BIN_EXE_wattwise")) {
+        Ok(out) if text(&out.stderr).contains("unshare failed") => skip(&text(&out.stderr)),
+        Ok(out) => assert_eq!(out.status.code(), Some(7), "{}", text(&out.stderr)),
+        Err(e) => skip(&format!("unshare: {e}")),
+    }
+}
