@@ -63,6 +63,17 @@ pub fn base_of(seen: &Seen) -> &'static str {
 
 /// The file of a machine's model by that name.
 pub fn estimate(seen: &Seen, name: &str) -> Estimate {
+    let (file, base) = tables(seen, name);
+    Estimate { text: written(&file), base }
+}
+
+/// A machine file's text.
+pub(crate) fn written(file: &MachineFile) -> String {
+    toml::to_string(file).unwrap_or_else(|e| unreachable!("plain tables are TOML: {e}"))
+}
+
+/// The tables of that file, and the bundled model whose watts it has.
+pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
     let base_name = base_of(seen);
     let base = builtin::text(base_name).and_then(|text| file::parse(text, base_name).ok());
     let base = base.unwrap_or_else(|| unreachable!("{base_name} is bundled and sound, as its test says"));
@@ -98,9 +109,9 @@ pub fn estimate(seen: &Seen, name: &str) -> Estimate {
             Origin::word(&from),
         ),
         platform: platform(seen, &base, &from),
+        draws: None,
     };
-    let text = toml::to_string(&file).unwrap_or_else(|e| unreachable!("plain tables are TOML: {e}"));
-    Estimate { text, base: base_name }
+    (file, base_name)
 }
 
 /// By what the base model's watts are multiplied.
@@ -419,7 +430,7 @@ fn unknown(seen: &Seen) -> Vec<String> {
 }
 
 /// To three significant digits.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 0.0;
     }

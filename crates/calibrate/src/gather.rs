@@ -149,7 +149,6 @@ impl SeenKind {
         levels.sort_unstable();
         levels.dedup();
         let idle = info.cpuidle.cpus().iter().find(|c| c.cpu == first);
-        let polls = |s: &&CpuidleState| s.latency_us == 0 && s.name.to_ascii_uppercase().starts_with("POLL");
         // acpi-cpufreq lists no boosted level where only the firmware's highest speed tells of one.
         let listed = policy.and_then(|p| p.levels_khz.iter().max().copied());
         let highest = policy.and_then(|p| Some(p.hardware_khz?.1));
@@ -242,4 +241,9 @@ fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
         policy.push_str("+noboost");
     }
     Some(policy)
+}
+
+/// Whether a CPU in this state still executes: the kernel's polling loop.
+pub(crate) fn polls(state: &CpuidleState) -> bool {
+    state.latency_us == 0 && state.name.to_ascii_uppercase().starts_with("POLL")
 }

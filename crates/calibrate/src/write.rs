@@ -13,6 +13,17 @@ pub(crate) struct MachineFile {
     pub(crate) package: Sourced<Package>,
     pub(crate) thermal: Sourced<Thermal>,
     pub(crate) platform: Sourced<Platform>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) draws: Option<Draws>,
+}
+
+/// Machines that one calibration allows: their figures hang together.
+#[derive(Serialize)]
+pub(crate) struct Draws {
+    /// Paths of figures.
+    pub(crate) figures: Vec<String>,
+    /// By what each figure is multiplied, a list for each machine.
+    pub(crate) factors: Vec<Vec<f64>>,
 }
 
 /// A table and where its figures come from.
@@ -23,7 +34,7 @@ pub(crate) struct Sourced<T> {
     #[serde(flatten)]
     pub(crate) origin: Origin,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) sources: BTreeMap<&'static str, Origin>,
+    pub(crate) sources: BTreeMap<String, Origin>,
 }
 
 impl<T> Sourced<T> {
@@ -32,10 +43,20 @@ impl<T> Sourced<T> {
     }
 
     /// With one figure of another origin.
-    pub(crate) fn but(mut self, figure: &'static str, origin: Origin) -> Sourced<T> {
-        self.sources.insert(figure, origin);
+    pub(crate) fn but(mut self, figure: &str, origin: Origin) -> Sourced<T> {
+        self.sources.insert(figure.to_owned(), origin);
         self
     }
+}
+
+/// How far a figure may be off.
+#[derive(Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Range {
+    /// `+-10%`.
+    Percent(String),
+    /// The lowest and the highest that it may be.
+    Ends([f64; 2]),
 }
 
 #[derive(Clone, Serialize)]
@@ -43,7 +64,7 @@ pub(crate) struct Origin {
     pub(crate) source: String,
     pub(crate) confidence: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) range: Option<String>,
+    pub(crate) range: Option<Range>,
 }
 
 impl Origin {
@@ -54,7 +75,7 @@ impl Origin {
 
     /// A guess that may be off by so many per cent.
     pub(crate) fn guess(source: String, percent: u32) -> Origin {
-        Origin { source, confidence: "guess", range: Some(format!("+-{percent}%")) }
+        Origin { source, confidence: "guess", range: Some(Range::Percent(format!("+-{percent}%"))) }
     }
 
     /// A guess that takes no figure of its own.

@@ -48,6 +48,8 @@ enum Command {
     Restore(crate::machine::restore::Args),
     /// Keep work on few CPUs so that the others sleep deeply; off unless asked for
     Coreidle(crate::machine::coreidle::Args),
+    /// Make a model of this machine by its own meters, for `compare -m FILE`
+    Calibrate(crate::machine::calibrate::Args),
     /// Save this machine's power states, and their movement over time, to a file
     Capture(crate::machine::capture::Args),
     /// What cpufrequtils' cpufreq-info shows, with its options (also by a link of that name)
@@ -86,6 +88,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Set(args) => crate::machine::set::run(&args),
         Command::Restore(args) => crate::machine::restore::run(&args),
         Command::Coreidle(args) => crate::machine::coreidle::run(&args),
+        Command::Calibrate(args) => crate::machine::calibrate::run(&args),
         Command::Capture(args) => crate::machine::capture::run(&args),
         Command::CpufreqInfo(args) => crate::machine::cpufrequtils::info(&args),
         Command::CpufreqSet(args) => crate::machine::cpufrequtils::set(&args),

@@ -5,7 +5,7 @@
 //! values make sense together.)
 
 use crate::exit::Named;
-use crate::machine::{record, restore, run, set};
+use crate::machine::{calibrate, record, restore, run, set};
 use crate::model::{list, machines, reproduce, trace};
 use schemars::{JsonSchema, Schema};
 use serde_json::json;
@@ -54,6 +54,7 @@ fn the_schemas_are_those_of_the_types() {
     check::<Named<trace::Imported>>("import-1.json", trace::IMPORT_SCHEMA);
     check::<Named<wattwise_trace::record::RecordReport>>("record-1.json", record::SCHEMA);
     check::<Named<reproduce::Studies>>("reproduce-1.json", reproduce::SCHEMA);
+    check::<Named<calibrate::Calibrated>>("calibration-1.json", calibrate::SCHEMA);
     check::<set::SetOutput<'_>>("set-1.json", set::SCHEMA);
     check::<restore::RestoreOutput>("restore-1.json", restore::SCHEMA);
 }

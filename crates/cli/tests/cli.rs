@@ -406,3 +406,42 @@ fn a_replay_over_its_budget_ends_in_a_line() {
     let args: Vec<&str> = common.into_iter().chain(["years=1"]).collect();
     refused(&args, 2, &["expected NAME=NUMBER"]);
 }
+
+/// A model by a machine's own meters, and an answer on it.
+#[test]
+fn a_calibrated_machine_is_one_to_compare_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml").display().to_string();
+    let out =
+        wattwise(&["calibrate", "--root", "emulated:core-i5-2gen", "--budget", "60s", "-o", &file, "--json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(result["schema"], "wattwise.calibration/1");
+    let standing =
+        |word: &str| result["figures"].as_array().unwrap().iter().filter(|f| f["standing"] == word).count();
+    assert!(standing("fitted") >= 8 && standing("guess") >= 3, "{result:#}");
+    let check = result["check_p95_percent"].as_f64().unwrap();
+    assert!(check > 0.0 && check < 5.0, "{check}");
+    assert!(!folder.path().join("mine.windows.jsonl").exists());
+    let answer = wattwise(&["compare", "build", "-m", &file, "--json"]);
+    assert!(answer.status.success(), "{}", text(&answer.stderr));
+    for (args, code, words) in [
+        (&["--budget", "1s"][..], 2, "--budget 1s: expected at least"),
+        (&["-o", "/no/such/folder/m.toml"], 2, "expected a file that can be written"),
+        (&["--root", "emulated:core-i6"], 2, "--root"),
+    ] {
+        let mut all = vec!["calibrate", "--root", "emulated:core-i5-2gen", "-o", &file];
+        if args[0] == "--root" || args[0] == "-o" {
+            all = vec!["calibrate", "--budget", "60s"];
+            all.extend(if args[0] == "--root" { ["-o", &file] } else { ["--root", "emulated:core-i5-2gen"] });
+        }
+        all.extend(args);
+        let out = wattwise(&all);
+        assert_eq!(
+            (out.status.code(), text(&out.stderr).contains(words)),
+            (Some(code), true),
+            "{}",
+            text(&out.stderr)
+        );
+    }
+}

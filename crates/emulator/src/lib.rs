@@ -23,6 +23,7 @@ mod tree;
 
 pub use crate::description::{DescriptionError, from_text, named, names, text};
 pub use crate::fault::{Fault, Op};
+pub use crate::host::{REFERENCE_C, Truth};
 pub use crate::registers::{RegisterDevice, Registers};
 
 use crate::fault::{Armed, fits};
@@ -112,13 +113,30 @@ impl Emulator {
 
     /// How busy a CPU is from now on, in thousandths. Governors follow at once.
     pub fn set_load(&self, cpu: u32, permille: u32) {
+        self.set_loads(&[(cpu, permille)]);
+    }
+
+    /// The same for several CPUs.
+    pub fn set_loads(&self, loads: &[(u32, u32)]) {
         let mut inner = self.lock();
-        if let Some(c) = inner.machine.cpus.iter_mut().find(|c| c.id == cpu && c.online) {
-            c.load_permille = permille.min(1000);
+        for (cpu, permille) in loads {
+            if let Some(c) = inner.machine.cpus.iter_mut().find(|c| c.id == *cpu && c.online) {
+                c.load_permille = (*permille).min(1000);
+            }
         }
         for i in 0..inner.machine.policies.len() {
             inner.machine.refresh_policy(i);
         }
+    }
+
+    /// What it draws from now on is what this machine model does.
+    pub fn set_truth(&self, truth: Truth) {
+        self.lock().machine.truth = Some(Arc::new(truth));
+    }
+
+    /// A speed that its hardware does not pass from now on, whatever is asked for, in kHz.
+    pub fn set_ceiling(&self, khz: Option<u32>) {
+        self.lock().machine.ceiling_khz = khz;
     }
 
     /// Plugs the charger in or out.

@@ -42,6 +42,14 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
 }
 
 impl RootArgs {
+    /// The emulated machine, where one is named.
+    pub(crate) fn emulated(&self) -> Result<Option<wattwise_emulator::Emulator>, Failure> {
+        let name = self.root.as_deref().and_then(|root| root.strip_prefix("emulated:"));
+        let machine =
+            name.map(|n| wattwise_emulator::named(n).map_err(|e| Failure::input(format!("--root: {e}"))));
+        machine.transpose()
+    }
+
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
         open(self.root.as_deref(), "--root")

@@ -1,6 +1,7 @@
 //! Commands about this machine, or one that stands in for it.
 
 pub(crate) mod ab;
+pub(crate) mod calibrate;
 pub(crate) mod capture;
 pub(crate) mod coreidle;
 pub(crate) mod cpufrequtils;

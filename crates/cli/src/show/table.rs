@@ -149,7 +149,7 @@ fn rows(c: &Comparison, colour: bool, by: Order) -> String {
 }
 
 /// A table as text: flush left, no blanks at the ends of lines.
-pub(super) fn drawn(mut table: Table, colour: bool) -> String {
+pub(crate) fn drawn(mut table: Table, colour: bool) -> String {
     if colour {
         table.enforce_styling();
     } else {

@@ -5,11 +5,17 @@
 //! nanoseconds and energies integer microjoules with their remainders, so nothing is lost however
 //! time is cut into steps.
 
+mod truth;
+
+pub use truth::{REFERENCE_C, Truth};
+
 use crate::cpulist;
 use crate::registers::{RegisterDevice, Registers};
 use crate::tree::{Id, Live, NodeKind, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
+use wattwise_figure::Random;
 use wattwise_hw::rules;
 use wattwise_hw::rules::{Relation, View};
 
@@ -185,6 +191,19 @@ enum Form {
     Words,
 }
 
+/// What an idle governor makes of a CPU's load.
+#[derive(Default)]
+pub(crate) struct IdleChoice {
+    /// The state, by its place in the CPU's list; none where it has none.
+    pub(crate) deepest: Option<usize>,
+    /// A deeper one is open.
+    deeper: bool,
+    /// Between two wake-ups.
+    interval_us: u64,
+    /// Wake-ups.
+    wakes: u64,
+}
+
 pub(crate) struct Host {
     pub(crate) tree: Tree,
     pub(crate) physics: Physics,
@@ -205,6 +224,17 @@ pub(crate) struct Host {
     width: u32,
     pub(crate) registers: Box<dyn RegisterDevice>,
     seed: u64,
+    /// What it really draws; none is the description's rough figure.
+    pub(crate) truth: Option<Arc<Truth>>,
+    wavering: truth::Wavering,
+    /// What the packages draw, while time passes.
+    true_now: Vec<truth::PackageWatts>,
+    /// By what each package slows its cores, to stay within its limits of power and heat.
+    slowed: Vec<f64>,
+    /// Time that each package slept in each of its states, by their places in the model, in ns.
+    slept_ns: BTreeMap<(usize, usize), u64>,
+    /// A speed that the hardware does not pass: heat, or a supply that is too weak.
+    pub(crate) ceiling_khz: Option<u32>,
 }
 
 impl View for Host {
@@ -244,6 +274,12 @@ impl Host {
             stat_rest: String::new(),
             width: 1,
             seed,
+            truth: None,
+            wavering: truth::Wavering::default(),
+            true_now: Vec::new(),
+            slowed: Vec::new(),
+            slept_ns: BTreeMap::new(),
+            ceiling_khz: None,
         };
         m.release = rules::release(&m);
         m.scan_cpus();
@@ -1119,6 +1155,10 @@ impl Host {
 
     /// Power of a package's CPUs and of the whole package now, in microwatts.
     pub(crate) fn package_uw(&self, package: u32) -> (u64, u64) {
+        if let Some((truth, at)) = self.truth.as_ref().zip(self.heat_mc.keys().position(|p| *p == package)) {
+            let w = self.true_w(truth, at);
+            return ((w.cores * 1e6) as u64, ((w.cores + w.rest) * 1e6) as u64);
+        }
         let cpus = self.cpus.iter().filter(|c| c.package == package);
         let limit = self
             .zones
@@ -1153,9 +1193,18 @@ impl Host {
         (cores.min(all), all)
     }
 
+    fn dram_uw(&self, package: u32) -> u64 {
+        let truth = self.truth.as_ref().zip(self.heat_mc.keys().position(|p| *p == package));
+        truth.map_or(self.physics.dram_uw, |(t, at)| (self.true_w(t, at).dram * 1e6) as u64)
+    }
+
     fn platform_uw(&self) -> u64 {
-        let packages = self.heat_mc.keys().map(|&p| self.package_uw(p).1 + self.physics.dram_uw);
-        self.physics.platform_uw + packages.sum::<u64>()
+        let packages = self.heat_mc.keys().map(|&p| self.package_uw(p).1 + self.dram_uw(p));
+        let own = match &self.truth {
+            Some(truth) => (self.true_platform_w(truth) * 1e6) as u64,
+            None => self.physics.platform_uw,
+        };
+        own + packages.sum::<u64>()
     }
 
     /// Power of a zone now.
@@ -1165,7 +1214,7 @@ impl Host {
             Domain::Package => all,
             Domain::Core => cores,
             Domain::Uncore => (all - cores) / 2,
-            Domain::Dram => self.physics.dram_uw,
+            Domain::Dram => self.dram_uw(zone.package),
             Domain::Platform => self.platform_uw(),
         }
     }
@@ -1185,11 +1234,16 @@ impl Host {
                 at.1 = at.1.wrapping_add(ns);
             }
         }
+        let cold = self.heat_mc.clone();
+        self.heat(ns);
+        self.draw_truly(&cold);
         let powers: Vec<u64> = self.zones.iter().map(|z| self.zone_uw(z)).collect();
         let platform = self.platform_uw();
-        self.heat(ns);
-        for i in 0..self.cpus.len() {
-            self.advance_cpu(i, ns);
+        self.true_now.clear();
+        self.sleep_packages(ns);
+        let granted: Vec<u32> = (0..self.cpus.len()).map(|i| self.granted_khz(i)).collect();
+        for (i, khz) in granted.into_iter().enumerate() {
+            self.advance_cpu(i, ns, khz);
         }
         for (zone, uw) in self.zones.iter_mut().zip(powers) {
             let work = u128::from(uw) * u128::from(ns) + u128::from(zone.rest);
@@ -1201,6 +1255,11 @@ impl Host {
             zone.energy_uj = next as u64;
         }
         self.drain(ns, platform);
+        if let Some(truth) = &self.truth {
+            let mut random = Random::new(self.seed);
+            self.wavering.step(ns as f64 * 1e-9, truth.noise_tau_s, &mut random);
+            self.random(1);
+        }
         self.now_ns = self.now_ns.wrapping_add(ns);
     }
 
@@ -1218,7 +1277,37 @@ impl Host {
         }
     }
 
-    fn advance_cpu(&mut self, index: usize, ns: u64) {
+    /// The speed at which a policy's first CPU runs.
+    fn real_khz(&self, policy: &HostPolicy) -> u32 {
+        let first = self.cpus.iter().position(|c| c.online && policy.related.contains(&c.id));
+        let hardware = self.truth.is_some() || self.ceiling_khz.is_some();
+        first.filter(|_| hardware).map_or(policy.cur, |index| self.granted_khz(index))
+    }
+
+    /// The state that a CPU's idle governor takes in so much idle time, by the load that the CPU has.
+    pub(crate) fn idle_choice(&self, index: usize, idle_ns: u64, jitter: u64) -> IdleChoice {
+        let Some(cpu) = self.cpus.get(index) else { return IdleChoice::default() };
+        // 100 wake-ups a second when idle, 10 times as many at half load.
+        let load = u64::from(cpu.load_permille.min(1000));
+        let per_second = 100 + load.min(1000 - load) * 2 + jitter;
+        let wakes = ((u128::from(idle_ns) * u128::from(per_second)) / 1_000_000_000).max(1) as u64;
+        let interval_us = idle_ns / wakes / 1000;
+        let limit = self.text(&format!("{CPU}/cpu{}/power/pm_qos_resume_latency_us", cpu.id));
+        let limit = match limit.as_deref() {
+            Some("n/a") => 0,
+            Some(n) => n.parse().ok().filter(|&n| n > 0).unwrap_or(u64::MAX),
+            None => u64::MAX,
+        };
+        let usable = |s: &IdleState| s.latency_us <= limit && self.text(&s.disable).is_none_or(|d| d == "0");
+        let open: Vec<usize> =
+            cpu.states.iter().enumerate().filter(|(_, s)| usable(s)).map(|(i, _)| i).collect();
+        let worth = |i: &usize| cpu.states.get(*i).is_some_and(|s| s.residency_us <= interval_us);
+        let deepest = open.iter().copied().rev().find(worth).or(open.first().copied());
+        let deeper = deepest.is_some_and(|d| open.iter().any(|&i| i > d));
+        IdleChoice { deepest, deeper, interval_us, wakes }
+    }
+
+    fn advance_cpu(&mut self, index: usize, ns: u64, khz: u32) {
         let jitter = self.random(8);
         let Some(cpu) = self.cpus.get(index) else { return };
         if !cpu.online {
@@ -1226,47 +1315,22 @@ impl Host {
         }
         let busy = (u128::from(ns) * u128::from(cpu.load_permille) / 1000) as u64;
         let idle = ns - busy;
-        // 100 wake-ups a second when idle, 10 times as many at half load.
-        let per_second =
-            100 + u64::from(cpu.load_permille.min(1000 - cpu.load_permille.min(1000))) * 2 + jitter;
-        let wakes = ((u128::from(idle) * u128::from(per_second)) / 1_000_000_000).max(1) as u64;
-        let interval_us = idle / wakes / 1000;
-        let limit = self.text(&format!("{CPU}/cpu{}/power/pm_qos_resume_latency_us", cpu.id));
-        let limit = match limit.as_deref() {
-            Some("n/a") => 0,
-            Some(n) => n.parse().ok().filter(|&n| n > 0).unwrap_or(u64::MAX),
-            None => u64::MAX,
-        };
-        let open: Vec<usize> = cpu
-            .states
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.latency_us <= limit && self.text(&s.disable).is_none_or(|d| d == "0"))
-            .map(|(i, _)| i)
-            .collect();
-        let deepest = open
-            .iter()
-            .rev()
-            .find(|&&i| cpu.states.get(i).is_some_and(|s| s.residency_us <= interval_us))
-            .or(open.first())
-            .copied();
-        let deeper = deepest.is_some_and(|d| open.iter().any(|&i| i > d));
-        let speed = cpu.policy.and_then(|i| self.policies.get(i)).map_or(1_000_000, |p| p.cur);
+        let choice = self.idle_choice(index, idle, jitter);
         let nominal = cpu.policy.and_then(|i| self.policies.get(i)).map_or(1_000_000, |p| p.nominal);
         let Some(cpu) = self.cpus.get_mut(index) else { return };
         cpu.busy_ns = cpu.busy_ns.wrapping_add(busy);
         cpu.idle_ns = cpu.idle_ns.wrapping_add(idle);
-        cpu.aperf = cpu.aperf.wrapping_add((u128::from(busy) * u128::from(speed) / 1_000_000) as u64);
+        cpu.aperf = cpu.aperf.wrapping_add((u128::from(busy) * u128::from(khz) / 1_000_000) as u64);
         cpu.mperf = cpu.mperf.wrapping_add((u128::from(busy) * u128::from(nominal) / 1_000_000) as u64);
         if idle > 0
-            && let Some(state) = deepest.and_then(|d| cpu.states.get_mut(d))
+            && let Some(state) = choice.deepest.and_then(|d| cpu.states.get_mut(d))
         {
-            state.usage = state.usage.wrapping_add(wakes);
+            state.usage = state.usage.wrapping_add(choice.wakes);
             state.time_ns = state.time_ns.wrapping_add(idle);
-            if interval_us < state.residency_us {
-                state.above = state.above.wrapping_add(wakes);
-            } else if deeper {
-                state.below = state.below.wrapping_add(wakes / 8);
+            if choice.interval_us < state.residency_us {
+                state.above = state.above.wrapping_add(choice.wakes);
+            } else if choice.deeper {
+                state.below = state.below.wrapping_add(choice.wakes / 8);
             }
         }
     }
@@ -1353,6 +1417,10 @@ impl Host {
                 (u128::from(self.now_ns) * u128::from(policy.map_or(1_000_000, |p| p.nominal)) / 1_000_000)
                     as u64,
             ),
+            _ if let Some(slept_ns) = self.package_slept_ns(c.id, address) => {
+                let khz = policy.map_or(1_000_000, |p| p.nominal);
+                value.wrapping_add((u128::from(slept_ns) * u128::from(khz) / 1_000_000) as u64)
+            }
             MPERF => value.wrapping_add(c.mperf),
             APERF => value.wrapping_add(c.aperf),
             PERF_STATUS => policy.map_or(value, |p| (value & !0xff00) | u64::from(p.cur / 100_000) << 8),
@@ -1418,7 +1486,7 @@ impl Host {
         let line = |n: Option<u64>| format!("{}\n", n.unwrap_or(0));
         let battery = |i: u32| self.batteries.get(i as usize);
         match live {
-            Live::Speed { policy: n } => line(policy(n).map(|p| u64::from(p.cur))),
+            Live::Speed { policy: n } => line(policy(n).map(|p| u64::from(self.real_khz(p)))),
             Live::TimeInState { policy: n } => policy(n).map(HostPolicy::time_in_state).unwrap_or_default(),
             Live::TotalTrans { policy: n } => line(policy(n).map(|p| p.transitions)),
             Live::TransTable { policy: n } => policy(n).map(HostPolicy::trans_table).unwrap_or_default(),

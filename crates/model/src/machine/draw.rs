@@ -34,9 +34,14 @@ impl Machine {
         self.draw_at(&self.scores(seed))
     }
 
-    /// The scores of [`Machine::draw`], one for each of [`Machine::figures`].
+    /// The scores of [`Machine::draw`], one for each of [`Machine::figures`]. Figures that the file has drawn together
+    /// come from one of its machines.
     pub fn scores(&self, seed: u64) -> Vec<f64> {
-        let score = |f: &super::figures::Uncertain| f.spread.score(chance(seed, &f.what));
+        let together = self.written.together(seed);
+        let score = |f: &super::figures::Uncertain| {
+            let own = together.get(f.what.as_str()).copied();
+            own.unwrap_or_else(|| f.spread.score(chance(seed, &f.what)))
+        };
         self.figures().iter().map(score).collect()
     }
 

@@ -26,11 +26,12 @@
 mod table;
 
 pub use super::range::Range;
-use super::tables::File;
+use super::tables::{DrawsTable, File};
 use super::{Confidence, Figure, Machine};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::{Quantity, ROWS, Row, spell_out};
-use wattwise_figure::normal;
+use wattwise_figure::{Random, normal};
 
 /// Standard deviations that hold 19 of 20 draws.
 const MOST: f64 = 1.96;
@@ -96,6 +97,17 @@ impl Spread {
             Spread::Guess | Spread::Within { .. } => normal::quantile(p),
             Spread::AtMost { .. } => normal::quantile(p / 2.0),
         }
+    }
+
+    /// The score at which the factor is this one; 0 where there is none.
+    fn score_of(self, factor: f64) -> f64 {
+        let z = match self {
+            Spread::Guess => factor.ln() / GUESS_SD,
+            Spread::Within { high, .. } if factor >= 1.0 => (factor - 1.0) / (high - 1.0) * MOST,
+            Spread::Within { low, .. } => -(1.0 / factor - 1.0) / (1.0 / low - 1.0) * MOST,
+            Spread::AtMost { .. } => 0.0,
+        };
+        if z.is_finite() { z } else { 0.0 }
     }
 
     /// Factors that hold 19 of 20 draws (of a worst case: all).
@@ -170,6 +182,7 @@ impl Written {
         search.check_ranges()?;
         let Search { mut found, .. } = search;
         found.sort_by_key(|f: &Uncertain| f.origin);
+        file.draws.iter().try_for_each(|draws| check_draws(draws, &found))?;
         Ok(Written(Some(Arc::new((file, found)))))
     }
 
@@ -177,8 +190,37 @@ impl Written {
         self.0.as_deref().map(|(file, _)| file)
     }
 
+    /// The scores of figures that were drawn together, for one of the machines of the file.
+    pub(super) fn together(&self, seed: u64) -> BTreeMap<&str, f64> {
+        let Some((file, figures)) = self.0.as_deref() else { return BTreeMap::new() };
+        let Some(draws) = file.draws.as_ref().filter(|d| !d.factors.is_empty()) else {
+            return BTreeMap::new();
+        };
+        let one = &draws.factors[(Random::new(seed).bits() % draws.factors.len() as u64) as usize];
+        let spread = |what: &str| figures.iter().find(|f| f.what == what).map(|f| f.spread);
+        let pairs = draws.figures.iter().zip(one);
+        pairs.filter_map(|(what, factor)| Some((what.as_str(), spread(what)?.score_of(*factor)))).collect()
+    }
+
     fn figures(&self) -> &[Uncertain] {
         self.0.as_deref().map_or(&[], |(_, figures)| figures)
+    }
+}
+
+fn check_draws(draws: &DrawsTable, found: &[Uncertain]) -> Result<(), String> {
+    if let Some(unknown) = draws.figures.iter().find(|what| !found.iter().any(|f| f.what == **what)) {
+        return Err(format!("draws.figures: no figure '{unknown}' is drawn"));
+    }
+    let sound = |one: &Vec<f64>| {
+        one.len() == draws.figures.len() && one.iter().all(|f| (1.0 / WIDEST..=WIDEST).contains(f))
+    };
+    match draws.factors.iter().position(|one| !sound(one)) {
+        Some(at) => Err(format!(
+            "draws.factors[{at}]: expected {} factors from {} to {WIDEST}",
+            draws.figures.len(),
+            1.0 / WIDEST
+        )),
+        None => Ok(()),
     }
 }
 
@@ -216,14 +258,15 @@ impl Search<'_> {
             .collect();
         let common = self.origin(&format!("{here}.{}", row.source_key())).or_else(|| self.origin(&here));
         let Some(common) = common else { return Ok(()) };
-        let own = |entry: usize| names.get(entry).and_then(|n| self.origin(&format!("{here}.{n}")));
+        let key = row.key.rsplit('.').next().unwrap_or(row.key);
+        let own = |entry: usize| {
+            let name = names.get(entry)?;
+            self.origin(&format!("{here}.{name}.{key}")).or_else(|| self.origin(&format!("{here}.{name}")))
+        };
         let mut groups: Vec<Group> = Vec::new();
         for (entry, value) in values {
             let (what, origin) = match own(entry) {
-                Some(origin) => {
-                    let key = row.key.rsplit('.').next().unwrap_or(row.key);
-                    (format!("{here}.{}.{key}", names[entry]), origin)
-                }
+                Some(origin) => (format!("{here}.{}.{key}", names[entry]), origin),
                 None => (format!("{here}.{}", row.key), common),
             };
             match groups.iter_mut().find(|g| g.what == what) {

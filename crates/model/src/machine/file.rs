@@ -55,7 +55,8 @@
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]`, `[tick]`.
 //!
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
-//! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`) or by state (`C3`). A
+//! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`), by state (`C3`), or by both
+//! (`"C3.watts"`). A
 //! figure that the file leaves to its default is listed in [`Machine::provenance`] as a guess.
 //!
 //! No figure is certain. How far it may be off follows from its confidence ([`mod@super::figures`]), unless the
@@ -68,6 +69,15 @@
 //!
 //! A range holds 19 of 20 draws. `[low, high]` is for a figure of one value; `"+-0%"` is for a figure that is so by
 //! definition and is never drawn.
+//!
+//! Figures that one measurement has told together hang together: `draws` lists machines that it allows, each by what
+//! its figures are multiplied. A draw is then one of these, and what they leave out is drawn apart.
+//!
+//! ```toml
+//! [draws]
+//! figures = ["kind.core.idle.C1.watts", "package.uncore_w"]
+//! factors = [[1.1, 0.93], [0.95, 1.04]]
+//! ```
 //!
 //! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table.
 

@@ -60,7 +60,22 @@ pub(super) struct File {
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
+    #[serde(default)]
+    pub(super) draws: Option<DrawsTable>,
 }
+
+/// Machines that one measurement allows, whose figures hang together.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DrawsTable {
+    /// Paths of figures.
+    pub(super) figures: Vec<String>,
+    /// By what each is multiplied, a list for each machine.
+    pub(super) factors: Vec<Vec<f64>>,
+}
+
+/// Figures of one speed or state that may have a source of their own.
+const ENTRY_KEYS: [&str; 4] = ["busy_w", "watts", "exit_us", "latency_us"];
 
 /// `serde` cannot both flatten and deny unknown fields, so each table repeats the two.
 macro_rules! table {
@@ -85,7 +100,9 @@ macro_rules! table {
                 known.extend(more.iter().map(String::as_str));
                 note(into, here.into(), &self.source, self.confidence, self.range)?;
                 self.sources.iter().try_for_each(|(what, o)| {
-                    if !known.contains(&what.as_str()) {
+                    // `C3`, or one figure of it: `C3.watts`.
+                    let entry = what.split_once('.').filter(|(_, key)| ENTRY_KEYS.contains(key)).map_or(what.as_str(), |(n, _)| n);
+                    if !known.contains(&what.as_str()) && !(more.iter().any(|m| m == entry)) {
                         return Err(format!(
                             "{here}.sources.{what}: no such figure in {here}{}",
                             suggest(what, known.iter().copied())

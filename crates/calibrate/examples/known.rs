@@ -1,0 +1,142 @@
+//! Calibrations of emulated machines whose watts are known: how often intervals hold the truth, how far mixes are off.
+//!
+//! `known [MACHINES] [cores|package|battery]`: so many machines of four kinds, with the meters of that tier.
+
+use rayon::prelude::*;
+use std::time::Duration;
+use wattwise_calibrate::calibration::{Calibration, CalibrationError, Plan, calibrate};
+use wattwise_calibrate::fit::{Fit, Unknown};
+use wattwise_calibrate::site::{Emulated, Site};
+use wattwise_calibrate::truth::{USUAL, behind};
+use wattwise_emulator::{Emulator, Fault, Truth, named};
+
+/// A laptop of two kinds of core, one of a kind, a small desktop, a server.
+const KINDS: [&str; 4] = ["hybrid-laptop", "amd-laptop", "core-i5-2gen", "skylake-server-passive"];
+
+#[derive(Default)]
+struct Tally {
+    held: usize,
+    fitted: usize,
+    guesses: usize,
+    guesses_held: usize,
+    off: Vec<f64>,
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let count: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(20);
+    let tier = args.next().unwrap_or_else(|| "cores".into());
+    let folder = tempfile::tempdir().expect("a folder for the journals");
+    let mut all = Tally::default();
+    let one = |seed: u64| -> (&str, Truth, Result<Calibration, CalibrationError>) {
+        let name = KINDS[(seed % 4) as usize];
+        let emulator = named(name).expect("an emulated machine");
+        without(&emulator, &tier);
+        let Some(truth) = behind(&emulator, USUAL, seed + 1) else { panic!("{name} has no layout") };
+        let plan = Plan {
+            name: "this".into(),
+            budget_s: if tier == "battery" { 2400.0 } else { 600.0 },
+            journal: folder.path().join(seed.to_string()),
+            kept: None,
+            seed,
+            clock_khz: None,
+            state: Vec::new(),
+        };
+        let site = Emulated::new(emulator.clone());
+        // Warm, as a machine is that was in use.
+        _ = site.pass(Duration::from_secs(30));
+        (name, truth, calibrate(&site, &plan, &mut |_| {}))
+    };
+    let done: Vec<_> = (0..count).into_par_iter().map(one).collect();
+    for (seed, (name, truth, calibration)) in (0..).zip(done) {
+        match calibration {
+            Ok(calibration) => judge(name, seed, &truth, &calibration, &mut all),
+            Err(e) => println!("{name} {seed}: {e}"),
+        }
+    }
+    let mut off = all.off.clone();
+    off.sort_by(f64::total_cmp);
+    let at = |p: f64| {
+        off.get(((off.len() as f64 * p) as usize).min(off.len().max(1) - 1)).copied().unwrap_or(f64::NAN)
+    };
+    println!(
+        "{count} machines, {tier}: 95 % intervals hold {} of {} fitted figures ({:.1} %), {} of {} guesses; mixes off by {:.2} % in \
+         the middle, {:.2} % at the 95th percentile",
+        all.held,
+        all.fitted,
+        all.held as f64 / all.fitted as f64 * 100.0,
+        all.guesses_held,
+        all.guesses,
+        at(0.5) * 100.0,
+        at(0.95) * 100.0
+    );
+}
+
+/// Takes away the meters that a tier does not have.
+fn without(emulator: &Emulator, tier: &str) {
+    let gone: &[&str] = match tier {
+        "cores" => &[],
+        "package" => &["*:0:*", "*psys*"],
+        _ => &["*powercap*"],
+    };
+    for pattern in gone {
+        emulator.inject(Fault::Vanish { pattern: (*pattern).to_owned(), after: 0 });
+    }
+    emulator.set_mains(tier != "battery");
+}
+
+fn truth_of(truth: &Truth, unknown: Unknown) -> Option<f64> {
+    let m = &truth.machine;
+    Some(match unknown {
+        Unknown::Busy(k, l) => m.kinds[k].levels[l].busy_w,
+        Unknown::Idle(k, s) => m.kinds[k].idle[s].watts[0],
+        Unknown::Uncore => m.packages[0].uncore_w,
+        Unknown::Asleep(s) => m.packages[0].idle[s].watts,
+        Unknown::Platform => m.platform_w,
+        Unknown::AllThreads(k) => *m.kinds[k].smt_power.last()?,
+        Unknown::Leakage => truth.leakage_per_c,
+        Unknown::Drift(_) => return None,
+    })
+}
+
+fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &mut Tally) {
+    let Some(fit): Option<&Fit> = calibration.fit.as_ref() else {
+        println!("{name} {seed}: nothing was fitted");
+        return;
+    };
+    // What drifts is what it is in the middle of the calibration.
+    let last = calibration.observations.last().map_or(0.0, |o| o.at_s);
+    let middle = calibration.observations.first().map_or(0.0, |o| f64::midpoint(o.at_s, last));
+    let drifted = 1.0 + truth.drift_per_h * middle / 3600.0;
+    let (mut held, mut fitted) = (0, 0);
+    let mut missed = Vec::new();
+    for (at, unknown) in fit.unknowns.all.iter().enumerate() {
+        let Some(mut true_value) = truth_of(truth, *unknown) else { continue };
+        if matches!(unknown, Unknown::Uncore | Unknown::Asleep(_)) {
+            true_value *= drifted;
+        }
+        let (low, high) = fit.interval(at, 0.95);
+        let holds = low <= true_value && true_value <= high;
+        if fit.fitted[at] {
+            fitted += 1;
+            held += usize::from(holds);
+            if !holds {
+                missed.push(format!("{unknown:?} {true_value:.4} not in {low:.4}..{high:.4}"));
+            }
+        } else {
+            all.guesses += 1;
+            all.guesses_held += usize::from(holds);
+        }
+    }
+    all.held += held;
+    all.fitted += fitted;
+    all.off.extend(calibration.check.off.iter().map(|o| o.abs()));
+    let check = |p| calibration.check.quantile(p).unwrap_or(f64::NAN) * 100.0;
+    println!(
+        "{name:24} {seed:3}  {held} of {fitted} fitted figures held   {} windows   mixes {:.2} % {:.2} %   {}",
+        calibration.windows,
+        check(0.5),
+        check(0.95),
+        missed.first().map_or("", String::as_str)
+    );
+}

@@ -1,0 +1,408 @@
+//! A calibration from its first look to its machine file.
+//!
+//! ```text
+//! skeleton  what the kernel says, over the nearest bundled model      gather, estimate
+//! windows   chosen one at a time, for what is still open              design
+//! observe   each for some seconds, the machine restored after it      window
+//! fit       watts, by what the machine really did                     fit
+//! check     on mixes of work that the fit has not seen
+//! write     the machine file, its intervals, and drawn machines       made
+//! ```
+
+use crate::design::{Design, Meters, mixes};
+use crate::estimate::estimate;
+use crate::fit::Fit;
+use crate::gather::Seen;
+use crate::layout::Layout;
+use crate::made::{Made, leakage, machine_file};
+use crate::site::Site;
+use crate::window::{Observation, Observer, Spoiled, Times, Window};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wattwise_hw::root::Root;
+use wattwise_meter::battery::Gauge;
+use wattwise_meter::domain::Domain;
+use wattwise_model::machine::{Machine, file};
+
+/// How a calibration is to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The machine's name in its file.
+    pub name: String,
+    /// How long it may take, in s.
+    pub budget_s: f64,
+    /// Where changes are journalled.
+    pub journal: PathBuf,
+    /// Where observations are kept as they come; one that is there is gone on with.
+    pub kept: Option<PathBuf>,
+    /// Which order and which mixes.
+    pub seed: u64,
+    /// The clock of a machine whose kernel does not tell, in kHz.
+    pub clock_khz: Option<u64>,
+    /// What is said of the time and the state of the machine: kernel, microcode, mains.
+    pub state: Vec<String>,
+}
+
+/// Why a calibration gives no machine.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// Not on this machine.
+    #[error("{0}")]
+    Impossible(String),
+    /// It ended before its time.
+    #[error("{0}")]
+    Ended(String),
+    /// Too little time.
+    #[error("{0}")]
+    Input(String),
+}
+
+/// Where it is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Windows done, and all.
+    pub done: usize,
+    /// All windows.
+    pub all: usize,
+    /// Seconds left.
+    pub left_s: f64,
+    /// What has just happened, where something did.
+    pub note: Option<&'a str>,
+}
+
+/// What the fit says of the mixes that it has not seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// By how much each prediction is off, as a share of the power of the largest metered part.
+    pub off: Vec<f64>,
+}
+
+impl Check {
+    /// The error that so many of the mixes do not pass; none without mixes.
+    pub fn quantile(&self, p: f64) -> Option<f64> {
+        let mut off: Vec<f64> = self.off.iter().map(|e| e.abs()).collect();
+        off.sort_by(f64::total_cmp);
+        off.get(((off.len() as f64 * p).ceil() as usize).clamp(1, off.len().max(1)) - 1).copied()
+    }
+
+    /// Largest error that a usable fit may have at nineteen of twenty mixes, by what there was to measure with.
+    pub fn limit(meters: Meters) -> f64 {
+        match (meters.cores, meters.package) {
+            (true, _) => 0.05,
+            (false, true) => 0.08,
+            _ => 0.15,
+        }
+    }
+}
+
+/// A calibrated machine.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// The machine file.
+    pub text: String,
+    /// The same, parsed.
+    pub machine: Machine,
+    /// The fit; none where nothing meters the machine.
+    pub fit: Option<Fit>,
+    /// What there was to measure with.
+    pub meters: Meters,
+    /// What was seen, windows and mixes.
+    pub observations: Vec<Observation>,
+    /// How many of these are windows of the fit; the others are mixes.
+    pub windows: usize,
+    /// What the fit says of the mixes.
+    pub check: Check,
+    /// What its user should know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Seconds of a window by a meter of the processor, and by the gauge of a battery.
+const WINDOW_S: (f64, f64) = (5.0, 120.0);
+/// Before each.
+const SETTLE_S: (f64, f64) = (2.0, 10.0);
+/// Between two looks at the meters.
+const LOOK_S: f64 = 0.5;
+/// Windows of a fit that leaves no more open for more of them.
+const MOST_WINDOWS: usize = 100;
+/// No window is shorter, by a meter of the processor.
+const LEAST_WINDOW_S: f64 = 1.0;
+/// Of all windows, one in so many is a mix to check the fit with.
+const CHECKS: usize = 8;
+/// Times that a spoiled window is tried again.
+const TRIES: usize = 3;
+/// Machines that are drawn from the fit.
+const DRAWS: usize = 64;
+
+/// What a machine has to measure with.
+fn meters(observer: &mut Observer<'_>, site: &dyn Site) -> (Meters, bool, Vec<String>) {
+    observer.meter().self_test(Duration::from_millis(300), |t| _ = site.pass(t));
+    let found: Vec<Domain> = observer.meter().energy().domains.iter().map(|d| d.domain).collect();
+    let has = |test: fn(&Domain) -> bool| found.iter().any(test);
+    let mut meters = Meters {
+        cores: has(|d| matches!(d, Domain::Core { .. })),
+        package: has(|d| matches!(d, Domain::Package { .. })),
+        machine: has(|d| *d == Domain::Psys),
+    };
+    let why: Vec<String> =
+        observer.meter().unavailable.iter().map(|u| format!("{}: {}", u.what, u.why)).collect();
+    let mut on_battery = false;
+    if meters.is_empty() && Gauge::default().look(site.root(), 0.0).is_ok() {
+        (on_battery, meters.machine) = (true, true);
+    }
+    (meters, on_battery, why)
+}
+
+/// How many windows fit into the time, and how long they are.
+fn times(budget_s: f64, on_battery: bool) -> (usize, Times) {
+    let (window_s, settle_s) = if on_battery { (WINDOW_S.1, SETTLE_S.1) } else { (WINDOW_S.0, SETTLE_S.0) };
+    let whole = MOST_WINDOWS as f64 * (window_s + settle_s);
+    // Shorter windows before fewer, but on a battery, whose gauge needs its time.
+    let shrink = if on_battery { 1.0 } else { (budget_s / whole).clamp(LEAST_WINDOW_S / window_s, 1.0) };
+    let (window_s, settle_s) = (window_s * shrink, settle_s * shrink);
+    let count = (budget_s / (window_s + settle_s)) as usize;
+    (count.min(MOST_WINDOWS), Times { settle_s, window_s, look_s: LOOK_S.min(window_s / 4.0) })
+}
+
+/// Calibrates a machine. `tell` is called after each window.
+///
+/// # Errors
+/// What [`CalibrationError`] lists; the machine is as it was before.
+pub fn calibrate(
+    site: &dyn Site,
+    plan: &Plan,
+    tell: &mut dyn FnMut(&Progress<'_>),
+) -> Result<Calibration, CalibrationError> {
+    let root = site.root();
+    let seen = Seen::read(root)
+        .ok_or_else(|| CalibrationError::Impossible("the machine's files list no CPU".into()))?;
+    let seen = match plan.clock_khz {
+        Some(khz) => seen.with_clock(khz),
+        None => seen,
+    };
+    let skeleton = estimate(&seen, &plan.name);
+    let base =
+        file::parse(&skeleton.text, &plan.name).map_err(|e| CalibrationError::Impossible(e.to_string()))?;
+    let layout = Layout::of(root, &base).ok_or_else(|| {
+        CalibrationError::Impossible(
+            "the machine's packages differ in their cores or C-states: no model of one kind of package fits it".into(),
+        )
+    })?;
+    let none = Times { settle_s: 0.0, window_s: 1.0, look_s: 1.0 };
+    let mut observer = Observer::new(root, &base, &layout, &plan.journal, none, false);
+    let (meters, on_battery, why) = meters(&mut observer, site);
+    if meters.is_empty() {
+        return without_meters(skeleton.text, base, meters, &why, plan);
+    }
+    let (count, times) = times(plan.budget_s, on_battery);
+    let checks = count / CHECKS;
+    if count < CHECKS {
+        let least = (CHECKS as f64 * (times.settle_s + times.window_s)).ceil();
+        return Err(CalibrationError::Input(format!(
+            "--budget {:.0}s: expected at least {least:.0}s, for {CHECKS} windows",
+            plan.budget_s
+        )));
+    }
+    observer.set_times(times, on_battery);
+    let mut design = Design::new(&base, &layout, meters)
+        .ok_or_else(|| CalibrationError::Impossible("its estimate has no power to begin with".into()))?;
+    let mixes = mixes(&base, &layout, checks, plan.seed);
+    // A mix after every few windows: what drifts is as it was in the windows around it.
+    let is_mix = |at: usize| at % CHECKS == CHECKS - 1;
+    let windows_of = |seen: &[Observation]| -> Vec<Observation> {
+        seen.iter().enumerate().filter(|(at, _)| !is_mix(*at)).map(|(_, o)| o.clone()).collect()
+    };
+    let mut next = |seen: &[Observation]| match seen.len() {
+        at if is_mix(at) => mixes.get(at / CHECKS).cloned(),
+        _ => design.next(&windows_of(seen)),
+    };
+    let (observations, mut notes) = observe_all(&mut observer, site, count, &mut next, plan, tell)?;
+    let learnt = windows_of(&observations);
+    let held_out: Vec<Observation> =
+        observations.iter().enumerate().filter(|(at, _)| is_mix(*at)).map(|(_, o)| o.clone()).collect();
+    let windows = learnt.len();
+    let fit = Fit::of(&base, &learnt)
+        .ok_or_else(|| CalibrationError::Ended("no window gave a power: nothing can be fitted".into()))?;
+    let check = check(&fit, &held_out);
+    if count < MOST_WINDOWS {
+        notes.push(format!(
+            "The budget had room for {count} windows of {MOST_WINDOWS}: intervals are wider for it."
+        ));
+    }
+    notes.extend(fit.unknown_directions.iter().cloned());
+    notes.extend(leakage(&fit));
+    let made = Made {
+        seen: &seen,
+        base: &base,
+        fit: &fit,
+        check: &check,
+        plan,
+        meters,
+        draws: fit.draws(DRAWS, plan.seed),
+    };
+    let (text, more) = machine_file(&made);
+    notes.extend(more);
+    let machine = file::parse(&text, &plan.name)
+        .map_err(|e| CalibrationError::Ended(format!("the fitted machine is none: {e}")))?;
+    Ok(Calibration { text, machine, fit: Some(fit), meters, observations, windows, check, notes })
+}
+
+/// The estimate, where nothing can be measured but its clock.
+fn without_meters(
+    text: String,
+    machine: Machine,
+    meters: Meters,
+    why: &[String],
+    plan: &Plan,
+) -> Result<Calibration, CalibrationError> {
+    let mut notes =
+        vec!["Nothing meters energy here: the watts are an estimate, with its wide intervals.".to_owned()];
+    notes.extend(why.iter().map(|w| format!("{w}.")));
+    if plan.clock_khz.is_some() {
+        notes.push("The clock was measured by a timed loop.".to_owned());
+    }
+    Ok(Calibration {
+        text,
+        machine,
+        fit: None,
+        meters,
+        observations: Vec::new(),
+        windows: 0,
+        check: Check::default(),
+        notes,
+    })
+}
+
+fn check(fit: &Fit, held_out: &[Observation]) -> Check {
+    let off = |o: &Observation| {
+        let (mut predicted, mut watts) = (0.0, 0.0);
+        for (_, p, w) in fit.predicted(o) {
+            predicted += p;
+            watts += w;
+        }
+        (watts > 0.0).then(|| predicted / watts - 1.0)
+    };
+    Check { off: held_out.iter().filter_map(off).collect() }
+}
+
+/// A file of observations: a line each, the first says of what.
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Head {
+    calibration: u32,
+    machine: String,
+    windows: usize,
+    seed: u64,
+}
+
+/// Windows one after the other; those that somebody spoiled again, at most a few times each.
+fn observe_all(
+    observer: &mut Observer<'_>,
+    site: &dyn Site,
+    all: usize,
+    next: &mut dyn FnMut(&[Observation]) -> Option<Window>,
+    plan: &Plan,
+    tell: &mut dyn FnMut(&Progress<'_>),
+) -> Result<(Vec<Observation>, Vec<String>), CalibrationError> {
+    let head = Head { calibration: 1, machine: plan.name.clone(), windows: all, seed: plan.seed };
+    let mut done = plan.kept.as_deref().map_or(Ok(Vec::new()), |path| kept(path, &head))?;
+    let mut notes: Vec<String> = Vec::new();
+    let started = site.moment().monotonic_s;
+    let before = done.len();
+    while done.len() < all {
+        let Some(window) = next(&done) else { break };
+        let mut tries = 0;
+        let observation = loop {
+            match observer.observe(site, &window) {
+                Ok(observation) => break Some(observation),
+                Err(Spoiled::End(why)) => {
+                    return Err(CalibrationError::Ended(format!(
+                        "{why}; the same command goes on from here"
+                    )));
+                }
+                Err(Spoiled::Again(why)) => {
+                    tries += 1;
+                    let note = format!("A window was dropped: {why}.");
+                    tell(&Progress { done: done.len(), all, left_s: 0.0, note: Some(&note) });
+                    notes.push(note);
+                    if tries == TRIES {
+                        break None;
+                    }
+                }
+            }
+        };
+        let Some(observation) = observation else {
+            return Err(CalibrationError::Ended(format!(
+                "{} windows in a row were spoiled; the last: {}",
+                TRIES,
+                notes.last().map_or("", String::as_str)
+            )));
+        };
+        if let Some(path) = &plan.kept {
+            keep(path, &head, &observation)?;
+        }
+        done.push(observation);
+        let each = (site.moment().monotonic_s - started) / (done.len() - before) as f64;
+        let left_s = each * (all - done.len()) as f64;
+        tell(&Progress { done: done.len(), all, left_s, note: None });
+    }
+    let slow = done.iter().filter(|o| o.reached.contains(&false)).count();
+    if slow > 0 {
+        notes.push(format!(
+            "In {slow} windows cores did not reach the speed that was asked for: limits of power or heat. The fit is of the \
+             speeds that they had."
+        ));
+    }
+    notes.dedup();
+    Ok((done, notes))
+}
+
+fn failed(path: &Path, e: impl std::fmt::Display) -> CalibrationError {
+    CalibrationError::Input(format!(
+        "{}: {e}; expected the observations of this calibration, or no file",
+        path.display()
+    ))
+}
+
+/// What an earlier run kept; nothing where there is none, or it was of something else.
+fn kept(path: &Path, head: &Head) -> Result<Vec<Observation>, CalibrationError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(failed(path, e)),
+    };
+    let mut lines = text.lines();
+    let first: Option<Head> = lines.next().and_then(|l| serde_json::from_str(l).ok());
+    match first {
+        Some(first) if first == *head => {}
+        Some(_) => return Err(failed(path, "it is of another machine, budget or seed")),
+        None => return Err(failed(path, "its first line is none of a calibration")),
+    }
+    // A line that a crash cut short is measured again.
+    Ok(lines.map_while(|l| serde_json::from_str(l).ok()).take(head.windows).collect())
+}
+
+fn keep(path: &Path, head: &Head, observation: &Observation) -> Result<(), CalibrationError> {
+    use std::io::Write;
+    let new = !path.exists();
+    let mut file =
+        std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|e| failed(path, e))?;
+    let mut line = |v: Result<String, serde_json::Error>| -> std::io::Result<()> { writeln!(file, "{}", v?) };
+    if new {
+        line(serde_json::to_string(head)).map_err(|e| failed(path, e))?;
+    }
+    line(serde_json::to_string(observation)).map_err(|e| failed(path, e))
+}
+
+/// The state of a machine that its figures hold for: kernel, microcode, firmware, supply, temperature.
+pub fn state_of(root: &dyn Root) -> Vec<String> {
+    let text = |path: &str| wattwise_hw::root::text(root, path).filter(|t| !t.is_empty());
+    let mut out = Vec::new();
+    let mut say = |what: &str, value: Option<String>| out.extend(value.map(|v| format!("{what} {v}")));
+    say("kernel", text("proc/sys/kernel/osrelease"));
+    say("driver", text("sys/devices/system/cpu/cpufreq/policy0/scaling_driver"));
+    say("microcode", text("sys/devices/system/cpu/cpu0/microcode/version"));
+    say("firmware", text("sys/class/dmi/id/bios_version"));
+    let supply = wattwise_hw::states::power::supply(root);
+    say("on", supply.mains.map(|on| if on { "mains".into() } else { "battery".into() }));
+    out
+}

@@ -1,0 +1,304 @@
+//! From observations to a machine's watts.
+//!
+//! A window's power is a sum over what the machine really did (residency taken, not asked for):
+//!
+//! ```text
+//! cores    = (1 + leakage * (T - 50 C)) * (sum of cores at a level * its watts + cores in a C-state * its watts)
+//! package  = cores + packages awake * uncore + packages asleep * the state's watts
+//! machine  = package + platform
+//! ```
+//!
+//! A core with all threads at work draws a factor more. The unknowns are found by weighted least squares with the
+//! estimated machine as a prior: wide where the data speak, all that there is where they do not. Each part has a drift
+//! over the whole time of its own. Residuals far out weigh less (Huber). What is still as wide as the prior afterwards is
+//! called a guess.
+
+mod linear;
+mod unknowns;
+
+pub use unknowns::{Part, Unknown, Unknowns};
+
+use crate::window::Observation;
+use linear::Triangle;
+use wattwise_figure::verdict::quantile as student;
+use wattwise_figure::{Random, normal};
+use wattwise_model::machine::Machine;
+
+/// Watts of a model are those at this temperature, in degrees Celsius.
+pub const REFERENCE_C: f64 = 50.0;
+/// What a meter and a quiet machine waver by at first sight: a share, and W beside it.
+pub(crate) const NOISE: (f64, f64) = (0.01, 0.015);
+/// Residuals beyond so many standard deviations weigh less.
+const HUBER: f64 = 2.5;
+/// Rounds of linearising, of weights and of noise: all have settled by then.
+const ROUNDS: usize = 12;
+/// A figure whose variance the data brought below this share of the prior's is fitted; any other is a guess.
+const LEARNT: f64 = 0.1;
+
+/// A value of an observation, and the part of the machine that it is of.
+#[derive(Clone, Debug)]
+struct Row<'a> {
+    of: &'a Observation,
+    part: Part,
+    watts: f64,
+    /// From -0.5 at the start of the calibration to 0.5 at its end.
+    time: f64,
+}
+
+/// A fitted machine.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// What was sought.
+    pub unknowns: Unknowns,
+    /// Each unknown's value.
+    pub value: Vec<f64>,
+    /// Their covariance, row by row.
+    covariance: Vec<f64>,
+    /// Whether the data told of it.
+    pub fitted: Vec<bool>,
+    /// Degrees of freedom of the residuals.
+    pub freedom: f64,
+    /// Standard deviation of the noise of each part, of its power.
+    pub noise: Vec<(Part, f64)>,
+    /// Directions that no meter here can tell, a sentence each.
+    pub unknown_directions: Vec<String>,
+}
+
+fn rows(observations: &[Observation]) -> Vec<Row<'_>> {
+    let (first, last) = observations
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), o| (a.min(o.at_s), b.max(o.at_s)));
+    let time = |o: &Observation| (o.at_s - first) / (last - first).max(1.0) - 0.5;
+    observations
+        .iter()
+        .flat_map(|of| {
+            parts(of).into_iter().map(move |(part, watts)| Row { of, part, watts, time: time(of) })
+        })
+        .collect()
+}
+
+/// The parts of the machine that the meters tell apart.
+pub(crate) fn parts(o: &Observation) -> Vec<(Part, f64)> {
+    let mut out = Vec::new();
+    match (o.cores_w, o.package_w) {
+        (Some(cores), Some(package)) => out.extend([(Part::Cores, cores), (Part::Rest, package - cores)]),
+        (None, Some(package)) => out.push((Part::Package, package)),
+        _ => {}
+    }
+    match (o.machine_w, o.package_w) {
+        (Some(machine), Some(package)) => out.push((Part::Platform, machine - package)),
+        (Some(machine), None) => out.push((Part::Machine, machine)),
+        _ => {}
+    }
+    out
+}
+
+/// The parts that an observation has meters for.
+pub(crate) fn parts_metered(o: &Observation) -> impl Iterator<Item = Part> {
+    parts(o).into_iter().map(|(part, _)| part)
+}
+
+impl Fit {
+    /// From observations, with a machine's figures as the prior; none where there is no metered observation.
+    pub fn of(machine: &Machine, observations: &[Observation]) -> Option<Fit> {
+        let rows = rows(observations);
+        if rows.is_empty() {
+            return None;
+        }
+        let unknowns = Unknowns::of(machine);
+        let n = unknowns.len();
+        let prior = unknowns.prior_precision();
+        let mut value = unknowns.prior.clone();
+        let mut noise = vec![1.0_f64; Part::ALL.len()];
+        let mut far = vec![1.0_f64; rows.len()];
+        let mut free = vec![true; n];
+        let (mut triangle, mut freedom) = (None, 1.0);
+        for _ in 0..ROUNDS {
+            let lines: Vec<(f64, Vec<f64>)> =
+                rows.iter().map(|r| unknowns.predict(r.of, r.part, r.time, &value)).collect();
+            let weight: Vec<f64> = rows
+                .iter()
+                .zip(&lines)
+                .zip(&far)
+                .map(|((r, line), far)| far / (noise[r.part as usize] * variance(line.0)))
+                .collect();
+            let (a, b) = equations(&unknowns, &prior, &value, &free, &rows, &lines, &weight);
+            let solved = Triangle::of(n, a)?;
+            let step = solved.solve(&b);
+            value.iter_mut().zip(&step).for_each(|(v, s)| *v += s);
+            // Nothing draws less than nothing: what would is held at 0.
+            for i in 0..n {
+                if unknowns.is_power(i) && value[i] < 0.0 {
+                    (value[i], free[i]) = (0.0, false);
+                }
+            }
+            let leverage = leverages(&solved, &lines, &weight);
+            let lines: Vec<f64> =
+                rows.iter().map(|r| unknowns.predict(r.of, r.part, r.time, &value).0).collect();
+            freedom = update_noise(&rows, &lines, &leverage, &far, &mut noise);
+            for ((far, r), predicted) in far.iter_mut().zip(&rows).zip(&lines) {
+                let off =
+                    (r.watts - predicted).abs() / (noise[r.part as usize] * variance(*predicted)).sqrt();
+                *far = (HUBER / off.max(HUBER)).max(0.01);
+            }
+            triangle = Some(solved);
+        }
+        let covariance = triangle?.inverse();
+        let before = Triangle::of(n, prior.clone())?.inverse();
+        let fitted = (0..n).map(|i| free[i] && covariance[i * n + i] < LEARNT * before[i * n + i]).collect();
+        let present = Part::ALL.into_iter().filter(|p| rows.iter().any(|r| r.part == *p));
+        let noise = present.map(|p| (p, (noise[p as usize]).sqrt() * NOISE.0)).collect();
+        let mut fit =
+            Fit { unknowns, value, covariance, fitted, freedom, noise, unknown_directions: Vec::new() };
+        fit.directions(&prior, &rows);
+        Some(fit)
+    }
+
+    /// The interval that holds an unknown with this chance.
+    pub fn interval(&self, unknown: usize, chance: f64) -> (f64, f64) {
+        let sd = self.covariance[unknown * self.value.len() + unknown].sqrt();
+        let reach = student(0.5 + chance / 2.0, self.freedom) * sd;
+        (self.value[unknown] - reach, self.value[unknown] + reach)
+    }
+
+    /// What the fit says of a window's power, by the parts that `o` has meters for, beside what they said.
+    pub fn predicted(&self, o: &Observation) -> Vec<(Part, f64, f64)> {
+        let predict = |(part, watts)| (part, self.unknowns.predict(o, part, 0.0, &self.value).0, watts);
+        parts(o).into_iter().map(predict).collect()
+    }
+
+    /// So many machines that the data allow: each the values of all unknowns.
+    pub fn draws(&self, count: usize, seed: u64) -> Vec<Vec<f64>> {
+        let n = self.value.len();
+        let Some(triangle) = Triangle::of(n, self.covariance.clone()) else { return Vec::new() };
+        let mut random = Random::new(seed);
+        let mut score = || normal::quantile(((random.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64);
+        (0..count)
+            .map(|_| {
+                let z: Vec<f64> = (0..n).map(|_| score()).collect();
+                // Student's t, as the noise itself is known from so many residuals only: chi squared by Wilson and
+                // Hilferty.
+                let ninth = 2.0 / (9.0 * self.freedom);
+                let chi = (1.0 - ninth + score() * ninth.sqrt()).max(0.1).powi(3);
+                let off = triangle.times(&z);
+                self.value.iter().zip(&off).map(|(v, off)| v + off / chi.sqrt()).collect()
+            })
+            .collect()
+    }
+
+    /// Shifts between figures that leave every metered power as it is, a sentence each; a figure whose interval is
+    /// that of such a shift is a guess.
+    fn directions(&mut self, prior: &[f64], rows: &[Row<'_>]) {
+        let metered = |p: Part| rows.iter().any(|r| r.part == p);
+        let candidates = [
+            (
+                self.unknowns.cores_against_package(),
+                "What all cores draw in common cannot be told from what their package draws: only their sum is metered, and \
+                 the split is the estimate's.",
+            ),
+            (
+                self.unknowns.package_against_platform(),
+                "What the package draws cannot be told from what the rest of the machine draws: only their sum is metered, \
+                 and the split is the estimate's.",
+            ),
+        ];
+        let n = self.value.len();
+        for (direction, sentence) in candidates {
+            let known: f64 = rows.iter().map(|r| self.told_of(r, &direction)).sum();
+            let thought: f64 = (0..n)
+                .map(|i| (0..n).map(|j| direction[i] * prior[i * n + j] * direction[j]).sum::<f64>())
+                .sum();
+            if known > thought || thought <= 0.0 {
+                continue;
+            }
+            self.unknown_directions.push(sentence.to_owned());
+            for (i, (fitted, by)) in self.fitted.iter_mut().zip(&direction).enumerate() {
+                *fitted &= by * by / thought < 0.5 * self.covariance[i * n + i];
+            }
+        }
+        if !metered(Part::Platform) && !metered(Part::Machine) {
+            self.unknown_directions.push(
+                "Nothing meters the machine outside of its packages: the platform's watts are the estimate's.".to_owned(),
+            );
+        }
+    }
+
+    /// How much a row tells of a shift, at one temperature: that leakage is the same share of every core's power is a
+    /// rule of ours, and no meter.
+    fn told_of(&self, row: &Row<'_>, direction: &[f64]) -> f64 {
+        let tepid = Observation { celsius: None, ..row.of.clone() };
+        let (watts, slope) = self.unknowns.predict(&tepid, row.part, row.time, &self.value);
+        let along: f64 = slope.iter().zip(direction).map(|(s, d)| s * d).sum();
+        along * along / variance(watts)
+    }
+}
+
+/// Variance of a power of so many watts, before the noise is known.
+fn variance(watts: f64) -> f64 {
+    (NOISE.0 * watts).powi(2) + NOISE.1 * NOISE.1
+}
+
+/// The normal equations of a step from `value`.
+fn equations(
+    unknowns: &Unknowns,
+    prior: &[f64],
+    value: &[f64],
+    free: &[bool],
+    rows: &[Row<'_>],
+    lines: &[(f64, Vec<f64>)],
+    weight: &[f64],
+) -> (Vec<f64>, Vec<f64>) {
+    let n = value.len();
+    let (mut a, mut b) = (prior.to_vec(), vec![0.0; n]);
+    for i in 0..n {
+        b[i] = (0..n).map(|j| prior[i * n + j] * (unknowns.prior[j] - value[j])).sum();
+    }
+    for ((row, (predicted, slope)), w) in rows.iter().zip(lines).zip(weight) {
+        for i in (0..n).filter(|i| slope[*i] != 0.0) {
+            b[i] += w * slope[i] * (row.watts - predicted);
+            for j in 0..=i {
+                a[i * n + j] += w * slope[i] * slope[j];
+            }
+        }
+    }
+    for i in (0..n).filter(|i| !free[*i]) {
+        (0..n).for_each(|j| (a[i * n + j], a[j * n + i]) = (0.0, 0.0));
+        // Held: as certain as it can be said without a matrix that cannot be solved.
+        (a[i * n + i], b[i]) = (1e6 / unknowns.prior[i].abs().max(1e-3).powi(2), 0.0);
+    }
+    (a, b)
+}
+
+/// How far each observation decides its own prediction.
+fn leverages(solved: &Triangle, lines: &[(f64, Vec<f64>)], weight: &[f64]) -> Vec<f64> {
+    let of = |((_, slope), w): (&(f64, Vec<f64>), &f64)| {
+        let x = solved.solve(slope);
+        w * slope.iter().zip(&x).map(|(a, b)| a * b).sum::<f64>()
+    };
+    lines.iter().zip(weight).map(of).collect()
+}
+
+/// The noise of each part from its residuals; the degrees of freedom of all.
+fn update_noise(
+    rows: &[Row<'_>],
+    predicted: &[f64],
+    leverage: &[f64],
+    far: &[f64],
+    noise: &mut [f64],
+) -> f64 {
+    let mut freedom = 0.0;
+    for part in Part::ALL {
+        let (mut sum, mut free) = (0.0, 0.0);
+        for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.part == part) {
+            sum += far[i] * (row.watts - predicted[i]).powi(2) / variance(predicted[i]);
+            free += (1.0 - leverage[i]).max(0.0);
+        }
+        if free > 0.5 {
+            // Nobody's meter is perfect: three quarters of what is seen, one quarter of what was assumed, where few are.
+            let trust = free / (free + 3.0);
+            noise[part as usize] = trust * (sum / free) + (1.0 - trust) * 1.0;
+        }
+        freedom += free;
+    }
+    freedom.max(2.0)
+}

@@ -1,0 +1,237 @@
+//! The machine file of a calibration: the estimate's, with fitted figures in place of guesses.
+
+use crate::calibration::{Check, Plan};
+use crate::design::Meters;
+use crate::estimate::{tables, written};
+use crate::fit::{Fit, Part, Unknown};
+use crate::gather::Seen;
+use crate::write::{Draws, MachineFile, Origin, Range};
+use wattwise_model::machine::Machine;
+
+/// What a machine file is made of.
+pub(crate) struct Made<'a> {
+    pub(crate) seen: &'a Seen,
+    pub(crate) base: &'a Machine,
+    pub(crate) fit: &'a Fit,
+    pub(crate) check: &'a Check,
+    pub(crate) plan: &'a Plan,
+    pub(crate) meters: Meters,
+    pub(crate) draws: Vec<Vec<f64>>,
+}
+
+/// Chance that a figure's interval holds it.
+const CHANCE: f64 = 0.95;
+/// Nothing that draws power draws less, in W: a figure of 0 would never be drawn.
+const LEAST_W: f64 = 1e-4;
+/// Factors of a drawn machine stay within what a file may say.
+const FACTORS: (f64, f64) = (0.011, 90.0);
+
+/// The file's text, and what had to be made to agree.
+pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
+    let (mut file, base) = tables(made.seen, &made.plan.name);
+    let mut notes = Vec::new();
+    let value = ordered(made, &made.fit.value, Some(&mut notes));
+    let drawn: Vec<Vec<f64>> = made.draws.iter().map(|d| ordered(made, d, None)).collect();
+    let mut draws = Draws { figures: Vec::new(), factors: vec![Vec::new(); drawn.len()] };
+    for (at, unknown) in made.fit.unknowns.all.iter().enumerate() {
+        let Some((path, part)) = put(&mut file, made, *unknown, at, &value) else { continue };
+        draws.figures.push(path);
+        for (factors, one) in draws.factors.iter_mut().zip(&drawn) {
+            let factor = (one[at] - part) / (value[at] - part).max(1e-9);
+            factors.push((factor.clamp(FACTORS.0, FACTORS.1) * 1e5).round() / 1e5);
+        }
+    }
+    file.summary = file.summary.replacen("estimated: ", "calibrated: ", 1);
+    file.summary = file.summary.split("; watts after ").next().unwrap_or_default().to_owned();
+    file.notes = told(made, base);
+    file.draws = (!drawn.is_empty()).then_some(draws);
+    (written(&file), notes)
+}
+
+/// Puts one figure into the file: its path there, and the part of it that a factor leaves alone.
+fn put(
+    file: &mut MachineFile,
+    made: &Made<'_>,
+    unknown: Unknown,
+    at: usize,
+    value: &[f64],
+) -> Option<(String, f64)> {
+    let w = value[at];
+    let origin = origin(made, at, w);
+    match unknown {
+        Unknown::Busy(k, l) => {
+            let kind = &mut file.kind[k].table;
+            kind.speeds.table.busy_w[l] = w;
+            let mhz = kind.speeds.table.mhz[l].to_string();
+            let path = format!("kind.{}.speeds.{mhz}.busy_w", kind.name);
+            kind.speeds.sources.remove("busy_w");
+            kind.speeds.sources.insert(mhz, origin);
+            Some((path, 0.0))
+        }
+        Unknown::Idle(k, s) => {
+            let kind = &mut file.kind[k].table;
+            let state = kind.idle.table.states.get_mut(s)?;
+            state.watts = w;
+            let name = state.name.clone();
+            kind.idle.sources.remove("watts");
+            kind.idle.sources.insert(format!("{name}.watts"), origin);
+            Some((format!("kind.{}.idle.{name}.watts", kind.name), 0.0))
+        }
+        Unknown::Uncore => {
+            file.package.table.uncore_w = w;
+            file.package.sources.insert("uncore_w".into(), origin);
+            Some(("package.uncore_w".into(), 0.0))
+        }
+        Unknown::Asleep(s) => {
+            let state = file.package.table.idle.get_mut(s)?;
+            state.watts = w;
+            let name = state.name.clone();
+            file.package.sources.insert(format!("{name}.watts"), origin);
+            Some((format!("package.{name}.watts"), 0.0))
+        }
+        Unknown::Platform => {
+            file.platform.table.watts = w;
+            file.platform.sources.insert("watts".into(), origin);
+            Some(("platform.watts".into(), 0.0))
+        }
+        Unknown::AllThreads(k) => {
+            let kind = &mut file.kind[k].table;
+            let (threads, before) = (kind.threads, made.fit.unknowns.prior[at]);
+            let scale = (w - 1.0) / (before - 1.0).max(1e-6);
+            for (t, factor) in kind.smt_power.iter_mut().enumerate() {
+                *factor = if t + 1 == threads { w } else { 1.0 + (*factor - 1.0) * scale };
+            }
+            let path = format!("kind.{}.smt_power", kind.name);
+            // With one thread the factor is 1, which is no figure.
+            file.kind[k].sources.insert("smt_power".into(), Origin { range: None, ..origin });
+            (w > 1.0 + 1e-3).then_some((path, 1.0))
+        }
+        Unknown::Leakage | Unknown::Drift(_) => None,
+    }
+}
+
+fn origin(made: &Made<'_>, at: usize, value: f64) -> Origin {
+    let (low, high) = made.fit.interval(at, CHANCE);
+    let ends = [low.max(value / 50.0).min(value), high.min(value * 50.0).max(value * (1.0 + 1e-6))];
+    let (mut source, confidence) = match made.fit.fitted[at] {
+        true => ("calibrated".to_owned(), "fitted"),
+        false => {
+            ("the estimate's, narrowed by a calibration that could not tell it apart".to_owned(), "guess")
+        }
+    };
+    if !made.plan.state.is_empty() {
+        source += &format!(" ({})", made.plan.state.join(", "));
+    }
+    Origin { source, confidence, range: Some(Range::Ends(ends)) }
+}
+
+/// Values that a machine file may hold: nothing below 0, a faster level never below a slower one, a deeper state never
+/// above a shallower. What the data say against it is told where it is more than chance.
+fn ordered(made: &Made<'_>, value: &[f64], mut notes: Option<&mut Vec<String>>) -> Vec<f64> {
+    let mut out = value.to_vec();
+    let fit = made.fit;
+    let at = |u: Unknown| fit.unknowns.at(u);
+    for (k, kind) in made.base.kinds.iter().enumerate() {
+        let levels = (0..kind.levels.len())
+            .map(|l| (Unknown::Busy(k, l), format!("{} MHz", kind.levels[l].khz / 1000)));
+        let states = kind.idle.iter().enumerate().map(|(s, state)| (Unknown::Idle(k, s), state.name.clone()));
+        // From what draws most to what draws least.
+        let chain: Vec<(usize, String)> = levels
+            .chain(states)
+            .filter_map(|(u, name)| Some((at(u)?, format!("{} {name}", kind.name))))
+            .collect();
+        fall(fit, &chain, &mut out, &mut notes);
+        if let Some(i) = at(Unknown::AllThreads(k)) {
+            out[i] = out[i].clamp(1.0, 4.0);
+        }
+    }
+    let package = std::iter::once((Unknown::Uncore, "package awake".to_owned()));
+    let states =
+        made.base.packages[0].idle.iter().enumerate().map(|(s, p)| (Unknown::Asleep(s), p.name.clone()));
+    let chain: Vec<(usize, String)> =
+        package.chain(states).filter_map(|(u, name)| Some((at(u)?, name))).collect();
+    fall(fit, &chain, &mut out, &mut notes);
+    if let Some(i) = at(Unknown::Platform) {
+        out[i] = out[i].max(LEAST_W);
+    }
+    out
+}
+
+/// Makes values fall along a chain, by the mean of neighbours that rise (pooled, as in isotonic regression).
+fn fall(fit: &Fit, chain: &[(usize, String)], out: &mut [f64], notes: &mut Option<&mut Vec<String>>) {
+    if let Some(notes) = notes {
+        for pair in chain.windows(2) {
+            let ((a, high), (b, low)) = (&pair[0], &pair[1]);
+            if fit.fitted[*a] && fit.fitted[*b] && fit.interval(*b, CHANCE).0 > fit.interval(*a, CHANCE).1 {
+                notes.push(format!(
+                    "The meters say that {low} draws more ({:.3} W) than {high} ({:.3} W); a machine file cannot, and has \
+                     their mean.",
+                    fit.value[*b], fit.value[*a]
+                ));
+            }
+        }
+    }
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for (at, _) in chain {
+        pools.push((out[*at].max(LEAST_W), 1));
+        while let [.., (a, n), (b, m)] = pools[..]
+            && b > a
+        {
+            pools.truncate(pools.len() - 2);
+            pools.push(((a * n as f64 + b * m as f64) / (n + m) as f64, n + m));
+        }
+    }
+    let values = pools.into_iter().flat_map(|(v, n)| std::iter::repeat_n(v, n));
+    for ((at, _), v) in chain.iter().zip(values) {
+        // Six digits: what is written is what is said.
+        out[*at] = (v * 1e6).round() / 1e6;
+    }
+}
+
+/// What a reader of the file should know.
+fn told(made: &Made<'_>, base: &str) -> Vec<String> {
+    let meter = match (made.meters.cores, made.meters.package, made.meters.machine) {
+        (true, ..) => "meters of the cores and of the packages",
+        (_, true, _) => "a meter of the packages",
+        _ => "a meter of the whole machine",
+    };
+    let mut out =
+        vec![format!("Calibrated with {meter}; a prior after {base}; watts at 50 degrees Celsius.")];
+    if let Some((half, most)) = made.check.quantile(0.5).zip(made.check.quantile(0.95)) {
+        out.push(format!(
+            "On {} mixes of work that the fit had not seen, power was off by {:.1} % in the middle and {:.1} % at most of 19 \
+             in 20.",
+            made.check.off.len(),
+            half * 100.0,
+            most * 100.0
+        ));
+    }
+    out.extend(made.fit.unknown_directions.iter().cloned());
+    out
+}
+
+/// What a core's temperature does, which the model leaves out.
+pub(crate) fn leakage(fit: &Fit) -> Option<String> {
+    let at = fit.unknowns.at(Unknown::Leakage).filter(|at| fit.fitted[*at])?;
+    let (low, high) = fit.interval(at, CHANCE);
+    let percent = |share: f64| share * 100.0;
+    Some(format!(
+        "A core draws {:.2} % more a degree ({:.2} to {:.2}); the model has one temperature, 50 degrees Celsius.",
+        percent(fit.value[at]),
+        percent(low),
+        percent(high)
+    ))
+}
+
+impl Part {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Cores => "cores",
+            Part::Rest => "package without cores",
+            Part::Package => "package",
+            Part::Platform => "platform",
+            Part::Machine => "machine",
+        }
+    }
+}

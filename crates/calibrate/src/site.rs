@@ -1,0 +1,161 @@
+//! Where windows take place: a machine whose CPUs can be kept busy for a time.
+
+use std::cell::RefCell;
+use std::time::Duration;
+use wattwise_emulator::Emulator;
+use wattwise_hw::clock::{Moment, now};
+use wattwise_hw::root::Root;
+
+/// A machine that can be put to work.
+pub trait Site {
+    /// Its files.
+    fn root(&self) -> &dyn Root;
+
+    /// Keeps CPUs busy for a share of the time (0 to 1) from now on, and no others.
+    ///
+    /// # Errors
+    /// The work cannot be started there.
+    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String>;
+
+    /// Lets a time pass.
+    ///
+    /// # Errors
+    /// Why to stop: a signal.
+    fn pass(&self, time: Duration) -> Result<(), String>;
+
+    /// Its clock.
+    fn moment(&self) -> Moment;
+
+    /// A CPU that is awake while we look, whose registers wake nobody.
+    fn own_cpu(&self) -> u32;
+}
+
+/// An emulated machine, in its own time.
+pub struct Emulated {
+    machine: Emulator,
+}
+
+impl Emulated {
+    /// On a machine that nobody else uses.
+    pub fn new(machine: Emulator) -> Emulated {
+        Emulated { machine }
+    }
+}
+
+impl Site for Emulated {
+    fn root(&self) -> &dyn Root {
+        &self.machine
+    }
+
+    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
+        let share = |cpu: &u32| cpus.iter().find(|(c, _)| c == cpu).map_or(0.0, |(_, share)| *share);
+        let loads: Vec<(u32, u32)> =
+            self.machine.online().iter().map(|cpu| (*cpu, (share(cpu) * 1000.0).round() as u32)).collect();
+        self.machine.set_loads(&loads);
+        Ok(())
+    }
+
+    fn pass(&self, time: Duration) -> Result<(), String> {
+        self.machine.advance(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        Ok(())
+    }
+
+    fn moment(&self) -> Moment {
+        let s = self.machine.now_ns() as f64 * 1e-9;
+        Moment { monotonic_s: s, boot_s: s }
+    }
+
+    fn own_cpu(&self) -> u32 {
+        self.machine.online().first().copied().unwrap_or(0)
+    }
+}
+
+/// This machine: a thread on each busy CPU.
+pub struct Live<'a> {
+    root: &'a dyn Root,
+    burners: RefCell<Vec<Burner>>,
+    stop: &'a dyn Fn(Duration) -> Option<String>,
+}
+
+struct Burner {
+    end: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        self.end.store(true, std::sync::atomic::Ordering::Relaxed);
+        // A thread that computes cannot panic; if it has, it has ended.
+        _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// The rhythm of a CPU that is busy for part of the time.
+const PERIOD: Duration = Duration::from_millis(20);
+
+impl<'a> Live<'a> {
+    /// On this machine. `sleep` waits for a time, and says why to stop where there is a reason.
+    pub fn new(root: &'a dyn Root, sleep: &'a dyn Fn(Duration) -> Option<String>) -> Live<'a> {
+        Live { root, burners: RefCell::default(), stop: sleep }
+    }
+}
+
+impl Site for Live<'_> {
+    fn root(&self) -> &dyn Root {
+        self.root
+    }
+
+    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
+        self.burners.borrow_mut().clear();
+        let started = cpus.iter().filter(|(_, share)| *share > 0.0).map(|(cpu, share)| burner(*cpu, *share));
+        *self.burners.borrow_mut() = started.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn pass(&self, time: Duration) -> Result<(), String> {
+        (self.stop)(time).map_or(Ok(()), Err)
+    }
+
+    fn moment(&self) -> Moment {
+        now()
+    }
+
+    fn own_cpu(&self) -> u32 {
+        rustix::thread::sched_getcpu() as u32
+    }
+}
+
+/// A thread that is busy on a CPU for a share of the time, until the value ends.
+fn burner(cpu: u32, share: f64) -> Result<Burner, String> {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let end = std::sync::Arc::new(AtomicBool::new(false));
+    let (ended, (tell, told)) = (std::sync::Arc::clone(&end), std::sync::mpsc::channel());
+    let thread = std::thread::Builder::new().name(format!("burn-{cpu}")).spawn(move || {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu as usize);
+        let pinned = rustix::thread::sched_setaffinity(None, &set);
+        let failed = pinned.is_err();
+        _ = tell.send(pinned);
+        let mut state = u64::from(cpu) | 1;
+        while !failed && !ended.load(Ordering::Relaxed) {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < PERIOD.mul_f64(share) && !ended.load(Ordering::Relaxed) {
+                for _ in 0..4096 {
+                    state =
+                        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                }
+                std::hint::black_box(state);
+            }
+            if share < 1.0 {
+                std::thread::sleep(PERIOD.saturating_sub(begun.elapsed()));
+            }
+        }
+    });
+    let thread = Some(thread.map_err(|e| format!("no thread for CPU {cpu}: {e}"))?);
+    let burner = Burner { end, thread };
+    match told.recv() {
+        Ok(Ok(())) => Ok(burner),
+        Ok(Err(e)) => Err(format!("no work can be kept on CPU {cpu}: {e}")),
+        Err(_) => Err(format!("the work on CPU {cpu} ended at once")),
+    }
+}

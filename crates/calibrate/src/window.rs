@@ -1,0 +1,573 @@
+//! A window: some seconds in which a machine does one thing that we choose, and what it really did.
+
+use crate::layout::Layout;
+use crate::site::Site;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+use wattwise_control::set::plan::{Inventory, Setting, plan};
+use wattwise_control::set::transaction::Transaction;
+use wattwise_figure::units::Speed;
+use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
+use wattwise_hw::cpus::set::CpuSet;
+use wattwise_hw::cpus::topology::Topology;
+use wattwise_hw::root::{Access, Root, number};
+use wattwise_hw::rules;
+use wattwise_hw::states::cpuidle::Cpuidle;
+use wattwise_hw::states::power::sensors;
+use wattwise_meter::Meter;
+use wattwise_meter::battery::Gauge;
+use wattwise_meter::domain::Domain;
+use wattwise_model::machine::Machine;
+
+/// What the cores of a kind are to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Busy cores, of each package.
+    pub cores: usize,
+    /// All threads of a busy core are at work, not one.
+    pub all_threads: bool,
+    /// Share of the time that they are busy.
+    pub share: f64,
+    /// The speed, as an index of the kind's levels.
+    pub level: usize,
+    /// The deepest C-state, as an index of the kind's states.
+    pub deepest: usize,
+}
+
+/// What a machine is to do for some seconds: a part for each kind of core.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// By kind.
+    pub parts: Vec<Part>,
+}
+
+/// What a kind's cores did, in cores (of the whole machine) on the average.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Busy with one thread, by level; a speed between two levels counts for both, in proportion.
+    pub one: Vec<f64>,
+    /// Busy with all threads, by level.
+    pub all: Vec<f64>,
+    /// Idle, by C-state.
+    pub idle: Vec<f64>,
+}
+
+/// What a machine did in a window, and what its meters said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// What it was to do.
+    pub window: Window,
+    /// The middle of the window on the machine's clock, in s.
+    pub at_s: f64,
+    /// Its length, in s.
+    pub seconds: f64,
+    /// Mean temperature of the packages, in degrees Celsius.
+    pub celsius: Option<f64>,
+    /// By kind of core.
+    pub taken: Vec<Taken>,
+    /// Packages awake.
+    pub awake: f64,
+    /// Packages asleep, by package state.
+    pub asleep: Vec<f64>,
+    /// The cores of all packages, in W; none where nothing meters them.
+    pub cores_w: Option<f64>,
+    /// All packages, in W.
+    pub package_w: Option<f64>,
+    /// The whole machine, in W.
+    pub machine_w: Option<f64>,
+    /// By kind of core, whether it ran at the speed that was asked for.
+    pub reached: Vec<bool>,
+}
+
+/// Why a window gave nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Spoiled {
+    /// It may be tried again.
+    #[error("{0}")]
+    Again(String),
+    /// Nothing more can be done: a signal, a setting that the machine refuses.
+    #[error("{0}")]
+    End(String),
+}
+
+/// Time for speeds, C-states and temperature to settle before a window counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Before, in s.
+    pub settle_s: f64,
+    /// The window itself, in s.
+    pub window_s: f64,
+    /// Between two looks at the meters, in s.
+    pub look_s: f64,
+}
+
+/// Busy time of a CPU that is to be idle, above which a window is somebody else's as well: a share of the window.
+const STRANGERS: f64 = 0.03;
+/// A speed that is further below the one asked for was not reached: a share.
+const OFF_SPEED: f64 = 0.02;
+
+const TSC: u64 = 0x10;
+const MPERF: u64 = 0xe7;
+const APERF: u64 = 0xe8;
+/// Counters of the time in package states, which tick as the TSC does (Intel SDM volume 4).
+const PACKAGE_STATES: [(u64, &str); 7] = [
+    (0x60d, "PC2"),
+    (0x3f8, "PC3"),
+    (0x3f9, "PC6"),
+    (0x3fa, "PC7"),
+    (0x630, "PC8"),
+    (0x631, "PC9"),
+    (0x632, "PC10"),
+];
+
+/// What holds a machine in a window's conditions and looks at it.
+pub struct Observer<'a> {
+    machine: &'a Machine,
+    layout: &'a Layout,
+    journal: &'a Path,
+    inventory: Inventory,
+    meter: Meter,
+    on_battery: bool,
+    times: Times,
+}
+
+/// Counters at an end of a window.
+struct Look {
+    at_s: f64,
+    stat: Stat,
+    cpuidle: Cpuidle,
+    /// TSC, MPERF, APERF of the busy CPUs.
+    clocks: Vec<(u32, [u64; 3])>,
+    /// TSC and the counters of the package states, by package.
+    packages: Vec<Option<(u64, Vec<u64>)>>,
+}
+
+impl<'a> Observer<'a> {
+    /// On a machine whose CPUs sit as `layout` says. With `on_battery`, its gauge is the meter.
+    pub fn new(
+        root: &dyn Root,
+        machine: &'a Machine,
+        layout: &'a Layout,
+        journal: &'a Path,
+        times: Times,
+        on_battery: bool,
+    ) -> Observer<'a> {
+        let (inventory, meter) = (Inventory::read(root), Meter::open(root));
+        Observer { machine, layout, journal, inventory, meter, on_battery, times }
+    }
+
+    /// Windows of another length from now on, metered by the battery or not.
+    pub(crate) fn set_times(&mut self, times: Times, on_battery: bool) {
+        (self.times, self.on_battery) = (times, on_battery);
+    }
+
+    /// The meters; those that never move are set aside.
+    pub fn meter(&mut self) -> &mut Meter {
+        &mut self.meter
+    }
+
+    /// What a window demands of the CPUs: the share of time for each.
+    fn loads(&self, window: &Window) -> Vec<(u32, f64)> {
+        let mut out = Vec::new();
+        for (k, part) in window.parts.iter().enumerate() {
+            for package in &self.layout.packages {
+                for core in package[k].iter().take(part.cores) {
+                    let threads = if part.all_threads { core.len() } else { 1 };
+                    out.extend(core.iter().take(threads).map(|cpu| (*cpu, part.share)));
+                }
+            }
+        }
+        out
+    }
+
+    fn hardware_chooses(&self) -> bool {
+        let policies = self.inventory.cpufreq.policies.value.as_deref().unwrap_or_default();
+        policies.iter().any(|p| p.driver.as_deref().is_some_and(rules::is_active_driver))
+    }
+
+    /// The settings of a window, kept until the value ends.
+    fn settings<'r>(&self, root: &'r dyn Root, window: &Window) -> Result<Option<Transaction<'r>>, Spoiled> {
+        let (mut changes, mut beside) = (Vec::new(), Vec::new());
+        for (k, part) in window.parts.iter().enumerate() {
+            let kind = &self.machine.kinds[k];
+            let cpus: CpuSet = self.layout.cpus_of(k).collect();
+            let mut settings = Vec::new();
+            if kind.levels.len() > 1 {
+                let speed = Speed::Khz(u64::from(kind.levels[part.level].khz));
+                // Where the hardware chooses, it is left one choice.
+                settings.push(match self.hardware_chooses() {
+                    true => Setting::Limits(Some(speed), Some(speed)),
+                    false => Setting::Freq(speed),
+                });
+            }
+            for state in self.layout.states[k].iter().enumerate() {
+                settings.push(Setting::CState(state.1.to_string(), state.0 <= part.deepest));
+            }
+            let plan =
+                plan(root, &self.inventory, &cpus, &settings).map_err(|e| Spoiled::End(e.to_string()))?;
+            if let Some((step, refusal)) =
+                plan.steps.iter().find_map(|s| Some((s, s.verdict.as_ref().err()?)))
+            {
+                let (what, value) = (&step.change.what, &step.change.value);
+                return Err(Spoiled::End(format!("{what} cannot become '{value}': {}", refusal.rule)));
+            }
+            changes.extend(plan.steps.into_iter().map(|s| s.change));
+            beside.extend(plan.beside);
+        }
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        Transaction::apply(root, self.journal, "calibrate", &changes, &beside, &|| None)
+            .map(Some)
+            .map_err(|e| Spoiled::Again(e.to_string()))
+    }
+
+    /// Holds a machine in a window's conditions, and looks. Afterwards the machine is as it was before.
+    ///
+    /// # Errors
+    /// Why the window gave nothing.
+    pub fn observe(&mut self, site: &dyn Site, window: &Window) -> Result<Observation, Spoiled> {
+        self.all_there(site.root())?;
+        let loads = self.loads(window);
+        let mut held = self.settings(site.root(), window)?;
+        let watched = site.load(&loads).map_err(Spoiled::End).and_then(|()| self.watch(site, window, &loads));
+        let ended = site.load(&[]).map_err(Spoiled::End);
+        let restored = held.as_mut().map(Transaction::undo).unwrap_or_default();
+        let observation = watched?;
+        ended?;
+        match restored.failed.first() {
+            Some((what, why)) => Err(Spoiled::End(format!("{what} was not put back: {why}"))),
+            None => Ok(observation),
+        }
+    }
+
+    fn all_there(&self, root: &dyn Root) -> Result<(), Spoiled> {
+        let online = Topology::read(root).online;
+        match self.inventory.topology.online.iter().find(|cpu| !online.contains(*cpu)) {
+            Some(gone) => Err(Spoiled::Again(format!("CPU {gone} went offline"))),
+            None => Ok(()),
+        }
+    }
+
+    fn watch(
+        &mut self,
+        site: &dyn Site,
+        window: &Window,
+        loads: &[(u32, f64)],
+    ) -> Result<Observation, Spoiled> {
+        let pass = |s: f64| site.pass(Duration::from_secs_f64(s)).map_err(Spoiled::End);
+        pass(self.times.settle_s)?;
+        let root = site.root();
+        let before = self.look(site, loads)?;
+        let start = site.moment();
+        self.meter.begin(start);
+        let mut gauge = Gauge::default();
+        let mut celsius = Vec::new();
+        let mut clocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let mut passed = 0.0;
+        while passed < self.times.window_s {
+            if self.on_battery {
+                gauge.look(root, site.moment().boot_s).map_err(|e| Spoiled::Again(e.to_string()))?;
+            }
+            let step = self.times.look_s.min(self.times.window_s - passed);
+            let cold = temperature(root);
+            pass(step)?;
+            passed += step;
+            self.meter.sample(site.moment());
+            celsius.extend(cold.zip(temperature(root)).map(|(cold, hot)| f64::midpoint(cold, hot)));
+            for (cpu, share) in loads {
+                if *share > 0.0 && !before.clocks.iter().any(|(c, _)| c == cpu) {
+                    let at = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+                    clocks.entry(*cpu).or_default().extend(number::<u64>(root, &at).map(|khz| khz as f64));
+                }
+            }
+        }
+        let after = self.look(site, loads)?;
+        let mut o = self.observation(window, loads, &before, &after, &clocks)?;
+        o.celsius = (!celsius.is_empty()).then(|| celsius.iter().sum::<f64>() / celsius.len() as f64);
+        self.watts(&mut o)?;
+        if self.on_battery {
+            _ = gauge.look(root, site.moment().boot_s);
+            o.machine_w = Some(gauge.result().map_err(|e| Spoiled::Again(e.to_string()))?.0);
+        }
+        Ok(o)
+    }
+
+    /// Power of each part, from the meters.
+    fn watts(&self, o: &mut Observation) -> Result<(), Spoiled> {
+        let (mut cores, mut packages) = (None, None);
+        for d in self.meter.energy().domains {
+            if d.total.missing_s > 0.0 {
+                let (domain, s) = (d.domain, d.total.missing_s);
+                return Err(Spoiled::Again(format!(
+                    "the meter of {domain} could not be followed for {s:.1} s"
+                )));
+            }
+            let watts = d.total.joules / d.total.covered_s;
+            match d.domain {
+                Domain::Core { .. } => *cores.get_or_insert(0.0) += watts,
+                Domain::Package { .. } => *packages.get_or_insert(0.0) += watts,
+                Domain::Psys => o.machine_w = Some(watts),
+                _ => {}
+            }
+        }
+        (o.cores_w, o.package_w) = (cores, packages);
+        Ok(())
+    }
+
+    fn look(&self, site: &dyn Site, loads: &[(u32, f64)]) -> Result<Look, Spoiled> {
+        let root = site.root();
+        let again = |what: &str, e: std::io::Error| Spoiled::Again(format!("{what}: {e}"));
+        let stat = StatFile::open(root).and_then(|mut f| f.look()).map_err(|e| again("proc/stat", e))?;
+        self.all_there(root)?;
+        let busy = loads.iter().filter(|(_, share)| *share >= 1.0);
+        let clocks = busy.filter_map(|(cpu, _)| Some((*cpu, registers(root, *cpu, &[TSC, MPERF, APERF])?)));
+        // The counters of a package are read on the CPU where we run: no other is woken for it.
+        let own = site.own_cpu();
+        let packages = self.layout.packages.iter().map(|package| {
+            package.iter().flatten().flatten().find(|cpu| **cpu == own)?;
+            let states = self.package_states();
+            let all: Vec<u64> = std::iter::once(TSC).chain(states).collect();
+            let read = read_registers(root, own, &all)?;
+            Some((read[0], read[1..].to_vec()))
+        });
+        Ok(Look {
+            at_s: site.moment().boot_s,
+            cpuidle: Cpuidle::read(root, &self.inventory.topology),
+            clocks: clocks.collect(),
+            packages: packages.collect(),
+            stat,
+        })
+    }
+
+    /// Registers of the model's package states; empty where one has none.
+    fn package_states(&self) -> Vec<u64> {
+        let states = &self.machine.packages[0].idle;
+        let of = |name: &str| PACKAGE_STATES.iter().find(|(_, n)| *n == name).map(|(a, _)| *a);
+        states.iter().map(|s| of(&s.name)).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    fn observation(
+        &self,
+        window: &Window,
+        loads: &[(u32, f64)],
+        before: &Look,
+        after: &Look,
+        clocks: &BTreeMap<u32, Vec<f64>>,
+    ) -> Result<Observation, Spoiled> {
+        // By its registers, else as the kernel shows it now and then.
+        let clock = |cpu: &u32| {
+            clock(*cpu, before, after, after.at_s - before.at_s).or_else(|| {
+                let seen = clocks.get(cpu).filter(|seen| !seen.is_empty())?;
+                Some(seen.iter().sum::<f64>() / seen.len() as f64)
+            })
+        };
+        let seconds = after.at_s - before.at_s;
+        self.strangers(loads, before, after)?;
+        let (mut taken, mut reached) = (Vec::new(), Vec::new());
+        let mut core_idle: Vec<Vec<Vec<f64>>> = Vec::new();
+        for (k, part) in window.parts.iter().enumerate() {
+            let kind = &self.machine.kinds[k];
+            let mut own = Taken {
+                one: vec![0.0; kind.levels.len()],
+                all: vec![0.0; kind.levels.len()],
+                idle: vec![0.0; kind.idle.len()],
+            };
+            let asked = f64::from(kind.levels[part.level].khz);
+            let (mut slowest, mut of_kind) = (f64::INFINITY, Vec::new());
+            for core in self.layout.packages.iter().flat_map(|p| &p[k]) {
+                let deep = self.core_idle(k, core, before, after, seconds);
+                let mut busy: Vec<f64> =
+                    core.iter().map(|cpu| 1.0 - self.idle_of(*cpu, before, after, seconds)).collect();
+                busy.sort_by(f64::total_cmp);
+                let (least, most) = (busy[0].clamp(0.0, 1.0), busy[busy.len() - 1].clamp(0.0, 1.0));
+                let khz = core.iter().find_map(clock).unwrap_or(asked);
+                if most > 0.5 {
+                    slowest = slowest.min(khz);
+                }
+                for (level, share) in between(kind, khz) {
+                    if core.len() > 1 {
+                        own.all[level] += share * least;
+                        own.one[level] += share * (most - least);
+                    } else {
+                        own.one[level] += share * most;
+                    }
+                }
+                own.idle.iter_mut().zip(&deep).for_each(|(sum, s)| *sum += s);
+                of_kind.push(deep);
+            }
+            reached.push(!slowest.is_finite() || slowest >= asked * (1.0 - OFF_SPEED));
+            taken.push(own);
+            core_idle.push(of_kind);
+        }
+        let (awake, asleep) = self.packages(before, after, &core_idle);
+        let at_s = f64::midpoint(before.at_s, after.at_s);
+        let window = window.clone();
+        Ok(Observation {
+            window,
+            at_s,
+            seconds,
+            celsius: None,
+            taken,
+            awake,
+            asleep,
+            cores_w: None,
+            package_w: None,
+            machine_w: None,
+            reached,
+        })
+    }
+
+    /// Share of the time in which a CPU was in a C-state that does not poll.
+    fn idle_of(&self, cpu: u32, before: &Look, after: &Look, seconds: f64) -> f64 {
+        let states = state_times(cpu, before, after);
+        if states.is_empty() {
+            // No cpuidle: the kernel's own account, in ticks.
+            let ticks = after.stat.since(&before.stat).find(|t| t.cpu == cpu);
+            return ticks
+                .map_or(1.0, |t| (t.idle + t.iowait) as f64 / (t.busy + t.idle + t.iowait).max(1) as f64);
+        }
+        states.iter().map(|(_, s)| s).sum::<f64>() / seconds
+    }
+
+    /// Share of the time that a core was in each of its kind's C-states: as deep as its shallowest thread.
+    fn core_idle(&self, kind: usize, core: &[u32], before: &Look, after: &Look, seconds: f64) -> Vec<f64> {
+        let names = &self.layout.states[kind];
+        let n = self.machine.kinds[kind].idle.len();
+        // Share of the time in which all threads are at least so deep.
+        let mut at_least = vec![1.0_f64; n];
+        for cpu in core {
+            let times = state_times(*cpu, before, after);
+            let mut own = vec![0.0; n];
+            match times.is_empty() {
+                true => own[0] = self.idle_of(*cpu, before, after, seconds),
+                false => {
+                    for (at, name) in names.iter().enumerate() {
+                        own[at] =
+                            times.iter().filter(|(n, _)| n == name).map(|(_, s)| s).sum::<f64>() / seconds;
+                    }
+                }
+            }
+            let mut sum = 0.0;
+            for at in (0..n).rev() {
+                sum += own[at];
+                at_least[at] = at_least[at].min(sum);
+            }
+        }
+        (0..n).map(|at| (at_least[at] - at_least.get(at + 1).copied().unwrap_or(0.0)).max(0.0)).collect()
+    }
+
+    /// Packages awake, and asleep by state: by their counters, else as many as all cores allow.
+    fn packages(&self, before: &Look, after: &Look, cores: &[Vec<Vec<f64>>]) -> (f64, Vec<f64>) {
+        let states = &self.machine.packages[0].idle;
+        let mut asleep = vec![0.0; states.len()];
+        let mut awake = 0.0;
+        for p in 0..self.layout.packages.len() {
+            let counted = before.packages[p].as_ref().zip(after.packages[p].as_ref());
+            let counted = counted.filter(|(b, _)| b.1.len() == states.len() && !states.is_empty());
+            let own: Vec<f64> = match counted {
+                Some((b, a)) => {
+                    let all = a.0.wrapping_sub(b.0).max(1) as f64;
+                    b.1.iter().zip(&a.1).map(|(b, a)| a.wrapping_sub(*b) as f64 / all).collect()
+                }
+                None => {
+                    let deep_enough = |needs: u8| -> f64 {
+                        let shares = cores.iter().enumerate().flat_map(|(k, of_kind)| {
+                            let each = self.layout.packages[p][k].len();
+                            of_kind.iter().skip(p * each).take(each)
+                        });
+                        shares
+                            .map(|deep| deep.iter().skip(usize::from(needs)).sum::<f64>().min(1.0))
+                            .product()
+                    };
+                    let at_least: Vec<f64> = states.iter().map(|s| deep_enough(s.needs)).collect();
+                    let next = |at: usize| at_least.get(at + 1).copied().unwrap_or(0.0);
+                    (0..states.len()).map(|at| (at_least[at] - next(at)).max(0.0)).collect()
+                }
+            };
+            awake += (1.0 - own.iter().sum::<f64>()).clamp(0.0, 1.0);
+            asleep.iter_mut().zip(&own).for_each(|(sum, s)| *sum += s);
+        }
+        (awake, asleep)
+    }
+
+    /// An error where work that is not ours spoils the window.
+    fn strangers(&self, loads: &[(u32, f64)], before: &Look, after: &Look) -> Result<(), Spoiled> {
+        for t in after.stat.since(&before.stat) {
+            let all = (t.busy + t.idle + t.iowait).max(1) as f64;
+            let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
+            let busy = t.busy as f64 / all;
+            if busy > ours + STRANGERS {
+                let (percent, cpu) = ((busy - ours) * 100.0, t.cpu);
+                return Err(Spoiled::Again(format!(
+                    "another program kept CPU {cpu} busy for {percent:.0} %"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A speed as shares of the two levels around it.
+fn between(kind: &wattwise_model::machine::CoreKind, khz: f64) -> Vec<(usize, f64)> {
+    let at = |l: usize| f64::from(kind.levels[l].khz);
+    let last = kind.levels.len() - 1;
+    match (0..=last).rev().find(|l| at(*l) >= khz) {
+        None => vec![(0, 1.0)],
+        Some(l) if l == last => vec![(last, 1.0)],
+        Some(l) => {
+            let share = (khz - at(l + 1)) / (at(l) - at(l + 1));
+            vec![(l, share), (l + 1, 1.0 - share)]
+        }
+    }
+}
+
+/// Seconds of a CPU in each C-state that does not poll, by name.
+fn state_times(cpu: u32, before: &Look, after: &Look) -> Vec<(String, f64)> {
+    let of = |look: &Look| look.cpuidle.cpus().iter().find(|c| c.cpu == cpu).map(|c| c.states.clone());
+    let Some((b, a)) = of(before).zip(of(after)) else { return Vec::new() };
+    b.iter()
+        .zip(&a)
+        .filter(|(b, _)| !crate::gather::polls(b))
+        .map(|(b, a)| (a.name.clone(), a.time_us.saturating_sub(b.time_us) as f64 * 1e-6))
+        .collect()
+}
+
+/// The mean clock of a busy CPU, in kHz, by APERF and MPERF, of which the second ticks as the TSC does.
+fn clock(cpu: u32, before: &Look, after: &Look, seconds: f64) -> Option<f64> {
+    let of = |look: &Look| look.clocks.iter().find(|(c, _)| *c == cpu).map(|(_, r)| *r);
+    let (b, a) = of(before).zip(of(after))?;
+    let delta = |at: usize| a[at].wrapping_sub(b[at]) as f64;
+    let (tsc, mperf, aperf) = (delta(0), delta(1), delta(2));
+    (mperf > 0.0 && tsc > 0.0).then(|| aperf / mperf * tsc / seconds * 1e-3)
+}
+
+fn registers<const N: usize>(root: &dyn Root, cpu: u32, addresses: &[u64; N]) -> Option<[u64; N]> {
+    read_registers(root, cpu, addresses)?.try_into().ok()
+}
+
+fn read_registers(root: &dyn Root, cpu: u32, addresses: &[u64]) -> Option<Vec<u64>> {
+    let mut node = root.open(&format!("dev/cpu/{cpu}/msr"), Access::Read).ok()?;
+    let mut value = [0; 8];
+    let mut read = |address: &u64| {
+        let n = node.read_at(*address, &mut value).ok()?;
+        (n == 8).then(|| u64::from_le_bytes(value))
+    };
+    addresses.iter().map(&mut read).collect()
+}
+
+/// The mean of the processor's sensors, in degrees Celsius; of all where none says that it is the processor's.
+fn temperature(root: &dyn Root) -> Option<f64> {
+    let all = sensors(root).temperatures;
+    let of_processor = |name: &str| {
+        ["pkg", "package", "k10temp tctl", "cpu"].iter().any(|word| name.to_ascii_lowercase().contains(word))
+    };
+    let own: Vec<f64> = all.iter().filter(|t| of_processor(&t.name)).map(|t| t.celsius).collect();
+    if own.is_empty() {
+        all.iter().map(|t| t.celsius).reduce(f64::max)
+    } else {
+        Some(own.iter().sum::<f64>() / own.len() as f64)
+    }
+}

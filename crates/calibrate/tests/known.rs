@@ -1,0 +1,208 @@
+//! Calibrations of emulated machines whose watts are known, and what may happen meanwhile.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::Duration;
+use wattwise_calibrate::calibration::{Calibration, CalibrationError, Plan, calibrate};
+use wattwise_calibrate::fit::Unknown;
+use wattwise_calibrate::site::{Emulated, Site};
+use wattwise_calibrate::truth::{USUAL, behind};
+use wattwise_emulator::{Emulator, Fault, Truth, named};
+use wattwise_hw::clock::Moment;
+use wattwise_hw::root::Root;
+
+fn plan(folder: &Path, budget_s: f64) -> Plan {
+    Plan {
+        name: "this".into(),
+        budget_s,
+        journal: folder.join("journal"),
+        kept: Some(folder.join("kept")),
+        seed: 7,
+        clock_khz: None,
+        state: vec!["a test".into()],
+    }
+}
+
+fn machine(name: &str) -> (Emulator, Truth) {
+    let emulator = named(name).unwrap();
+    let truth = behind(&emulator, USUAL, 3).unwrap();
+    (emulator, truth)
+}
+
+/// Windows that the fit is of, with something done after some time: at `at_s` of the emulated clock.
+struct Disturbed<'a> {
+    site: Emulated,
+    machine: Emulator,
+    at_s: f64,
+    done: Cell<bool>,
+    what: &'a dyn Fn(&Emulator),
+}
+
+impl Site for Disturbed<'_> {
+    fn root(&self) -> &dyn Root {
+        self.site.root()
+    }
+    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
+        self.site.load(cpus)
+    }
+    fn pass(&self, time: Duration) -> Result<(), String> {
+        if self.moment().monotonic_s >= self.at_s && !self.done.replace(true) {
+            (self.what)(&self.machine);
+        }
+        self.site.pass(time)
+    }
+    fn moment(&self) -> Moment {
+        self.site.moment()
+    }
+    fn own_cpu(&self) -> u32 {
+        self.site.own_cpu()
+    }
+}
+
+fn disturbed(
+    folder: &Path,
+    what: &dyn Fn(&Emulator),
+) -> (Emulator, Result<Calibration, CalibrationError>, Vec<String>) {
+    let (emulator, _) = machine("core-i5-2gen");
+    let site = Disturbed {
+        site: Emulated::new(emulator.clone()),
+        machine: emulator.clone(),
+        at_s: 12.3,
+        done: Cell::new(false),
+        what,
+    };
+    let mut told = Vec::new();
+    let got = calibrate(&site, &plan(folder, 40.0), &mut |p| told.extend(p.note.map(str::to_owned)));
+    (emulator, got, told)
+}
+
+/// Intervals hold the truth as often as they say, mixes are foretold, the machine is as it was, and no register of an
+/// idle CPU is read.
+#[test]
+fn a_known_machine_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (emulator, truth) = machine("core-i5-2gen");
+    let before = emulator.snapshot();
+    let site = Emulated::new(emulator.clone());
+    let c = calibrate(&site, &plan(folder.path(), 600.0), &mut |_| {}).unwrap();
+    assert_eq!(emulator.snapshot(), before, "settings are back");
+    let fit = c.fit.as_ref().unwrap();
+    let true_value = |u: Unknown| match u {
+        Unknown::Busy(k, l) => Some(truth.machine.kinds[k].levels[l].busy_w),
+        Unknown::Idle(k, s) => Some(truth.machine.kinds[k].idle[s].watts[0]),
+        Unknown::AllThreads(k) => truth.machine.kinds[k].smt_power.last().copied(),
+        Unknown::Leakage => Some(truth.leakage_per_c),
+        _ => None,
+    };
+    let fitted = fit.unknowns.all.iter().enumerate().filter(|(at, _)| fit.fitted[*at]);
+    let held: Vec<bool> = fitted
+        .filter_map(|(at, u)| {
+            let (low, high) = fit.interval(at, 0.999);
+            Some((low..=high).contains(&true_value(*u)?))
+        })
+        .collect();
+    assert!(held.len() >= 12 && held.iter().all(|h| *h), "{held:?}");
+    let p95 = c.check.quantile(0.95).unwrap();
+    assert!(c.check.off.len() >= 10 && p95 < 0.04, "{p95}");
+    // The file says what was fitted, and its drawn machines are machines.
+    let (drawn, how) = c.machine.draw(5);
+    assert!(how.iter().any(|d| d.what.ends_with("busy_w") && d.z != 0.0), "{how:?}");
+    assert!((drawn.kinds[0].levels[0].busy_w / truth.machine.kinds[0].levels[0].busy_w - 1.0).abs() < 0.05);
+}
+
+/// With the package's meter alone the split between cores and package cannot be had, and is called a guess.
+#[test]
+fn what_no_meter_tells_is_called_a_guess() {
+    let folder = tempfile::tempdir().unwrap();
+    let (emulator, _) = machine("core-i5-2gen");
+    emulator.inject(Fault::Vanish { pattern: "*:0:*".into(), after: 0 });
+    let c = calibrate(&Emulated::new(emulator), &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
+    assert!(c.meters.package && !c.meters.cores);
+    assert!(
+        c.notes.iter().any(|n| n.contains("cannot be told from what their package draws")),
+        "{:?}",
+        c.notes
+    );
+    let fit = c.fit.unwrap();
+    let uncore = fit.unknowns.at(Unknown::Uncore).unwrap();
+    assert!(!fit.fitted[uncore]);
+}
+
+/// Without a meter it is the estimate, and says so.
+#[test]
+fn without_a_meter_it_is_the_estimate() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Emulated::new(named("vm-2cpu").unwrap());
+    let c = calibrate(&site, &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
+    assert!(c.fit.is_none() && c.observations.is_empty());
+    assert!(c.notes[0].starts_with("Nothing meters energy here"), "{:?}", c.notes);
+    let too_short =
+        calibrate(&Emulated::new(machine("core-i5-2gen").0), &plan(folder.path(), 1.0), &mut |_| {});
+    assert!(
+        matches!(too_short, Err(CalibrationError::Input(why)) if why.starts_with("--budget 1s: expected at least"))
+    );
+}
+
+/// What spoils a window drops it, is named, and changes nothing else; originals are back each time.
+#[test]
+fn what_spoils_a_window_drops_it() {
+    let quiet = named("core-i5-2gen").unwrap().snapshot();
+    let suspend = |m: &Emulator| m.inject(Fault::Suspend { ns: 60_000_000_000 });
+    let busy = |m: &Emulator| m.set_load(3, 500);
+    let blind = |m: &Emulator| {
+        m.inject(Fault::Errno {
+            pattern: "*energy_uj".into(),
+            op: wattwise_emulator::Op::Read,
+            nth: 1,
+            errno: rustix::io::Errno::IO,
+        });
+    };
+    let what: [&dyn Fn(&Emulator); 3] = [&suspend, &busy, &blind];
+    let why = ["could not be followed", "another program kept CPU 3 busy for", "could not be followed"];
+    for (what, why) in what.into_iter().zip(why) {
+        let folder = tempfile::tempdir().unwrap();
+        let (emulator, got, told) = disturbed(folder.path(), what);
+        let c = got.unwrap();
+        assert!(
+            told.iter().any(|t| t.starts_with("A window was dropped:") && t.contains(why)),
+            "{why}: {told:?}"
+        );
+        assert!(told.len() <= 2, "{told:?}");
+        assert!(c.notes.iter().any(|n| n.contains(why)), "{:?}", c.notes);
+        assert_eq!(emulator.snapshot(), quiet, "{why}");
+    }
+    // A counter that passes its end spoils nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let (emulator, _) = machine("core-i5-2gen");
+    emulator.inject(Fault::Wrap { pattern: "*".into() });
+    let mut told = Vec::new();
+    let got = calibrate(&Emulated::new(emulator), &plan(folder.path(), 40.0), &mut |p| {
+        told.extend(p.note.map(str::to_owned));
+    });
+    assert!(got.is_ok() && told.is_empty(), "{told:?}");
+}
+
+/// A CPU that goes for good ends it; what was seen is kept, and the same command goes on from there.
+#[test]
+fn an_interrupted_calibration_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, got, told) = disturbed(folder.path(), &|m| m.plug(3, false));
+    let Err(CalibrationError::Ended(why)) = got else { panic!("{got:?}") };
+    assert!(why.contains("CPU 3 went offline") && told.len() == 3, "{why} {told:?}");
+    let lines = |path: &str| std::fs::read_to_string(folder.path().join(path)).unwrap().lines().count();
+    let kept = lines("kept");
+    assert!(kept > 3, "{kept}");
+    let (emulator, _) = machine("core-i5-2gen");
+    let first = Cell::new(None);
+    let c = calibrate(&Emulated::new(emulator), &plan(folder.path(), 40.0), &mut |p| {
+        first.set(first.get().or(Some(p.done)));
+    });
+    assert_eq!((c.is_ok(), first.get()), (true, Some(kept)));
+    // Observations of something else are refused.
+    let other = Plan { seed: 8, ..plan(folder.path(), 40.0) };
+    let got = calibrate(&Emulated::new(machine("core-i5-2gen").0), &other, &mut |_| {});
+    assert!(
+        matches!(got, Err(CalibrationError::Input(why)) if why.contains("another machine, budget or seed"))
+    );
+}

@@ -1,0 +1,256 @@
+//! `calibrate`: this machine as a model, by its own meters.
+
+use crate::args::duration;
+use crate::args::root as hardware;
+use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::show::screen::{progress, say};
+use crate::show::table::drawn;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wattwise_calibrate::calibration::{
+    Calibration, CalibrationError, Check, Plan, Progress, calibrate, state_of,
+};
+use wattwise_calibrate::site::{Emulated, Live, Site};
+use wattwise_calibrate::truth;
+use wattwise_live::run::child::Signals;
+use wattwise_model::machine::Confidence;
+use wattwise_trace::record;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Keep the machine on its usual supply and leave it alone meanwhile. Settings are put back after each window,\n\
+    and by 'wattwise restore' if this is killed; the same command then goes on where it was."
+)]
+pub(crate) struct Args {
+    /// How long it may take (90s, 10min); on a battery an hour tells more
+    #[arg(long, value_name = "DURATION", default_value = "10min", value_parser = duration)]
+    budget: Duration,
+    /// The machine file to write
+    #[arg(short, long, value_name = "FILE", default_value = "this.toml")]
+    output: PathBuf,
+    /// Write the machine file even if the fit misses its own check
+    #[arg(long)]
+    keep_bad: bool,
+    /// Which mixes of work the fit is checked with
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    root: hardware::RootArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Schema of the result.
+pub(crate) const SCHEMA: &str = "wattwise.calibration/1";
+
+/// What a calibration found.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Calibrated {
+    /// The machine file.
+    file: PathBuf,
+    /// What was metered, largest part first; empty where nothing was.
+    meters: Vec<&'static str>,
+    /// Windows that the fit is of.
+    windows: usize,
+    /// By how much the fit is off on mixes of work that it has not seen, in per cent: the middle one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check_median_percent: Option<f64>,
+    /// The same, which 19 of 20 do not pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check_p95_percent: Option<f64>,
+    /// What was found.
+    figures: Vec<Found>,
+    /// What its user should know, a sentence each.
+    notes: Vec<String>,
+}
+
+/// One figure.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Found {
+    /// Its path in the machine file.
+    figure: String,
+    /// Its value.
+    value: f64,
+    /// 19 of 20 such intervals hold the truth: this one's lower end.
+    low: f64,
+    /// Its upper end.
+    high: f64,
+    /// Its unit; empty for a ratio.
+    unit: &'static str,
+    /// `fitted`, or `guess` where no meter could tell it.
+    standing: &'static str,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let kept = args.output.with_extension("windows.jsonl");
+    let stem = args.output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    writable(&args.output)?;
+    let signals = Signals::catch().map_err(Failure::work)?;
+    let sleep = |time: Duration| {
+        signals.sleep(time);
+        signals.reason()
+    };
+    let root = args.root.open()?;
+    let emulated = args.root.emulated()?;
+    let site: Box<dyn Site> = match emulated {
+        Some(machine) => {
+            // Its description has no C-state's watts: a truth is made up behind it.
+            _ = truth::behind(&machine, truth::USUAL, args.seed);
+            Box::new(Emulated::new(machine))
+        }
+        None if root.is_this_machine() => Box::new(Live::new(&*root, &sleep)),
+        None => {
+            return Err(Failure::input(format!(
+                "--root: {} cannot be put to work; expected this machine, or emulated:NAME",
+                root.describe()
+            )));
+        }
+    };
+    let plan = Plan {
+        name: stem,
+        budget_s: args.budget.as_secs_f64(),
+        journal: args.root.journal()?,
+        kept: Some(kept.clone()),
+        seed: args.seed,
+        clock_khz: root.is_this_machine().then(record::clock_khz).flatten().map(u64::from),
+        state: state_of(site.root()),
+    };
+    let calibration = calibrate(&*site, &plan, &mut |p| told(p)).map_err(failure)?;
+    progress("");
+    let passed = calibration.check.quantile(0.95).is_none_or(|p95| p95 <= Check::limit(calibration.meters));
+    if passed || args.keep_bad {
+        std::fs::write(&args.output, &calibration.text).map_err(|e| not_written(&args.output, e))?;
+        _ = std::fs::remove_file(&kept);
+    }
+    let found = found(&args.output, &calibration);
+    if args.json {
+        print_json_as(SCHEMA, &found)?;
+    } else {
+        print(&text(&found, &calibration, passed || args.keep_bad))?;
+    }
+    if !passed && !args.keep_bad {
+        let p95 = calibration.check.quantile(0.95).unwrap_or(0.0) * 100.0;
+        return Err(Failure::work(format!(
+            "the fit is off by {p95:.1} % on mixes that it has not seen, {:.0} % are allowed: no file was written; give a \
+             larger --budget, a quieter machine, or --keep-bad",
+            Check::limit(calibration.meters) * 100.0
+        )));
+    }
+    Ok(0)
+}
+
+fn not_written(path: &Path, e: std::io::Error) -> Failure {
+    Failure::input(format!("--output {}: {e}; expected a file that can be written", path.display()))
+}
+
+/// Ten minutes of work are not to end with a folder that is not there.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let there = path.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| not_written(path, e))?;
+    if !there {
+        _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn failure(e: CalibrationError) -> Failure {
+    match e {
+        CalibrationError::Impossible(why) => Failure::impossible(why),
+        CalibrationError::Ended(why) => Failure::work(why),
+        CalibrationError::Input(why) => Failure::input(why),
+    }
+}
+
+fn told(p: &Progress<'_>) {
+    if let Some(note) = p.note {
+        say!("{note}");
+    } else {
+        let minutes = p.left_s / 60.0;
+        progress(&format!("window {} of {}, {minutes:.1} min left", p.done, p.all));
+    }
+}
+
+fn found(file: &Path, calibration: &Calibration) -> Calibrated {
+    let m = calibration.meters;
+    let meters = [(m.machine, "machine"), (m.package, "packages"), (m.cores, "cores")];
+    let percent = |p: f64| calibration.check.quantile(p).map(|off| off * 100.0);
+    let inputs = calibration.machine.inputs();
+    let mut figures: Vec<Found> = inputs.iter().filter_map(found_of).collect();
+    figures.sort_by_key(|f| numbers(&f.figure));
+    Calibrated {
+        file: file.to_owned(),
+        meters: meters.into_iter().filter(|(there, _)| *there).map(|(_, word)| word).collect(),
+        windows: calibration.windows,
+        check_median_percent: percent(0.5),
+        check_p95_percent: percent(0.95),
+        figures,
+        notes: calibration.notes.clone(),
+    }
+}
+
+/// A figure of the machine file that was fitted or guessed.
+fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<Found> {
+    let v = input.value?;
+    let standing = match input.confidence {
+        Confidence::Fitted => "fitted",
+        Confidence::Guess => "guess",
+        _ => return None,
+    };
+    let (value, low, high) = (v.nominal, v.low, v.high);
+    Some(Found { figure: input.what.to_owned(), value, low, high, unit: v.unit, standing })
+}
+
+/// A path whose numbers sort as numbers, by the table that it is in.
+fn numbers(path: &str) -> (String, u64, String) {
+    let number = path.split('.').find_map(|part| part.parse::<u64>().ok());
+    let before =
+        path.split('.').take_while(|part| part.parse::<u64>().is_err()).collect::<Vec<_>>().join(".");
+    (before, number.unwrap_or(0), path.to_owned())
+}
+
+/// For people: the check first, then the figures.
+fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String {
+    let mut out = String::new();
+    let file = found.file.display();
+    match (found.check_median_percent, found.check_p95_percent) {
+        (Some(half), Some(p95)) => {
+            _ = writeln!(
+                out,
+                "Calibrated in {} windows by meters of the {}. On {} mixes of work that the fit had not seen, power was\n\
+                 off by {half:.1} % in the middle, and by {p95:.1} % at most of 19 in 20.",
+                found.windows,
+                found.meters.join(" and the "),
+                calibration.check.off.len()
+            );
+        }
+        _ => _ = writeln!(out, "Estimated, not measured."),
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["figure", "value", "95 % interval", "standing"]);
+    for f in &found.figures {
+        let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
+        table.add_row(vec![
+            f.figure.clone(),
+            format!("{:.3}{unit}", f.value),
+            format!("{:.3} to {:.3}", f.low, f.high),
+            f.standing.to_owned(),
+        ]);
+    }
+    if calibration.fit.is_some() {
+        _ = writeln!(out, "\n{}", drawn(table, false));
+    }
+    for note in &found.notes {
+        _ = writeln!(out, "Note: {note}");
+    }
+    if written {
+        _ = writeln!(out, "\n{file}: written. Use it: wattwise compare -m {file} -- COMMAND");
+    }
+    out
+}
