@@ -13,7 +13,7 @@ FEATURES = --features wattwise/full,wattwise-live/schema
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 
-.PHONY: check test verify soak unit lint tools fuzz miri loom tsan interposer bench peers lab clean
+.PHONY: check test suite verify soak unit lint tools fuzz miri loom tsan interposer bench peers lab clean
 
 check: lint unit
 
@@ -32,7 +32,13 @@ unit:
 tools:
 	sh scripts/tools.sh
 
-test: tools lint
+# The lints are done while the tests run, which wait for much: both need the build folder, but only to build.
+test: tools
+	$(CARGO) fmt --all --check
+	$(CARGO) test --workspace $(FEATURES) --no-run --quiet
+	$(MAKE) --jobs=2 --output-sync=target lint suite
+
+suite:
 	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace $(FEATURES)
 	$(CARGO) xtask charts --check
 	$(CARGO) xtask machines --check

@@ -117,6 +117,18 @@ pub struct Calibration {
     pub notes: Vec<String>,
 }
 
+impl Calibration {
+    /// Whether an observation is of a mix that the fit has not seen.
+    pub fn is_mix(&self, at: usize) -> bool {
+        is_mix(at)
+    }
+}
+
+/// A mix after every few windows: what drifts is as it was in the windows around it.
+fn is_mix(at: usize) -> bool {
+    at % CHECKS == CHECKS - 1
+}
+
 /// Seconds of a window by a meter of the processor, and by the gauge of a battery.
 const WINDOW_S: (f64, f64) = (5.0, 120.0);
 /// Before each.
@@ -207,8 +219,6 @@ pub fn calibrate(
     let mut design = Design::new(&base, &layout, meters)
         .ok_or_else(|| CalibrationError::Impossible("its estimate has no power to begin with".into()))?;
     let mixes = mixes(&base, &layout, checks, plan.seed);
-    // A mix after every few windows: what drifts is as it was in the windows around it.
-    let is_mix = |at: usize| at % CHECKS == CHECKS - 1;
     let windows_of = |seen: &[Observation]| -> Vec<Observation> {
         seen.iter().enumerate().filter(|(at, _)| !is_mix(*at)).map(|(_, o)| o.clone()).collect()
     };

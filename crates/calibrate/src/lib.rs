@@ -19,6 +19,7 @@ pub mod fit;
 pub mod gather;
 mod layout;
 mod made;
+pub mod pages;
 pub mod site;
 pub mod truth;
 pub mod window;

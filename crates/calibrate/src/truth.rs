@@ -50,7 +50,9 @@ impl Normal {
 /// CPU or its packages differ.
 pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth> {
     let seen = Seen::read(emulator)?;
-    let mut machine = file::parse(&estimate(&seen, "truth").text, "truth").ok()?;
+    let estimated = file::parse(&estimate(&seen, "truth").text, "truth").ok()?;
+    // What is no power (latencies, what threads share, heat) is off as far as the estimate says.
+    let (mut machine, _) = estimated.draw(seed);
     let layout = Layout::of(emulator, &machine)?;
     let mut random = Normal(Random::new(seed));
     distort(&mut machine, &mut random);

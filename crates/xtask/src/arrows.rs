@@ -33,7 +33,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("live", &["control", "meter", "hw", "model", "lockbench", "locks", "figure"]),
     // Bridges and faces.
     ("report", &["page", "advice", "live"]),
-    ("calibrate", &["live", "emulator"]),
+    ("calibrate", &["live", "emulator", "page"]),
     ("cli", &["study", "report", "calibrate", "live", "emulator"]),
     ("lab", &["study", "trace", "sim", "model", "policy", "hw"]),
     ("xtask", &["policy", "model"]),

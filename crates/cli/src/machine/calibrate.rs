@@ -13,6 +13,7 @@ use std::time::Duration;
 use wattwise_calibrate::calibration::{
     Calibration, CalibrationError, Check, Plan, Progress, calibrate, state_of,
 };
+use wattwise_calibrate::pages::sections;
 use wattwise_calibrate::site::{Emulated, Live, Site};
 use wattwise_calibrate::truth;
 use wattwise_live::run::child::Signals;
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// Which mixes of work the fit is checked with
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Write a page of power against load, speed and C-state, measured beside fitted
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     root: hardware::RootArgs,
     /// Print the result as JSON
@@ -123,6 +127,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let calibration = calibrate(&*site, &plan, &mut |p| told(p)).map_err(failure)?;
     progress("");
+    if let Some(path) = &args.report {
+        let page = wattwise_page::page("calibrate", "This machine, calibrated", &sections(&calibration));
+        std::fs::write(path, page).map_err(|e| {
+            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
+        })?;
+    }
     let passed = calibration.check.quantile(0.95).is_none_or(|p95| p95 <= Check::limit(calibration.meters));
     if passed || args.keep_bad {
         std::fs::write(&args.output, &calibration.text).map_err(|e| not_written(&args.output, e))?;
