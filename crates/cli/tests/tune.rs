@@ -77,9 +77,33 @@ fn a_policy_file_comes_out_that_other_commands_take() {
     assert!(policies.contains(&policy), "{policies:?}");
     let out = wattwise(&["ab", "-m", "thinkpad-r51", "schedutil", &file, "--workload", "tbench"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    // No kernel of this machine has the governor, and the machine may have none: it is named, whatever there is.
-    let out = wattwise(&["run", "--root", "emulated:hybrid-laptop", "-p", &file, "--", "true"]);
-    assert!(!out.status.success() && text(&out.stderr).contains("burst"), "{}", text(&out.stderr));
+}
+
+/// `run` holds what a policy file says, or tells why it cannot.
+#[test]
+fn a_policy_file_is_held_while_a_command_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, journal) = (folder.path().join("p.toml"), folder.path().display().to_string());
+    let run = |root: &str, policy: &str| {
+        std::fs::write(&file, policy).unwrap();
+        let root = format!("emulated:{root}");
+        wattwise(&["run", "--root", &root, "--journal", &journal, "-p", file.to_str().unwrap(), "--", "true"])
+    };
+    let held = "speed = { policy = 'ondemand', up = 77 }\nmax = '60%'\n";
+    let out = run("bc10", held);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    for (root, policy, code, told) in [
+        ("hybrid-laptop", held, 3, "--driver-mode passive"),
+        ("bc10", "speed = { policy = 'burst', busy = 2 }", 2, "burst"),
+        ("bc10", "speed = { policy = 'burst', down = 'proportional' }", 3, "cannot be put in force here"),
+        ("bc10", "speed = 'brust'", 2, "'burst'"),
+        ("bc10", "set = 3", 2, "expected a policy file, or set ="),
+    ] {
+        let out = run(root, policy);
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{policy}: {message}");
+        assert!(message.contains(told) && message.trim_end().lines().count() == 1, "{policy}: {message}");
+    }
 }
 
 /// The same seed and trials, the same bits: with one thread and with three, at once and in two parts.

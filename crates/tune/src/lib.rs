@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! recordings --split by seed or name--> train                        test
-//!                                        | search: races in 4 draws   |
+//!                                        | search: races in 8 draws   |
 //!                                        v                            |
 //!                          front -> the best, 16 other draws          |
 //!                                        | winner                     v

@@ -26,7 +26,7 @@ use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
 
 /// Draws that the search sees.
-pub const SEARCH_REPLICAS: u64 = 4;
+pub const SEARCH_REPLICAS: u64 = 8;
 /// Draws in which the best are looked at once more.
 pub const CONFIRM_REPLICAS: u64 = 16;
 /// The best that are looked at once more, at a time; how often the next best may be.

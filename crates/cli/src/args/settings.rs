@@ -248,13 +248,17 @@ impl ArmArgs<'_> {
     /// A policy file, as this machine's settings.
     fn policy(&self, path: &str) -> Result<Wishes, Failure> {
         let mut spec = PolicySpec::read(Path::new(path)).map_err(Failure::input)?;
-        let cores = spec.cores.take();
+        let (name, cores) = (spec.text.clone(), spec.cores.take());
         let line = apply_line(&spec, &self.target()).map_err(|why| {
-            Failure::impossible(format!("{path}: {} cannot be put in force here: {why}", spec.renamed().text))
+            Failure::impossible(format!("{path}: {name} cannot be put in force here: {why}"))
         })?;
-        // The flags of one or more calls of `set`, held together.
-        let calls = line.split("&&").map(|call| call.trim().trim_start_matches("wattwise set"));
-        let flags: Vec<&str> = calls.flat_map(str::split_whitespace).collect();
+        // A mode of the driver changes what else can be set: it is not held for the length of a command.
+        if let Some((mode, _)) = line.split_once(" && ") {
+            return Err(Failure::impossible(format!(
+                "{path}: {name} needs another mode of this machine's driver first: {mode}"
+            )));
+        }
+        let flags: Vec<&str> = line.trim_start_matches("wattwise set").split_whitespace().collect();
         let args = OneWord::try_parse_from(flags).map_err(|e| {
             let reason = e.to_string();
             Failure::input(format!("{path}: {}", reason.lines().next().unwrap_or_default()))
