@@ -229,9 +229,9 @@ fn late(over: &[f64]) -> f64 {
     if late > may_be_late(over.len()) { late as f64 / over.len() as f64 + mean.max(0.0) } else { 0.0 }
 }
 
-/// In how many of so many replicas a policy may be over the limit and still count as within it.
+/// In how many of so many replicas a policy may be over the limit and still count as within it: 5 %, and one in any case.
 fn may_be_late(replicas: usize) -> usize {
-    (replicas as f64 * (1.0 - SURE) + 1e-9) as usize
+    ((replicas as f64 * (1.0 - SURE) + 1e-9) as usize).max(1)
 }
 
 #[cfg(test)]
@@ -245,6 +245,11 @@ mod tests {
         assert_eq!(late(&many), 0.0, "3 of 64 are 5 %");
         many[3] = 0.5;
         assert!(late(&many) > 0.0);
+        let mut some = vec![-0.01; 16];
+        some[0] = 0.5;
+        assert_eq!(late(&some), 0.0, "one of 16 proves nothing");
+        some[1] = 0.5;
+        assert!(late(&some) > 0.0);
         assert_eq!(late(&[-0.05, -0.05, -0.05, -0.05]), 0.0);
         assert!(late(&[-0.02, -0.08, -0.02, -0.08]) > 0.0, "two standard deviations reach over it");
         assert!(late(&[0.1]) > 0.0 && late(&[]) == 0.0);

@@ -155,9 +155,9 @@ impl Search {
             let (one, other) = (self.good(false), self.random.below(self.told.len()));
             let factor = FURTHEST * self.random.unit();
             let fixed = self.random.below(self.dimensions.max(1));
-            for d in 0..self.dimensions {
+            for (d, x) in at.iter_mut().enumerate() {
                 if d == fixed || self.random.below(10) > 0 {
-                    at[d] += factor * (self.told[one].0[d] - self.told[other].0[d]);
+                    *x += factor * (self.told[one].0[d] - self.told[other].0[d]);
                 }
             }
         } else {

@@ -257,7 +257,7 @@ fn file(path: &Path) -> Result<Vec<Written>, SpaceError> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
     let known = ["speed", "idle", "cores", CAPS_WORD];
     let mut parts = Vec::new();
-    for key in table.keys().filter(|k| !known.contains(&k.as_str())) {
+    if let Some(key) = table.keys().find(|k| !known.contains(&k.as_str())) {
         let nearest = nearest(key, known);
         return Err(fail(format!("unknown key '{key}'; did you mean '{nearest}'?")));
     }

@@ -487,7 +487,7 @@ fn verdict(w: &Words<'_>, train: Option<Gain>, test: Option<&Test>) -> Verdict {
         return no(format!("Nothing that was found is better than {reference}: keep it."));
     }
     if !test.admissible {
-        return no(format!("{on}, {winner} is not within the limits: keep {reference}."));
+        return no(format!("{winner} is not within the limits {on}: keep {reference}."));
     }
     if !test.against_reference.saves(NOTICEABLE) {
         return no(format!("{winner}, {on}: {over_reference}. Keep {reference}."));

@@ -27,6 +27,13 @@ fn a_planted_best_is_found_in_fewer_trials_than_by_chance() {
     assert!(2 * ours[seeds as usize / 2] < chance[seeds as usize / 2], "{ours:?}, by chance {chance:?}");
 }
 
+/// What a policy's table allows, it takes: no point of its space panics.
+#[test]
+fn every_policy_takes_what_its_table_allows() {
+    let ran: usize = (0..6).into_par_iter().map(|seed| made::points_that_ran(seed, 20)).sum();
+    assert!(ran > 6 * 20 * 15, "{ran}");
+}
+
 /// Settings without effect: what is claimed of the test set covers no gain.
 #[test]
 fn where_there_is_nothing_to_find_nothing_is_claimed() {

@@ -32,7 +32,14 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
         (None, Some(why)) => _ = writeln!(out, "{} cannot be applied: {why}.", r.winner.policy),
         (None, None) => {}
     }
-    _ = writeln!(out, "\n{}\n", front(r, colour));
+    if r.front.is_empty() {
+        _ = writeln!(
+            out,
+            "\nIn the search no policy kept the limits with certainty; in other draws this one did.\n"
+        );
+    } else {
+        _ = writeln!(out, "\n{}\n", front(r, colour));
+    }
     for note in notes(r) {
         _ = writeln!(out, "{}", wrapped(&note, "  "));
     }

@@ -170,6 +170,29 @@ fn any_work(random: &mut Random) -> Workload {
     Workload::new("made up", "random tasks", tasks, 0)
 }
 
+/// Every policy that has settings, at random points of what its table allows, on some work: how many came through it.
+pub(crate) fn points_that_ran(seed: u64, each: usize) -> usize {
+    let mut random = Random::new(seed);
+    let machine = library::machine("core-i5-2gen").unwrap();
+    let work = any_work(&mut random);
+    let job = job(&machine, &work);
+    let reference = PolicySpec::parse("performance").unwrap();
+    let limits =
+        Limits { rule: Rule { goal: Goal::Energy, max_slowdown: f64::INFINITY }, max_p99: f64::INFINITY };
+    let (field, _) = Field::new(&[(0, &job, &reference)], limits, (1, 1));
+    let speeds = wattwise_policy::speed::ALL.iter().map(|p| p.name);
+    let cores = wattwise_policy::cores::ALL.iter().map(|p| p.name);
+    let mut ran = 0;
+    for name in speeds.chain(cores) {
+        let Ok(space) = Space::parse(name, &reference) else { continue };
+        for _ in 0..each {
+            let at: Vec<f64> = (0..space.dimensions()).map(|_| random.unit()).collect();
+            ran += usize::from(field.look(0, &space.policy(&at)).is_ok());
+        }
+    }
+    ran
+}
+
 /// Machines whose model is small enough for thousands of searches.
 const MACHINES: [&str; 4] = ["i7-4510u", "core-i5-2gen", "thinkpad-r51", "openbsd-laptop"];
 
