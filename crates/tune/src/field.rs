@@ -229,9 +229,13 @@ fn late(over: &[f64]) -> f64 {
     if late > may_be_late(over.len()) { late as f64 / over.len() as f64 + mean.max(0.0) } else { 0.0 }
 }
 
-/// In how many of so many replicas a policy may be over the limit and still count as within it: 5 %, and one in any case.
+/// In how many of so many replicas a policy may be over the limit and still count as within it: 5 %; of fewer than 40 a tenth,
+/// which a policy that is late in 5 % exceeds in one of 25 samples.
 fn may_be_late(replicas: usize) -> usize {
-    ((replicas as f64 * (1.0 - SURE) + 1e-9) as usize).max(1)
+    if replicas < 40 {
+        return replicas.div_ceil(10);
+    }
+    (replicas as f64 * (1.0 - SURE) + 1e-9) as usize
 }
 
 #[cfg(test)]
@@ -246,9 +250,9 @@ mod tests {
         many[3] = 0.5;
         assert!(late(&many) > 0.0);
         let mut some = vec![-0.01; 16];
-        some[0] = 0.5;
-        assert_eq!(late(&some), 0.0, "one of 16 proves nothing");
-        some[1] = 0.5;
+        some[..2].fill(0.5);
+        assert_eq!(late(&some), 0.0, "two of 16 prove nothing");
+        some[2] = 0.5;
         assert!(late(&some) > 0.0);
         assert_eq!(late(&[-0.05, -0.05, -0.05, -0.05]), 0.0);
         assert!(late(&[-0.02, -0.08, -0.02, -0.08]) > 0.0, "two standard deviations reach over it");
