@@ -230,7 +230,7 @@ fn late(over: &[f64]) -> f64 {
 }
 
 /// In how many of so many replicas a policy may be over the limit and still count as within it: 5 %; of fewer than 40 a tenth,
-/// which a policy that is late in 5 % exceeds in one of 25 samples.
+/// which a policy that is late in 5 % exceeds in 4 of 100 samples.
 fn may_be_late(replicas: usize) -> usize {
     if replicas < 40 {
         return replicas.div_ceil(10);
