@@ -28,7 +28,7 @@ use wattwise_sim::RunError;
 use wattwise_sim::outcome::{Energy, Outcome, Timeline};
 
 /// Foreground work under two policies may differ by this share of its cycles.
-const SAME_WORK: f64 = 1e-4;
+pub(crate) const SAME_WORK: f64 = 1e-4;
 /// The window where the limit of time is none, in makespans of the reference policy.
 const UNLIMITED_WINDOW: f64 = 4.0;
 /// For how long the machine without work is looked at, in ns.
@@ -38,7 +38,7 @@ const TWIN_PHASE_NS: u64 = 1_370_000;
 /// The share of the replicas by whose response times policies are told apart.
 const CHANCE: f64 = 0.9;
 /// More deadlines than the reference policy's may be missed by this share.
-const DEADLINE_SLACK: f64 = 1e-3;
+pub(crate) const DEADLINE_SLACK: f64 = 1e-3;
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
@@ -114,25 +114,25 @@ impl Options<'_> {
 }
 
 /// One policy's run in one replica.
-struct Ran {
+pub(crate) struct Ran {
     /// At the release.
     before: Energy,
     /// At the end of the foreground.
-    own: Outcome,
+    pub(crate) own: Outcome,
     /// At the end of the window, or of the foreground where that is later.
     energy: Energy,
     busy_cycles: f64,
     /// When the window ends, in ns since the start.
-    window_ns: u64,
+    pub(crate) window_ns: u64,
     within_window: bool,
     timeline: Option<Timeline>,
 }
 
 /// One policy's figures in one replica.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+pub(crate) struct Sample {
     /// What is judged as time: seconds, a stretch, or a share.
-    time: f64,
+    pub(crate) time: f64,
     within: bool,
     /// The 95th percentile of stretch; of a second run of the reference policy in the same replica.
     p95: f64,
@@ -153,12 +153,9 @@ pub fn compare(
     job: &ReplayJob<'_>,
     options: &Options<'_>,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
-    if !job.workload.tasks.iter().any(|t| t.is_foreground()) {
-        return Err(CompareError::NoForeground { workload: job.workload.name.clone() });
-    }
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
-    let comparing = Comparing::new(job, options, &tell)?;
+    let comparing = Comparing::new(job, (options.reference, options.rule), &tell)?;
     let mut nominal = comparing.nominal()?;
     let kind = nominal.judged.kind;
     let stopped = || options.stop.load(Ordering::Relaxed);
@@ -198,7 +195,7 @@ pub fn draws(
     options: &Options<'_>,
     first: u64,
 ) -> Result<Vec<Vec<OneDraw>>, CompareError> {
-    let comparing = Comparing::new(job, options, &|| {})?;
+    let comparing = Comparing::new(job, (options.reference, options.rule), &|| {})?;
     let kind = comparing.nominal()?.judged.kind;
     let one = |number: u64| comparing.replica(number, kind).map(|(samples, _)| samples);
     let mut all: Vec<Vec<Sample>> =
@@ -218,20 +215,29 @@ pub fn draws(
 /// reference policy, the least against the least and so on, up to [`CHANCE`] of them: beyond that are accidents.
 fn respond(samples: &mut [Vec<Sample>], limit: f64) {
     let policies = samples.first().map_or(0, Vec::len);
-    let last = ((samples.len() as f64 * CHANCE).ceil() as usize).clamp(1, samples.len().max(1)) - 1;
-    let mut twin: Vec<f64> = samples.iter().filter_map(|s| s.first()).map(|s| s.twin_p95).collect();
-    twin.sort_by(f64::total_cmp);
+    let twin: Vec<f64> = samples.iter().filter_map(|s| s.first()).map(|s| s.twin_p95).collect();
     for p in 0..policies {
-        let mut order: Vec<usize> = (0..samples.len()).collect();
-        order.sort_by(|&a, &b| samples[a][p].p95.total_cmp(&samples[b][p].p95));
-        let own: Vec<f64> = order.iter().map(|&r| samples[r][p].p95).collect();
-        for (rank, &replica) in order.iter().enumerate() {
-            let rank = rank.min(last);
-            let time = beyond(own[rank], twin[rank]);
+        let own: Vec<f64> = samples.iter().map(|s| s[p].p95).collect();
+        for (replica, time) in by_rank(&own, &twin).into_iter().enumerate() {
             samples[replica][p].time = time;
             samples[replica][p].within = time <= 1.0 + limit;
         }
     }
+}
+
+/// By how much each replica's 95th percentile exceeds that of the same rank among the second runs' of the reference policy.
+pub(crate) fn by_rank(own: &[f64], twin: &[f64]) -> Vec<f64> {
+    let last = ((own.len() as f64 * CHANCE).ceil() as usize).clamp(1, own.len().max(1)) - 1;
+    let mut twin = twin.to_vec();
+    twin.sort_by(f64::total_cmp);
+    let mut order: Vec<usize> = (0..own.len()).collect();
+    order.sort_by(|&a, &b| own[a].total_cmp(&own[b]));
+    let mut time = vec![1.0; own.len()];
+    for (rank, &replica) in order.iter().enumerate() {
+        let rank = rank.min(last);
+        time[replica] = beyond(own[order[rank]], twin[rank]);
+    }
+    time
 }
 
 /// The job's policies and the reference, which is put first where it is not among them; and where it is.
@@ -245,21 +251,21 @@ fn with_reference<'a>(job: &ReplayJob<'a>, reference: &'a PolicySpec) -> (Vec<&'
 }
 
 /// What all runs of a comparison share.
-struct Comparing<'a, 'j> {
-    job: &'a ReplayJob<'j>,
+pub(crate) struct Comparing<'a, 'j> {
+    pub(crate) job: &'a ReplayJob<'j>,
     /// The job's, its episodes found.
-    workload: Workload,
+    pub(crate) workload: Workload,
     idle: IdleSpec,
     policies: Vec<&'a PolicySpec>,
     /// Which of them is the reference.
-    reference: usize,
-    rule: Rule,
+    pub(crate) reference: usize,
+    pub(crate) rule: Rule,
     tell: &'a (dyn Fn() + Sync),
 }
 
 /// The run of the nominal model.
-struct Nominal {
-    judged: Judged,
+pub(crate) struct Nominal {
+    pub(crate) judged: Judged,
     /// Length of the window.
     window_ns: u64,
     ran: Vec<Ran>,
@@ -267,27 +273,30 @@ struct Nominal {
 }
 
 impl<'a, 'j> Comparing<'a, 'j> {
-    fn new(
+    pub(crate) fn new(
         job: &'a ReplayJob<'j>,
-        options: &Options<'a>,
+        (reference, rule): (&'a PolicySpec, Rule),
         tell: &'a (dyn Fn() + Sync),
     ) -> Result<Comparing<'a, 'j>, CompareError> {
-        let (policies, reference) = with_reference(job, options.reference);
+        if !job.workload.tasks.iter().any(|t| t.is_foreground()) {
+            return Err(CompareError::NoForeground { workload: job.workload.name.clone() });
+        }
+        let (policies, reference) = with_reference(job, reference);
         let mut workload = job.workload.clone();
         workload.label_episodes();
         let idle = machine_idle(job.machine)?;
-        Ok(Comparing { job, workload, idle, policies, reference, rule: options.rule, tell })
+        Ok(Comparing { job, workload, idle, policies, reference, rule, tell })
     }
 
-    fn nominal(&self) -> Result<Nominal, CompareError> {
+    pub(crate) fn nominal(&self) -> Result<Nominal, CompareError> {
         let replica = Replica::draw(self.job.machine, &self.workload, 0)?;
         let with = replica.circumstances();
         let detail = self.job.detail;
-        let reference = self.run(&with, self.reference, None, detail)?;
+        let reference = self.run(&with, self.policies[self.reference], None, detail)?;
         let judged = judged(with.workload, &reference.own.work);
         let window_ns = reference.window_ns;
         let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
-        let other = |p| self.run(&with, p, Some(window_ns), detail);
+        let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), detail);
         let mut ran: Vec<Ran> = others.into_par_iter().map(other).collect::<Result<_, _>>()?;
         ran.insert(self.reference, reference);
         let samples = self.samples(&ran, &with, judged.kind, self.idle_w(&with))?;
@@ -299,11 +308,11 @@ impl<'a, 'j> Comparing<'a, 'j> {
     fn replica(&self, number: u64, kind: TimeKind) -> Result<(Vec<Sample>, Vec<Drawn>), CompareError> {
         let replica = Replica::draw(self.job.machine, &self.workload, number)?;
         let with = replica.circumstances();
-        let reference = self.run(&with, self.reference, None, false)?;
+        let reference = self.run(&with, self.policies[self.reference], None, false)?;
         let window_ns = reference.window_ns;
         let others = (0..self.policies.len()).filter(|&p| p != self.reference);
-        let mut ran: Vec<Ran> =
-            others.map(|p| self.run(&with, p, Some(window_ns), false)).collect::<Result<_, _>>()?;
+        let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), false);
+        let mut ran: Vec<Ran> = others.map(other).collect::<Result<_, _>>()?;
         ran.insert(self.reference, reference);
         let samples = self.samples(&ran, &with, kind, self.idle_w(&with))?;
         Ok((samples, replica.into_drawn()))
@@ -327,14 +336,13 @@ impl<'a, 'j> Comparing<'a, 'j> {
     }
 
     /// One policy's run; without a window it sets its own.
-    fn run(
+    pub(crate) fn run(
         &self,
         with: &Circumstances<'_>,
-        p: usize,
+        policy: &PolicySpec,
         window_ns: Option<u64>,
         timeline: bool,
     ) -> Result<Ran, CompareError> {
-        let policy = self.policies[p];
         let mut sim = simulate(self.job, with, policy, &self.idle, timeline);
         let before = match with.workload.release_ns {
             0 => Energy::default(),
@@ -352,7 +360,7 @@ impl<'a, 'j> Comparing<'a, 'j> {
     }
 
     /// What the machine draws without any work under the reference policy, in watts.
-    fn idle_w(&self, with: &Circumstances<'_>) -> f64 {
+    pub(crate) fn idle_w(&self, with: &Circumstances<'_>) -> f64 {
         let nothing = Workload::new("nothing", "no task", Vec::new(), IDLE_LOOK_NS);
         let with = Circumstances { workload: &nothing, memory: &[], ..*with };
         let mut sim = simulate(self.job, &with, self.policies[self.reference], &self.idle, false);
@@ -361,13 +369,13 @@ impl<'a, 'j> Comparing<'a, 'j> {
 
     /// The 95th percentile of the stretch of the reference policy against itself, in another phase. Where tasks meet is
     /// chaotic: some responses take longer in any second run, and that is no policy's fault.
-    fn twin_p95(&self, with: &Circumstances<'_>, reference: &Ran) -> Result<f64, CompareError> {
+    pub(crate) fn twin_p95(&self, with: &Circumstances<'_>, reference: &Ran) -> Result<f64, CompareError> {
         let twin = Circumstances {
             phase_ns: with.phase_ns + TWIN_PHASE_NS,
             background_shift_ns: with.background_shift_ns + TWIN_PHASE_NS,
             ..*with
         };
-        let twin = self.run(&twin, self.reference, Some(reference.window_ns), false)?;
+        let twin = self.run(&twin, self.policies[self.reference], Some(reference.window_ns), false)?;
         Ok(response(&twin.own.work, &reference.own.work, |_| true).p95)
     }
 
@@ -382,17 +390,28 @@ impl<'a, 'j> Comparing<'a, 'j> {
         let twin_p95 = if kind == TimeKind::Response { self.twin_p95(with, reference)? } else { 1.0 };
         let judge = Judge { reference, workload: with.workload, kind, idle_w, limit: self.rule.max_slowdown };
         let sample = |(p, own): (usize, &Ran)| {
-            let (did, should) = (own.own.work.cycles, reference.own.work.cycles);
-            if (did - should).abs() > SAME_WORK * should {
-                return Err(CompareError::DifferentWork {
-                    policy: self.policies[p].text.clone(),
-                    reference: self.policies[self.reference].text.clone(),
-                    share: (did / should - 1.0).abs() * 100.0,
-                });
-            }
+            self.same_work(self.policies[p], own, reference)?;
             Ok(Sample { twin_p95, ..judge.sample(own) })
         };
         ran.iter().enumerate().map(sample).collect()
+    }
+
+    /// Whether a run did the reference policy's work.
+    pub(crate) fn same_work(
+        &self,
+        policy: &PolicySpec,
+        own: &Ran,
+        reference: &Ran,
+    ) -> Result<(), CompareError> {
+        let (did, should) = (own.own.work.cycles, reference.own.work.cycles);
+        if (did - should).abs() <= SAME_WORK * should {
+            return Ok(());
+        }
+        Err(CompareError::DifferentWork {
+            policy: policy.text.clone(),
+            reference: self.policies[self.reference].text.clone(),
+            share: (did / should - 1.0).abs() * 100.0,
+        })
     }
 
     /// The answer from all samples.
@@ -541,7 +560,7 @@ fn deciding(
 }
 
 /// What is to be small.
-fn cost(s: &Sample, goal: Goal) -> f64 {
+pub(crate) fn cost(s: &Sample, goal: Goal) -> f64 {
     match goal {
         Goal::Energy => s.energy_j,
         Goal::OwnEnergy => s.own_j,
@@ -551,17 +570,17 @@ fn cost(s: &Sample, goal: Goal) -> f64 {
 }
 
 /// What one policy's run is held against.
-struct Judge<'a> {
-    reference: &'a Ran,
-    workload: &'a Workload,
-    kind: TimeKind,
-    idle_w: f64,
-    limit: f64,
+pub(crate) struct Judge<'a> {
+    pub(crate) reference: &'a Ran,
+    pub(crate) workload: &'a Workload,
+    pub(crate) kind: TimeKind,
+    pub(crate) idle_w: f64,
+    pub(crate) limit: f64,
 }
 
 impl Judge<'_> {
     /// The figures of a run; a response time is judged later, by [`respond`].
-    fn sample(&self, ran: &Ran) -> Sample {
+    pub(crate) fn sample(&self, ran: &Ran) -> Sample {
         let (work, reference) = (&ran.own.work, &self.reference.own.work);
         let done_ns = work.done_ns.unwrap_or(ran.own.elapsed_ns);
         let span_ns = makespan_ns(work).unwrap_or(done_ns.saturating_sub(work.released_ns));

@@ -11,6 +11,7 @@
 //! | `answer` | the answer in words |
 //! | `result` | what is told, as JSON |
 //! | `summary` | several comparisons as one |
+//! | `paired` | one policy after another in the same replicas, for a search |
 //! | `watched` | one run once more, for somebody who watches |
 //!
 //! It uses `replay` and what that stands on.
@@ -19,6 +20,7 @@
 pub mod answer;
 pub mod compare;
 pub mod measurable;
+pub mod paired;
 mod replicas;
 pub mod result;
 pub mod rule;

@@ -18,6 +18,8 @@ struct Cli {
 enum Command {
     /// Replay one piece of work under many policies: time, joules, latency, and which is best
     Compare(crate::model::compare::Args),
+    /// Search a policy's settings for your work and machine, and test them on recordings that the search did not see
+    Tune(Box<crate::model::tune::Args>),
     /// Record the scheduler while a command runs, for replaying it later
     Record(crate::machine::record::Args),
     /// Summarise a recording: busy share, wake-ups, run and sleep lengths, top tasks
@@ -73,6 +75,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let outcome: Outcome = match cli.command {
         Command::Compare(args) => crate::model::compare::run(&args),
+        Command::Tune(args) => crate::model::tune::run(&args),
         Command::Record(args) => crate::machine::record::run(&args),
         Command::Trace(args) => crate::model::trace::run(&args),
         Command::Import(args) => crate::model::trace::import(&args),

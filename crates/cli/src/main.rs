@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cli      the commands, one line each          exit   how they end
-//! model    compare, trace, lists, studies: what needs no machine
+//! model    compare, tune, trace, lists, studies: what needs no machine
 //! machine  info, set, run, ab, record ...: what works on this one
 //! bench    benchmarks                           args   what several commands take
 //! show     tables and result files

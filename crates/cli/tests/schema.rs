@@ -219,6 +219,43 @@ fn lists_recordings_studies_and_settings_are_valid() {
     holds("compare-2.json", &["compare", "burst", "--exact", "-p", "performance", "--json"]);
 }
 
+#[test]
+fn a_search_is_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.toml").display().to_string();
+    let tune = [
+        "tune",
+        "tbench",
+        "python-loop",
+        "-m",
+        "thinkpad-r51",
+        "--budget",
+        "16",
+        "--replicas",
+        "40",
+        "-o",
+        &file,
+        "--json",
+    ];
+    holds("tune-1.json", &[&tune[..], &["--space", "burst"]].concat());
+    // Without a test set, and with a space that is soon looked at.
+    std::fs::remove_file(folder.path().join("a.jsonl")).unwrap();
+    let one = [
+        "tune",
+        "tbench",
+        "-m",
+        "thinkpad-r51",
+        "--space",
+        "burst:busy=0..3",
+        "-o",
+        &file,
+        "--max-slowdown",
+        "any",
+        "--json",
+    ];
+    holds("tune-1.json", &one);
+}
+
 /// What `machines` says is in one shape for each command.
 #[test]
 fn machines_are_valid() {

@@ -14,6 +14,18 @@ pub struct Param {
     pub kind: ParamKind,
 }
 
+/// Parameters that nobody can set on a machine: CPU time of one decision, and how the hardware decides by itself.
+pub(crate) const COST: &str = "cost";
+pub(crate) const REACTION: &str = "reaction";
+pub(crate) const FULL_AT: &str = "full_at";
+
+impl Param {
+    /// Whether it can be set on a machine; the others are figures of the model.
+    pub fn is_setting(&self) -> bool {
+        ![COST, REACTION, FULL_AT].contains(&self.name)
+    }
+}
+
 /// The values that a parameter may take.
 #[derive(Clone, Copy, Debug)]
 pub enum ParamKind {

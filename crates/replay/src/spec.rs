@@ -19,7 +19,8 @@ use wattwise_policy::idle::shallow::no_deeper_than;
 use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::speed::tunables::our_name;
 use wattwise_policy::{
-    IdlePolicy, IdleState, Khz, Param, Platform, Settings, SpecError, Speed, SpeedPolicy, cores, idle, speed,
+    IdlePolicy, IdleState, Khz, Param, ParamKind, Platform, Settings, SpecError, Speed, SpeedPolicy, cores,
+    idle, speed,
 };
 use wattwise_sim::placement::{self, Placement};
 
@@ -363,6 +364,51 @@ impl PolicySpec {
         PolicySpec::parse(&words.join("+"))
     }
 
+    /// This policy with its [`text`](PolicySpec::text) written anew, after a part of it was changed.
+    pub fn renamed(mut self) -> PolicySpec {
+        self.text = self.canonical();
+        self
+    }
+
+    /// The policy as a file that [`PolicySpec::read`] takes.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        let mut part = |key: &str, name: &str, params: &'static [Param], settings: &Settings| {
+            let quoted = |text: &str| format!("\"{text}\"");
+            let pairs: Vec<String> = changed(params, settings)
+                .map(|(p, value)| match p.kind {
+                    ParamKind::Choice(_) => format!("{} = {}", p.name, quoted(&p.kind.show(value))),
+                    _ => format!("{} = {value}", p.name),
+                })
+                .collect();
+            out += &match pairs.is_empty() {
+                true => format!("{key} = {}\n", quoted(name)),
+                false => format!("{key} = {{ policy = {}, {} }}\n", quoted(name), pairs.join(", ")),
+            };
+        };
+        part("speed", self.speed.name, self.speed.params, &self.speed_settings);
+        if let Some(i) = &self.idle {
+            part("idle", i.idle.name, i.idle.params, &i.settings);
+        }
+        if let Some(p) = self.placement {
+            part("placement", p.name, &[], &Settings::defaults(&[]));
+        }
+        if let Some(c) = &self.cores {
+            part("cores", c.cores.name, c.cores.params, &c.settings);
+        }
+        let ends = [("max", self.limits.max), ("min", self.limits.min)];
+        for (key, bound) in ends.into_iter().filter_map(|(key, b)| Some((key, b?))) {
+            out += &format!("{key} = \"{}\"\n", bound_text(bound));
+        }
+        if self.limits.no_boost {
+            out += "noboost = true\n";
+        }
+        if let Some(deepest) = &self.deepest {
+            out += &format!("cmax = \"{deepest}\"\n");
+        }
+        out
+    }
+
     /// The shortest text that means the same.
     fn canonical(&self) -> String {
         let mut text = part_text(self.speed.name, self.speed.params, &self.speed_settings);
@@ -468,14 +514,17 @@ fn part_of(value: &toml::Value) -> Option<String> {
 
 /// A name with those parameters that are not at their default.
 fn part_text(name: &str, params: &'static [Param], settings: &Settings) -> String {
-    let defaults = Settings::defaults(params);
-    let changed: Vec<String> = params
-        .iter()
-        .zip(settings.iter().zip(defaults.iter()))
-        .filter(|(_, ((_, now), (_, before)))| now != before)
-        .map(|(p, ((name, value), _))| format!("{name}={}", p.kind.show(value)))
-        .collect();
+    let changed: Vec<String> =
+        changed(params, settings).map(|(p, value)| format!("{}={}", p.name, p.kind.show(value))).collect();
     if changed.is_empty() { name.to_owned() } else { format!("{name}:{}", changed.join(",")) }
+}
+
+/// The parameters that are not at their default, with their values.
+fn changed(params: &'static [Param], settings: &Settings) -> impl Iterator<Item = (&'static Param, f64)> {
+    let defaults = Settings::defaults(params);
+    let values: Vec<(f64, f64)> =
+        settings.iter().map(|(_, v)| v).zip(defaults.iter().map(|(_, v)| v)).collect();
+    params.iter().zip(values).filter(|(_, (now, before))| now != before).map(|(p, (now, _))| (p, now))
 }
 
 #[cfg(test)]
@@ -583,6 +632,26 @@ mod tests {
         assert_eq!(read("off.toml", "speed = 'schedutil'\nnoboost = false").unwrap(), "schedutil");
         for wrong in ["max = true", "noboost = 1", "maximum = '60%'"] {
             assert!(read("wrong.toml", &format!("speed = 'schedutil'\n{wrong}")).is_err(), "{wrong}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_policy_comes_back_from_its_file() {
+        let folder = std::env::temp_dir().join(format!("wattwise-toml-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("policy.toml");
+        for text in [
+            "performance",
+            "powerd++",
+            "burst:busy=2,down=proportional",
+            "schedutil:rate_limit=2500.5+teo+pack+consolidate:period=5,ratio=400+max=60%+min=1200MHz",
+            "hwp:epp=balance_power+noboost+cmax=C1E",
+            "hwp:epp=102+cmax=0",
+        ] {
+            let spec = PolicySpec::parse(text).unwrap();
+            std::fs::write(&path, spec.to_toml()).unwrap();
+            assert_eq!(PolicySpec::read(&path).unwrap().text, spec.text, "{}", spec.to_toml());
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

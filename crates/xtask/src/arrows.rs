@@ -24,6 +24,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("trace", &["model", "figure", "packed", "child"]),
     ("replay", &["sim", "trace", "model", "policy", "lockbench", "figure"]),
     ("advice", &["replay"]),
+    ("tune", &["advice"]),
     ("study", &["advice", "page"]),
     // Machine wing.
     ("hw", &["figure", "packed"]),
@@ -34,7 +35,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     // Bridges and faces.
     ("report", &["page", "advice", "live"]),
     ("calibrate", &["live", "emulator", "page"]),
-    ("cli", &["study", "report", "calibrate", "live", "emulator"]),
+    ("cli", &["study", "tune", "report", "calibrate", "live", "emulator"]),
     ("lab", &["study", "trace", "sim", "model", "policy", "hw"]),
     ("xtask", &["policy", "model"]),
 ];

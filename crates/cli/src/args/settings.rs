@@ -3,13 +3,19 @@
 use crate::args::select::SelectorArgs;
 use crate::exit::Failure;
 use clap::Parser;
+use std::path::Path;
+use wattwise_calibrate::estimate::estimate;
+use wattwise_calibrate::gather::Seen;
 use wattwise_control::hold::Wishes;
 use wattwise_control::set::plan::Setting;
 use wattwise_figure::units::{Speed, duration_ns, power_uw, speed};
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
-use wattwise_replay::spec::{cores_spec, is_cores};
+use wattwise_policy::System;
+use wattwise_replay::apply::{Target, apply_line};
+use wattwise_replay::library;
+use wattwise_replay::spec::{PolicySpec, cores_spec, is_cores};
 
 /// What is to be set, where.
 #[derive(clap::Args)]
@@ -191,8 +197,8 @@ struct Profile {
 }
 
 impl ArmArgs<'_> {
-    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), settings, or a profile's file; after
-    /// `+`, or alone, a core policy (`powersave+consolidate`).
+    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), settings, or a profile's or a policy's file;
+    /// after `+`, or alone, a core policy (`powersave+consolidate`).
     pub(crate) fn wishes(&self, text: &str) -> Result<Wishes, Failure> {
         let (speed, last) = text.rsplit_once('+').unwrap_or(("current", text));
         if is_cores(last) {
@@ -203,7 +209,7 @@ impl ArmArgs<'_> {
             return Ok(Wishes::default());
         }
         if text.ends_with(".toml") {
-            return profile(text);
+            return self.file(text);
         }
         let (name, tunables) = text.split_once(':').unwrap_or((text, ""));
         if name.contains('=') {
@@ -229,6 +235,44 @@ impl ArmArgs<'_> {
         Ok(Wishes { settings, selector: Selector::default(), cores: None })
     }
 
+    fn file(&self, path: &str) -> Result<Wishes, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            Failure::input(format!(
+                "{path}: {e}; expected a policy file or a profile: set = [\"governor=powersave\"]"
+            ))
+        })?;
+        let table = text.parse::<toml::Table>().unwrap_or_default();
+        if table.contains_key("speed") { self.policy(path) } else { profile(path, &text) }
+    }
+
+    /// A policy file, as this machine's settings.
+    fn policy(&self, path: &str) -> Result<Wishes, Failure> {
+        let mut spec = PolicySpec::read(Path::new(path)).map_err(Failure::input)?;
+        let (name, cores) = (spec.text.clone(), spec.cores.take());
+        let line = apply_line(&spec, &self.target()).map_err(|why| {
+            Failure::impossible(format!("{path}: {name} cannot be put in force here: {why}"))
+        })?;
+        // A mode of the driver changes what else can be set: it is not held for the length of a command.
+        if let Some((mode, _)) = line.split_once(" && ") {
+            return Err(Failure::impossible(format!(
+                "{path}: {name} needs another mode of this machine's driver first: {mode}"
+            )));
+        }
+        let flags: Vec<&str> = line.trim_start_matches("wattwise set").split_whitespace().collect();
+        let args = OneWord::try_parse_from(flags).map_err(|e| {
+            let reason = e.to_string();
+            Failure::input(format!("{path}: {}", reason.lines().next().unwrap_or_default()))
+        })?;
+        Ok(Wishes { settings: args.wishes.settings()?, selector: Selector::default(), cores })
+    }
+
+    /// What policies can be put in force here.
+    fn target(&self) -> Target {
+        let model = Seen::read(self.root).map(|seen| estimate(&seen, "this").text);
+        let machine = model.and_then(|text| library::parsed(&text, "this").ok());
+        machine.map_or_else(|| System::Linux.into(), |m| Target::of(&m, System::Linux))
+    }
+
     fn no_governor(&self, name: &str, governors: &[String], cpufreq: &Cpufreq) -> Failure {
         let known = wattwise_policy::speed::find(name).is_some();
         match (governors.is_empty(), known) {
@@ -241,19 +285,19 @@ impl ArmArgs<'_> {
                 governors.join(", ")
             )),
             (false, false) => Failure::input(format!(
-                "'{name}'; expected current, a governor ({}), a core policy ('wattwise policies'), settings such as governor=powersave,max=60%, or a profile's .toml",
+                "'{name}'; expected current, a governor ({}), a core policy ('wattwise policies'), settings such as governor=powersave,max=60%, or the .toml of a policy or a profile",
                 governors.join(", ")
             )),
         }
     }
 }
 
-fn profile(path: &str) -> Result<Wishes, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Failure::input(format!("{path}: {e}; expected a profile: set = [\"governor=powersave\"]"))
-    })?;
-    let profile: Profile = toml::from_str(&text).map_err(|e| {
-        Failure::input(format!("{path}: {}; expected set = [\"governor=powersave\", ...]", e.message()))
+fn profile(path: &str, text: &str) -> Result<Wishes, Failure> {
+    let profile: Profile = toml::from_str(text).map_err(|e| {
+        Failure::input(format!(
+            "{path}: {}; expected a policy file, or set = [\"governor=powersave\", ...]",
+            e.message()
+        ))
     })?;
     let args = one_word(&profile.set.join(","))?;
     Ok(Wishes { settings: args.settings()?, selector: args.selector.selector(), cores: None })

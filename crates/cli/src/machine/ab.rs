@@ -31,7 +31,7 @@ use wattwise_trace::ImportOptions;
 #[derive(clap::Args)]
 #[command(
     after_help = "With a command after --, each ARM is what the machine is set to meanwhile: current, a governor,\n\
-    settings such as governor=powersave,max=60%, or a profile's .toml. Without one, each ARM is a command of its own.\n\n  \
+    settings such as governor=powersave,max=60%, or the .toml of a policy (of 'tune') or a profile. Without one, each ARM is a command of its own.\n\n  \
     wattwise ab governor=schedutil governor=powersave -- make\n  \
     wattwise ab --of time 'gzip -9 < file > /dev/null' 'zstd < file > /dev/null'\n  \
     wattwise ab --same -- ./work        does this machine tell equal things apart? (it must not)\n  \

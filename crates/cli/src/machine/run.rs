@@ -21,7 +21,7 @@ use wattwise_replay::library;
     the exit status is the command's."
 )]
 pub(crate) struct Args {
-    /// Hold meanwhile: a governor, settings (governor=powersave,max=60%) or a profile's file
+    /// Hold meanwhile: a governor, settings (governor=powersave,max=60%), or the file of a policy (of 'tune') or a profile
     #[arg(long, short, value_name = "POLICY")]
     policy: Option<String>,
     /// Run its threads at a T-state, speed or preference of their own, by the powerctl module (kernel/powerctl):

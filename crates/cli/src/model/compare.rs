@@ -5,10 +5,9 @@ use crate::model::cases::{Asked as CasesAsked, Case, cases};
 use crate::model::machine;
 use crate::model::output::{Asked, OutputArgs};
 use crate::model::recording::RecordingArgs;
+use crate::model::stop::Stop;
 use crate::show::screen::{Screen, say};
 use clap::ValueEnum;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
@@ -80,7 +79,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum GoalWord {
+pub(crate) enum GoalWord {
     /// Energy over the equal window: the machine stays on afterwards
     Energy,
     /// Energy over the run's own duration: it is switched off afterwards
@@ -89,6 +88,17 @@ enum GoalWord {
     Edp,
     /// Time
     Time,
+}
+
+impl GoalWord {
+    pub(crate) fn goal(self) -> Goal {
+        match self {
+            GoalWord::Energy => Goal::Energy,
+            GoalWord::OwnEnergy => Goal::OwnEnergy,
+            GoalWord::Edp => Goal::Edp,
+            GoalWord::Time => Goal::Time,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -119,7 +129,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn slowdown(text: &str) -> Result<f64, String> {
+pub(crate) fn slowdown(text: &str) -> Result<f64, String> {
     if text == "any" {
         return Ok(f64::INFINITY);
     }
@@ -172,13 +182,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn rule(&self) -> Rule {
-        let goal = match self.best {
-            GoalWord::Energy => Goal::Energy,
-            GoalWord::OwnEnergy => Goal::OwnEnergy,
-            GoalWord::Edp => Goal::Edp,
-            GoalWord::Time => Goal::Time,
-        };
-        Rule { goal, max_slowdown: self.max_slowdown }
+        Rule { goal: self.best.goal(), max_slowdown: self.max_slowdown }
     }
 
     fn job<'c>(&self, case: &'c Case<'_>) -> ReplayJob<'c> {
@@ -205,12 +209,7 @@ pub(crate) fn conduct(
     replicas: u64,
     reference: &PolicySpec,
 ) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
-    // A second signal ends the program: that is asked first, so that the first one finds the flag down.
-    let ends = |s: &i32| signal_hook::flag::register_conditional_shutdown(*s, 130, Arc::clone(&stop)).ok();
-    let stops = |s: &i32| signal_hook::flag::register(*s, Arc::clone(&stop)).ok();
-    let ids: Vec<_> = signals.iter().flat_map(|s| [ends(s), stops(s)]).flatten().collect();
+    let stop = Stop::follow();
     let target = System::find(&job.machine.system).map(|system| Target::of(job.machine, system));
     let mut options = Options {
         rule,
@@ -221,14 +220,13 @@ pub(crate) fn conduct(
             None => Err(format!("{} has no system that wattwise knows", job.machine.name)),
         },
         done: &|_| {},
-        stop: &stop,
+        stop: stop.flag(),
     };
     let progress = Progress::new(options.runs(job.policies.len()));
     let tell = |n: usize| progress.tell(n);
     options.done = &tell;
     let result = compare(job, &options);
     progress.end();
-    ids.into_iter().for_each(|id| _ = signal_hook::low_level::unregister(id));
     result.map_err(|e| match e {
         CompareError::NoForeground { .. } => Failure::input(e),
         e => Failure::work(e),

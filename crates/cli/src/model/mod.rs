@@ -8,4 +8,6 @@ pub(crate) mod machines;
 pub(crate) mod output;
 pub(crate) mod recording;
 pub(crate) mod reproduce;
+pub(crate) mod stop;
 pub(crate) mod trace;
+pub(crate) mod tune;

@@ -5,28 +5,35 @@ use wattwise_trace::ImportOptions;
 
 #[derive(clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// The tasks that are the work, by name or process id, with all that they start; again for each more
-    /// [default: the recorded command, else all programs]
-    #[arg(long, value_name = "NAME|PID")]
-    foreground: Vec<String>,
-    /// Leave out what other programs did while the recording was made
-    #[arg(long)]
-    only_foreground: bool,
-    /// Clock at which the recording was made, where it does not say
-    #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
-    recorded_khz: Option<u32>,
+    #[command(flatten)]
+    whose: WhoseArgs,
     /// The most that a replay may take, such as tasks=1e6,events=1e10; what is not named keeps its default
     #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default())]
     pub(crate) budget: Budget,
+}
+
+/// Whose work it is, and at which clock it was recorded.
+#[derive(clap::Args)]
+pub(crate) struct WhoseArgs {
+    /// The tasks that are the work, by name or process id, with all that they start; again for each more
+    /// [default: the recorded command, else all programs]
+    #[arg(long, value_name = "NAME|PID")]
+    pub(crate) foreground: Vec<String>,
+    /// Leave out what other programs did while the recording was made
+    #[arg(long)]
+    pub(crate) only_foreground: bool,
+    /// Clock at which the recording was made, where it does not say
+    #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    pub(crate) recorded_khz: Option<u32>,
 }
 
 impl RecordingArgs {
     /// The same for the importer.
     pub(crate) fn options(&self) -> ImportOptions {
         ImportOptions {
-            khz: self.recorded_khz,
-            foreground: self.foreground.clone(),
-            only_foreground: self.only_foreground,
+            khz: self.whose.recorded_khz,
+            foreground: self.whose.foreground.clone(),
+            only_foreground: self.whose.only_foreground,
             budget: self.budget,
             ..ImportOptions::default()
         }

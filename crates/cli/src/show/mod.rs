@@ -7,3 +7,4 @@ pub(crate) mod result_file;
 pub(crate) mod screen;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod tune;

@@ -226,8 +226,12 @@ impl CorePolicy for Consolidate {
             () if self.kept < before => self.trial_ns,
             () if self.kept < self.cpus => self.rest_ns,
             // What keeps all CPUs busy, or seldom wakes any, may go on for long.
-            () if !worth_it || needed == self.cpus => (self.next_ns * 2).clamp(self.rest_ns, LONGEST_NS),
-            () if held_ns > 0 && self.floor == self.cpus => held_ns.clamp(self.note_ns, LONGEST_NS),
+            () if !worth_it || needed == self.cpus => {
+                (self.next_ns * 2).clamp(self.rest_ns, LONGEST_NS.max(self.rest_ns))
+            }
+            () if held_ns > 0 && self.floor == self.cpus => {
+                held_ns.clamp(self.note_ns, LONGEST_NS.max(self.note_ns))
+            }
             () => self.note_ns,
         };
         self.kept

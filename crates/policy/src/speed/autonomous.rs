@@ -96,7 +96,7 @@ pub(super) const fn epp(words: &'static [(&'static str, u32)]) -> Param {
 /// The published reaction time, in ms.
 pub(super) const fn reaction(default: f64) -> Param {
     Param {
-        name: "reaction",
+        name: crate::params::REACTION,
         help: "time from idle to the highest speed under full load",
         kind: ParamKind::Number { unit: "ms", min: 0.1, max: 1000.0, default },
     }
@@ -104,7 +104,7 @@ pub(super) const fn reaction(default: f64) -> Param {
 
 /// The load that asks for the highest speed, instead of what the preference says.
 pub(super) const FULL_AT: Param = Param {
-    name: "full_at",
+    name: crate::params::FULL_AT,
     help: "load at which the highest speed is asked for; 0: 60 % at EPP 0 to 100 % at EPP 255",
     kind: ParamKind::Number { unit: "%", min: 0.0, max: 100.0, default: 0.0 },
 };

@@ -13,7 +13,7 @@ pub(super) const DAEMON_POLL_COST_US: f64 = 40.0;
 /// The `cost` parameter, with a default in us.
 pub(crate) const fn cost(default: f64) -> Param {
     Param {
-        name: "cost",
+        name: crate::params::COST,
         help: "CPU time of one decision at the highest speed",
         kind: ParamKind::Number { unit: "us", min: 0.0, max: 10_000.0, default },
     }

@@ -1,0 +1,401 @@
+//! `wattwise tune`: a policy's settings for this work on this machine, tested on recordings that the search did not see.
+
+use crate::exit::{Failure, Outcome, print, print_json};
+use crate::model::cases::{Asked, Case, cases};
+use crate::model::compare::{GoalWord, slowdown};
+use crate::model::machine;
+use crate::model::recording::WhoseArgs;
+use crate::model::stop::Stop;
+use crate::show::screen::{self, Screen, say};
+use crate::show::tune::text;
+use clap::ValueEnum;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tempfile::NamedTempFile;
+use wattwise_advice::rule::Rule;
+use wattwise_figure::Budget;
+use wattwise_figure::units::duration_ns;
+use wattwise_model::workload::Workload;
+use wattwise_policy::{PowerSource, System};
+use wattwise_replay::apply::{Target, apply_line};
+use wattwise_replay::job::ReplayJob;
+use wattwise_replay::library;
+use wattwise_trace::ImportOptions;
+use wattwise_tune::conduct::{Hooks, Progress, Spend, Stage};
+use wattwise_tune::field::Limits;
+use wattwise_tune::gain::LEAST_REPLICAS;
+use wattwise_tune::log::{Log, Plan, Read, SCHEMA as LOG_SCHEMA, read};
+use wattwise_tune::search::Method;
+use wattwise_tune::space::Space;
+use wattwise_tune::tune::{Input, TuneError, Tuning, split, tune};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Half of the recordings are kept for the test, so give several: what was chosen by a recording looks better on it.\n\n  \
+    wattwise tune monday.perf tuesday.perf build.perf -m this --space schedutil,caps --budget 2min\n  \
+    wattwise tune --space burst:busy=0..20,idle=0..40 --max-slowdown 3% -o burst.toml\n  \
+    wattwise compare friday.perf -p burst.toml"
+)]
+pub(crate) struct Args {
+    /// Recordings, workload files or bundled workloads, as 'compare' takes them [default: the bundled recordings]
+    workload: Vec<String>,
+    /// A machine, as 'compare' takes it; again for each more [default: each recording's own]
+    #[arg(long, short)]
+    machine: Vec<String>,
+    /// What is searched: a speed, idle or core policy with all its settings, or with those that have a range
+    /// (burst:busy=0..20,down=step|proportional); 'caps', the highest speed allowed; several with commas; or a file
+    #[arg(long, value_name = "SPACE", required_unless_present = "resume")]
+    space: Option<String>,
+    /// The most that the search may take: a time, a number of trials, or both; and the most that a replay may take,
+    /// as in 'compare' (2min,trials=500,events=1e10) [default: trials=400]
+    #[arg(long, value_name = "TIME|TRIALS,...", default_value = "")]
+    budget: TuneBudget,
+    /// A recording for the test, which the search does not see; again for each more [default: half of WORKLOAD]
+    #[arg(long, value_name = "WORKLOAD")]
+    test: Vec<String>,
+    /// The policy that others are held against; by default what the machine does unless told otherwise
+    #[arg(long, value_name = "POLICY")]
+    reference: Option<String>,
+    /// What is to be least
+    #[arg(long, value_enum, default_value = "energy")]
+    best: GoalWord,
+    /// Policies slower than the reference by more than this are not taken: 10%, or 'any'
+    #[arg(long, default_value = "10%", value_parser = slowdown)]
+    max_slowdown: f64,
+    /// Policies whose 99th percentile of wake-up latency is more than this above the reference's are not taken: 50%, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "any", value_parser = slowdown)]
+    max_p99: f64,
+    /// Runs of the test with other phases, seeds and figures
+    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(LEAST_REPLICAS..=4096))]
+    replicas: u64,
+    /// Of the search, the split and the draws: the same seed and number of trials give the same result
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The policy file
+    #[arg(long, short, value_name = "FILE", default_value = "wattwise-tuned.toml")]
+    output: PathBuf,
+    /// Every trial, as JSON lines [default: the policy file's name with .jsonl]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    log: Option<PathBuf>,
+    /// Go on with an interrupted search's log: its plan counts, not these arguments; --budget is of the whole search
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["workload", "machine", "space", "test", "reference"])]
+    resume: Option<PathBuf>,
+    /// Print the result as JSON (schema wattwise.tune/1)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    whose: WhoseArgs,
+}
+
+/// What the search may take, and what a replay may.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct TuneBudget {
+    spend: Spend,
+    replay: Budget,
+}
+
+impl FromStr for TuneBudget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TuneBudget, String> {
+        let mut budget = TuneBudget::default();
+        let mut replay: Vec<&str> = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            let number = part.strip_prefix("trials=").unwrap_or(part);
+            match (number.parse::<u64>(), duration_ns(part, "")) {
+                (Ok(0), _) | (_, Ok(0)) => return Err(format!("'{part}': expected more than none")),
+                (Ok(trials), _) => budget.spend.trials = Some(trials),
+                (_, Ok(ns)) => budget.spend.time = Some(Duration::from_nanos(ns)),
+                _ if part.contains('=') && number == part => replay.push(part),
+                _ => return Err(format!("'{part}': expected a time such as 2min, or trials=500")),
+            }
+        }
+        if !replay.is_empty() {
+            budget.replay = replay.join(",").parse()?;
+        }
+        Ok(budget)
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let earlier = args.resume.as_deref().map(read).transpose().map_err(Failure::input)?;
+    let plan = earlier.as_ref().map_or_else(|| args.plan(), |e| e.plan.clone());
+    let asked = Loaded::new(&plan)?;
+    let cases = asked.cases(&plan)?;
+    let space = Space::parse(&plan.space, &cases[0].reference).map_err(Failure::input)?;
+    let plan = Plan { space: space.text().to_owned(), ..plan };
+    let limits = limits(&plan)?;
+    let mut output = Output::open(&args.output)?;
+    let mut log = args.open_log(&plan, earlier.as_ref())?;
+    let jobs: Vec<ReplayJob<'_>> = cases.iter().map(|c| job(c, asked.budget)).collect();
+    let inputs: Vec<Input<'_>> = cases
+        .iter()
+        .zip(&jobs)
+        .map(|(c, job)| Input { job, reference: &c.reference, recording: asked.number(c.workload) })
+        .collect();
+    let tuning = Tuning {
+        inputs: &inputs,
+        test: &asked.test,
+        space: &space,
+        limits,
+        replicas: plan.replicas,
+        seed: plan.seed,
+        apply: &|policy| {
+            let machine = &cases[0].machine;
+            match System::find(&machine.system) {
+                Some(system) => apply_line(policy, &Target::of(machine, system)),
+                None => Err(format!("{} has no system that wattwise knows", machine.name)),
+            }
+        },
+        method: Method::Evolution,
+        spend: args.budget.spend,
+    };
+    let stop = Stop::follow();
+    let hooks = Hooks { tell: &progress, warn: &|what: &str| say!("{what}"), stop: stop.flag() };
+    let result = tune(&tuning, &hooks, (&mut log, earlier.as_ref()));
+    screen::progress("");
+    let result = result.map_err(|e| match e {
+        TuneError::Tested | TuneError::Changed => {
+            let path = args.resume.as_deref().unwrap_or(Path::new("")).display().to_string();
+            Failure::input(format!("--resume {path}: {e}"))
+        }
+        e => Failure::work(e),
+    })?;
+    output.write(&result.winner.file)?;
+    if args.json {
+        print_json(&result)?;
+    } else {
+        print(&text(&result, Screen::Out.colour()))?;
+        say!("policy file written: {}; try it with 'wattwise compare -p {0}'", args.output.display());
+    }
+    if stop.flag().load(Ordering::Relaxed) {
+        say!("stopped after {} trials: this is the best of what was looked at", result.spent.trials);
+    }
+    Ok(0)
+}
+
+impl Args {
+    fn plan(&self) -> Plan {
+        let bundled = || library::workloads().into_iter().filter(|b| b.recorded).map(|b| b.name.to_owned());
+        let finite = |share: f64| share.is_finite().then_some(share);
+        Plan {
+            schema: LOG_SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            workloads: match self.workload.is_empty() {
+                true => bundled().filter(|name| !self.test.contains(name)).collect(),
+                false => self.workload.clone(),
+            },
+            machines: self.machine.clone(),
+            space: self.space.clone().unwrap_or_default(),
+            reference: self.reference.clone(),
+            best: self.best.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned()),
+            max_slowdown: finite(self.max_slowdown),
+            max_p99: finite(self.max_p99),
+            test: self.test.clone(),
+            replicas: self.replicas,
+            seed: self.seed,
+            foreground: self.whose.foreground.clone(),
+            only_foreground: self.whose.only_foreground,
+            recorded_khz: self.whose.recorded_khz,
+            replay_budget: self.budget.replay.to_string(),
+        }
+    }
+
+    /// The log, which is no other search's.
+    fn open_log(&self, plan: &Plan, earlier: Option<&Read>) -> Result<Log, Failure> {
+        if let (Some(path), Some(earlier)) = (&self.resume, earlier) {
+            return Log::resume(path, earlier)
+                .map_err(|e| Failure::input(format!("--resume {}: {e}", path.display())));
+        }
+        let path = self.log.clone().unwrap_or_else(|| self.output.with_extension("jsonl"));
+        let name = format!("--log {}", path.display());
+        // What is no file, such as /dev/null, holds nothing that could be lost.
+        if path.is_file() && std::fs::metadata(&path).is_ok_and(|m| m.len() > 0) {
+            match read(&path) {
+                Err(_) => {
+                    return Err(Failure::input(format!(
+                        "{name}: there is such a file, and it is no log; expected a new one"
+                    )));
+                }
+                Ok(there) if !there.tested && !there.trials.is_empty() => {
+                    return Err(Failure::input(format!(
+                        "{name}: has an interrupted search; 'wattwise tune --resume {}' goes on with it, or name another log or remove it",
+                        path.display()
+                    )));
+                }
+                Ok(_) => {}
+            }
+        }
+        Log::create(&path, plan)
+            .map_err(|e| Failure::input(format!("{name}: {e}; expected a file that can be written")))
+    }
+}
+
+fn limits(plan: &Plan) -> Result<Limits, Failure> {
+    let best = GoalWord::from_str(&plan.best, false)
+        .map_err(|_| Failure::input(format!("the plan's best '{}' is none; expected energy", plan.best)))?;
+    let any = |share: Option<f64>| share.unwrap_or(f64::INFINITY);
+    Ok(Limits {
+        rule: Rule { goal: best.goal(), max_slowdown: any(plan.max_slowdown) },
+        max_p99: any(plan.max_p99),
+    })
+}
+
+/// The recordings of a plan.
+struct Loaded {
+    works: Vec<Workload>,
+    /// Which of them are the test set.
+    test: Vec<bool>,
+    budget: Budget,
+}
+
+impl Loaded {
+    fn new(plan: &Plan) -> Result<Loaded, Failure> {
+        let names: Vec<&String> = plan.workloads.iter().chain(&plan.test).collect();
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) {
+                let flag = if i < plan.workloads.len() { "WORKLOAD" } else { "--test" };
+                return Err(Failure::input(format!(
+                    "{flag} {name}: named twice; expected recordings that are either searched by or kept for the test"
+                )));
+            }
+        }
+        let budget: Budget =
+            plan.replay_budget.parse().map_err(|e| Failure::input(format!("--budget {e}")))?;
+        let options = ImportOptions {
+            khz: plan.recorded_khz,
+            foreground: plan.foreground.clone(),
+            only_foreground: plan.only_foreground,
+            budget,
+            ..ImportOptions::default()
+        };
+        let works: Vec<Workload> = names
+            .iter()
+            .map(|name| library::workload(name, &options).map_err(Failure::input))
+            .collect::<Result<_, _>>()?;
+        let test = match plan.test.is_empty() {
+            true => split(works.len(), plan.seed),
+            false => (0..works.len()).map(|i| i >= plan.workloads.len()).collect(),
+        };
+        if test.iter().all(|t| *t) {
+            return Err(Failure::input(
+                "WORKLOAD: every recording is kept for the test; expected one to search by",
+            ));
+        }
+        Ok(Loaded { works, test, budget })
+    }
+
+    fn cases(&self, plan: &Plan) -> Result<Vec<Case<'_>>, Failure> {
+        let machines: Vec<_> =
+            plan.machines.iter().map(|name| machine::machine(name)).collect::<Result<_, _>>()?;
+        let reference = plan.reference.as_deref();
+        cases(&self.works, &Asked { machines: &machines, policies: &[], reference, usual: &|_| Vec::new() })
+    }
+
+    /// The number of a case's recording.
+    fn number(&self, workload: &Workload) -> usize {
+        self.works.iter().position(|w| std::ptr::eq(w, workload)).unwrap_or(0)
+    }
+}
+
+fn job<'c>(case: &'c Case<'_>, budget: Budget) -> ReplayJob<'c> {
+    ReplayJob {
+        machine: &case.machine,
+        workload: case.workload,
+        policies: &[],
+        source: PowerSource::Unknown,
+        latency_limit_ns: u64::MAX,
+        detail: false,
+        budget,
+    }
+}
+
+/// The policy file: written beside its place and moved there once it is whole.
+struct Output {
+    path: PathBuf,
+    file: Option<NamedTempFile>,
+}
+
+impl Output {
+    fn open(path: &Path) -> Result<Output, Failure> {
+        use std::os::unix::fs::PermissionsExt;
+        let failed = |e: std::io::Error| {
+            Failure::input(format!("--output {}: {e}; expected a file that can be written", path.display()))
+        };
+        if path.extension().is_none_or(|e| e != "toml") {
+            return Err(Failure::input(format!(
+                "--output {}: expected a name that ends in .toml, by which other commands know a policy file",
+                path.display()
+            )));
+        }
+        if path.is_dir() {
+            return Err(failed(std::io::ErrorKind::IsADirectory.into()));
+        }
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // The user's mask takes from it what it takes from every file.
+        let permissions = std::fs::Permissions::from_mode(0o666);
+        let file = tempfile::Builder::new()
+            .prefix(".wattwise-tune-")
+            .permissions(permissions)
+            .tempfile_in(folder)
+            .map_err(failed)?;
+        Ok(Output { path: path.to_owned(), file: Some(file) })
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all());
+        written.and_then(|()| file.persist(&self.path).map(drop).map_err(|e| e.error)).map_err(|e| {
+            Failure::work(format!("--output {}: {e}; what was found:\n{text}", self.path.display()))
+        })
+    }
+}
+
+/// Progress on a terminal.
+fn progress(p: &Progress) {
+    screen::progress(&match p.stage {
+        Stage::Reference => "replaying the reference policy".into(),
+        Stage::Confirm => format!("{} trials; the best once more", p.trials),
+        Stage::Test => format!("{} trials; the test", p.trials),
+        Stage::Search => {
+            let of = p.of.map_or_else(String::new, |of| format!(" of {of}"));
+            let best = p.best.map_or_else(
+                || "none within the limits so far".into(),
+                |r| format!("best so far {:+.1} %", (r - 1.0) * 100.0),
+            );
+            format!("trial {}{of}; {best}", p.trials)
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_time_a_number_or_both() {
+        let of = |text: &str| text.parse::<TuneBudget>().map(|b| (b.spend.trials, b.spend.time));
+        let minutes = |n: u64| Some(Duration::from_secs(60 * n));
+        assert_eq!(of("2m"), Ok((None, minutes(2))));
+        assert_eq!(of("500"), Ok((Some(500), None)));
+        assert_eq!(of("trials=500, 2min"), Ok((Some(500), minutes(2))));
+        assert_eq!(of(""), Ok((None, None)));
+        let with_events: TuneBudget = "2m,events=1e6".parse().unwrap();
+        assert_eq!(with_events.replay, "events=1e6".parse().unwrap());
+        for (wrong, told) in [
+            ("0", "more than none"),
+            ("0s", "more than none"),
+            ("soon", "expected a time"),
+            ("trials=many", "expected a time"),
+            ("-3", "expected a time"),
+            ("years=3", "expected NAME=NUMBER"),
+        ] {
+            let error = wrong.parse::<TuneBudget>().unwrap_err();
+            assert!(error.contains(told), "{wrong}: {error}");
+        }
+        assert_eq!(wattwise_tune::conduct::USUAL_TRIALS, 400, "what the help says");
+    }
+}

@@ -1,0 +1,149 @@
+//! What a search found, for people.
+
+use crate::show::table::{drawn, shortened, wrapped};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use std::fmt::Write;
+use wattwise_tune::gain::Gain;
+use wattwise_tune::result::{Ended, Test, TuneResult, Used};
+
+/// Width of a policy's name.
+const NAME: usize = 44;
+/// Most points of the front that are shown; JSON has all.
+const MOST: usize = 8;
+
+/// A ratio as a change in per cent.
+fn change(ratio: f64) -> String {
+    format!("{:+.1} %", (ratio - 1.0) * 100.0)
+}
+
+/// A gain with its interval: `-3.1 % (-5.0 to -1.2 %)`.
+fn gain(g: Gain) -> String {
+    let percent = |r: f64| format!("{:+.1}", (r - 1.0) * 100.0);
+    format!("{} % ({} to {} %)", percent(g.ratio), percent(g.low), percent(g.high))
+}
+
+/// The verdict, the front, what it rests on.
+pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
+    let mut out = String::new();
+    let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    _ = writeln!(out, "{}", wrapped(&r.verdict.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
+    match (&r.winner.apply, &r.winner.why_not) {
+        (Some(command), _) => _ = writeln!(out, "To apply {}: {command}", r.winner.policy),
+        (None, Some(why)) => _ = writeln!(out, "{} cannot be applied: {why}.", r.winner.policy),
+        (None, None) => {}
+    }
+    if r.front.is_empty() {
+        _ = writeln!(
+            out,
+            "\nIn the search no policy kept the limits with certainty; in other draws this one did.\n"
+        );
+    } else {
+        _ = writeln!(out, "\n{}\n", front(r, colour));
+    }
+    for note in notes(r) {
+        _ = writeln!(out, "{}", wrapped(&note, "  "));
+    }
+    out
+}
+
+fn front(r: &TuneResult, colour: bool) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
+    let head = ["", "policies that no other beats in everything"].map(Cell::new);
+    table.set_header(head.into_iter().chain([r.goal.as_str(), "time", "p99 wait"].map(right)));
+    // From end to end, the winner among them.
+    let step = r.front.len().div_ceil(MOST).max(1);
+    for (i, p) in r.front.iter().enumerate() {
+        let wins = p.policy == r.winner.policy;
+        if wins || i % step == 0 {
+            let figures = [p.cost_ratio, p.time_ratio, p.p99_ratio].map(change);
+            let row = [Cell::new(if wins { "*" } else { "" }), Cell::new(shortened(&p.policy, NAME))];
+            table.add_row(row.into_iter().chain(figures.iter().map(|f| right(f))));
+        }
+    }
+    drawn(table, colour)
+}
+
+fn notes(r: &TuneResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    let shown = r.front.len().div_ceil(r.front.len().div_ceil(MOST).max(1));
+    if shown < r.front.len() {
+        notes.push(format!("{shown} of {} points of the front; --json has all", r.front.len()));
+    }
+    let mut references: Vec<&str> = r.cases.iter().map(|c| c.reference.as_str()).collect();
+    references.sort_unstable();
+    references.dedup();
+    notes.push(format!("* chosen: {}; figures against {}", r.winner.policy, references.join(", ")));
+    let of = |used: Used| {
+        let all = r.cases.iter().filter(|c| c.used == used);
+        all.map(|c| format!("{} on {}", c.workload, c.machine)).collect::<Vec<_>>().join(", ")
+    };
+    let train = r.winner.train.map_or_else(String::new, |g| format!(": {}", gain(g)));
+    notes.push(format!("search ({}){train}", of(Used::Train)));
+    if let Some(test) = &r.winner.test {
+        notes.extend(of_test(test, &r.goal, &r.defaults));
+    }
+    let s = r.winner.stability;
+    notes.push(format!(
+        "stable: in {} of {} other draws of the machine's figures, phases and seeds none of the {} best is better by more \
+         than 1 %",
+        s.held, s.draws, s.rivals
+    ));
+    let ended = match r.spent.ended {
+        Ended::Trials => "",
+        Ended::Time => "; the time was over",
+        Ended::Stopped => "; stopped",
+        Ended::Exhausted => ", which are all there are",
+    };
+    let failed = match r.spent.failed {
+        0 => String::new(),
+        n => format!(", {n} under which some work did not end"),
+    };
+    notes.push(format!(
+        "{} trials{ended}: {} out early{failed}; {} replays of {}; seed {}",
+        r.spent.trials,
+        r.spent.out,
+        r.spent.replays,
+        r.spent.trials * r.spent.replays_a_trial,
+        r.seed
+    ));
+    for c in &r.cases {
+        if let Some(problem) = &c.problem {
+            notes.push(format!("warning: {} on {}: {problem}", c.workload, c.machine));
+        }
+    }
+    notes
+}
+
+fn of_test(test: &Test, goal: &str, defaults: &str) -> Vec<String> {
+    let mut notes: Vec<String> = test
+        .each
+        .iter()
+        .map(|c| {
+            format!(
+                "test, {} on {}: {}, time {}",
+                c.workload,
+                c.machine,
+                gain(c.against_reference),
+                change(c.time_ratio)
+            )
+        })
+        .collect();
+    notes.push(format!(
+        "test in all: {goal} {} against the reference, {} against {defaults} as it is; time {}, p99 wait {} (95 % intervals)",
+        gain(test.against_reference),
+        gain(test.against_defaults),
+        change(test.time_ratio),
+        change(test.p99_ratio)
+    ));
+    if test.against_reference.recordings == 1 {
+        notes.push(
+            "the interval is of the machine alone: one recording does not tell how others differ".into(),
+        );
+    }
+    if let Some(gap) = test.gap {
+        notes.push(format!("gap between test and search: {} ({goal})", change(gap)));
+    }
+    notes
+}

@@ -1,0 +1,33 @@
+//! A policy's settings, searched for the work and the machine at hand, and tested on recordings that the search never saw.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `space` | which settings are free, and between which values |
+//! | `search` | where to look next |
+//! | `field` | the cases, and what a policy comes to in them |
+//! | `conduct` | the search, batch by batch |
+//! | `gain` | a gain over recordings, with its interval |
+//! | `tune` | all of it: split, search, confirmation, test, verdict |
+//! | `log` | the file of a search, from which it can go on |
+//! | `result` | what is told, as JSON |
+//!
+//! ```text
+//! recordings --split by seed or name--> train                        test
+//!                                        | search: races in 8 draws   |
+//!                                        v                            |
+//!                          front -> the best, 16 other draws          |
+//!                                        | winner                     v
+//!                                        +----------> once, in 64 others --> gain, verdict
+//! ```
+//!
+//! It uses `advice` and what that stands on.
+#![forbid(unsafe_code)]
+
+pub mod conduct;
+pub mod field;
+pub mod gain;
+pub mod log;
+pub mod result;
+pub mod search;
+pub mod space;
+pub mod tune;

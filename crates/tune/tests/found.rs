@@ -1,0 +1,52 @@
+//! What a search finds where the right answer is known: `examples/shows.rs` has the same with more seeds.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod made;
+
+use rayon::prelude::*;
+use wattwise_tune::search::Method;
+
+#[test]
+fn a_planted_best_is_found_in_fewer_trials_than_by_chance() {
+    let seeds = 20;
+    let found = |method| -> Vec<usize> {
+        let one = |seed| {
+            let (first, best) = made::planted(seed, method, 500);
+            assert!(
+                first.is_none() || best,
+                "seed {seed}: it was looked at, and another was taken for better"
+            );
+            first.unwrap_or(501)
+        };
+        let mut all: Vec<usize> = (0..seeds).into_par_iter().map(one).collect();
+        all.sort_unstable();
+        all
+    };
+    let (ours, chance) = (found(Method::Evolution), found(Method::Random));
+    assert!(ours[seeds as usize * 95 / 100 - 1] <= 500, "trials: {ours:?}");
+    assert!(2 * ours[seeds as usize / 2] < chance[seeds as usize / 2], "{ours:?}, by chance {chance:?}");
+}
+
+/// What a policy's table allows, it takes: no point of its space panics.
+#[test]
+fn every_policy_takes_what_its_table_allows() {
+    let ran: usize = (0..6).into_par_iter().map(|seed| made::points_that_ran(seed, 20)).sum();
+    assert!(ran > 6 * 20 * 15, "{ran}");
+}
+
+/// Settings without effect: what is claimed of the test set covers no gain.
+#[test]
+fn where_there_is_nothing_to_find_nothing_is_claimed() {
+    let results: Vec<_> = (0..8).into_par_iter().filter_map(|seed| made::null(seed, 24)).collect();
+    assert!(results.len() >= 4, "{} of 8 searches have a result", results.len());
+    for r in &results {
+        let test = r.winner.test.as_ref().unwrap();
+        // A daemon that looks 0.5 % less often saves something in the fifth digit, on work that leaves no chance to it.
+        let gain = test.against_reference;
+        assert!(gain.covers_nothing() || (gain.ratio - 1.0).abs() < 1e-4, "seed {}: {gain:?}", r.seed);
+        assert_eq!(r.verdict.worth_it, Some(false), "{}", r.verdict.text);
+    }
+    // It could fail: the search itself sees a gain, for it took the best of many.
+    let promised = results.iter().filter(|r| r.winner.train.is_some_and(|g| g.ratio < 1.0)).count();
+    assert!(2 * promised > results.len(), "{promised} of {}", results.len());
+}
