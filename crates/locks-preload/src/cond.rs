@@ -29,7 +29,7 @@
 //! then releases the mutex by its own rules: if that is not glibc's, by way of another (`shared.rs`).
 
 use crate::futex::{self, Small, Until};
-use crate::mutex::{is_glibcs, may_wait, pthread_mutex_lock, pthread_mutex_unlock};
+use crate::mutex::{is_glibcs, may_wait, pthread_mutex_lock, pthread_mutex_unlock, waits_with};
 use crate::priority;
 use crate::process::{self, FOREIGN_COND};
 use crate::real::{self, CleanupBuffer};
@@ -220,6 +220,7 @@ extern "C-unwind" fn cancelled(node: *mut c_void) {
             cond.signal(1);
         }
         pthread_mutex_lock(node.mutex);
+        waits_with(node.mutex, false);
     }
 }
 
@@ -273,14 +274,25 @@ unsafe extern "C-unwind" fn wait(
     ours.join(&node);
     small.unlock();
     // SAFETY: by contract.
-    let refused = unsafe { pthread_mutex_unlock(mutex) };
+    let refused = unsafe {
+        waits_with(mutex, true);
+        pthread_mutex_unlock(mutex)
+    };
     if refused != 0 {
         ours.leave(&node);
+        // SAFETY: by contract.
+        unsafe { waits_with(mutex, false) };
         return refused;
     }
     let signalled = sleep(&node, until) || !ours.leave(&node);
-    // SAFETY: by contract.
-    let locked = unsafe { pthread_mutex_lock(mutex) };
+    // SAFETY: by contract; locked again unless that fails, which it does where it was not ours to wait with.
+    let locked = unsafe {
+        let locked = pthread_mutex_lock(mutex);
+        if locked == 0 {
+            waits_with(mutex, false);
+        }
+        locked
+    };
     match (locked, signalled) {
         (0, true) => 0,
         (0, false) => libc::ETIMEDOUT,

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 0 | `token`: what the acquisition left for the release, its lowest bit inverted: 0 is that of the quick way | `__lock`, `__count` |
 //! | 8 | `owner`: number of the thread that holds a recursive or error-checking mutex | `__owner` |
-//! | 12 | `depth`: how often a recursive or error-checking mutex is locked; 0 when nobody holds it | `__nusers` |
+//! | 12 | `users`: in the low 24 bits how often a recursive or error-checking mutex is locked, 0 when nobody holds it; above them how many wait on a condition variable with it (modulo 256). Its holder's | `__nusers` |
 //! | 16 | `kind` | `__kind` |
 //! | 20 | `generation`: see `process` | `__spins`, `__elision` |
 //! | 24 | `lock`: 16 bytes of the chosen lock | `__list` |
@@ -41,18 +41,23 @@ const ERRORCHECK: i32 = 2;
 const ADAPTIVE: i32 = 3;
 const DESTROYED: i32 = -1;
 const TYPE: i32 = 3;
+const ROBUST: i32 = 0x10;
 const FOREIGN: i32 = 0x10 | 0x20 | 0x40 | 0x80;
 const ELISION: i32 = 0x100 | 0x200;
 
 /// The token of a lock that was taken the quick way.
 const QUICK_TOKEN: usize = 1;
 
+/// See `users` in the table.
+const DEPTH: u32 = (1 << 24) - 1;
+const ONE_WAITER: u32 = DEPTH + 1;
+
 /// See the [module](self)'s table.
 #[repr(C)]
 struct Mutex {
     token: AtomicUsize,
     owner: AtomicU32,
-    depth: AtomicU32,
+    users: AtomicU32,
     kind: AtomicI32,
     generation: AtomicU32,
     lock: [AtomicU32; process::ROOM / 4],
@@ -105,6 +110,8 @@ impl Mutex {
             // which case the mutex stays locked as POSIX has it. Nobody of this process has used it, and no other
             // thread gets here.
             unsafe {
+                // Who waited with it is gone.
+                self.users.store(self.depth(), Ordering::Relaxed);
                 let held = (kind.is_locked)(self.at()).then(|| self.kept());
                 (kind.forget_waiters)(self.at(), held);
             }
@@ -124,7 +131,7 @@ impl Mutex {
         }
         self.token.store(token.into_raw() ^ QUICK_TOKEN, Ordering::Relaxed);
         if kind == RECURSIVE || kind == ERRORCHECK {
-            self.depth.store(1, Ordering::Relaxed);
+            self.set_depth(1);
             self.owner.store(process::me(), Ordering::Relaxed);
         }
         0
@@ -140,11 +147,21 @@ impl Mutex {
         unsafe { Token::from_raw(self.token.load(Ordering::Relaxed) ^ QUICK_TOKEN) }
     }
 
+    fn depth(&self) -> u32 {
+        self.users.load(Ordering::Relaxed) & DEPTH
+    }
+
+    /// Of a mutex that the calling thread holds.
+    fn set_depth(&self, depth: u32) {
+        let waiters = self.users.load(Ordering::Relaxed) & !DEPTH;
+        self.users.store(waiters | depth, Ordering::Relaxed);
+    }
+
     /// What a thread that holds the mutex gets when it asks again; `None` if it does not hold it.
     #[inline]
     fn again(&self, kind: i32, otherwise: c_int) -> Option<c_int> {
         if (kind != RECURSIVE && kind != ERRORCHECK)
-            || self.depth.load(Ordering::Relaxed) == 0
+            || self.depth() == 0
             || self.owner.load(Ordering::Relaxed) != process::me()
         {
             return None;
@@ -152,9 +169,11 @@ impl Mutex {
         if kind == ERRORCHECK {
             return Some(otherwise);
         }
-        let depth = self.depth.load(Ordering::Relaxed);
-        let Some(deeper) = depth.checked_add(1) else { return Some(libc::EAGAIN) };
-        self.depth.store(deeper, Ordering::Relaxed);
+        let depth = self.depth();
+        if depth == DEPTH {
+            return Some(libc::EAGAIN);
+        }
+        self.set_depth(depth + 1);
         Some(0)
     }
 
@@ -291,12 +310,12 @@ impl Mutex {
     fn unlock(&self, kind: i32) -> c_int {
         let functions = self.functions();
         if kind == RECURSIVE || kind == ERRORCHECK {
-            let depth = self.depth.load(Ordering::Relaxed);
+            let depth = self.depth();
             if depth == 0 || self.owner.load(Ordering::Relaxed) != process::me() {
                 return libc::EPERM;
             }
             if depth > 1 {
-                self.depth.store(depth - 1, Ordering::Relaxed);
+                self.set_depth(depth - 1);
                 return 0;
             }
             self.owner.store(0, Ordering::Relaxed);
@@ -314,7 +333,7 @@ impl Mutex {
         if let Some(row) = self.row() {
             row.releases();
         }
-        self.depth.store(0, Ordering::Relaxed);
+        self.set_depth(0);
         if PAGE.waiting.load(Ordering::Relaxed) != 0 && priority::hand_over(std::ptr::from_ref(self).addr()) {
             return;
         }
@@ -329,9 +348,9 @@ impl Mutex {
     /// Unlocks once in the place of the thread that holds it.
     fn unlock_for_its_owner(&self) {
         let functions = self.functions();
-        let depth = self.depth.load(Ordering::Relaxed);
+        let depth = self.depth();
         if depth > 1 {
-            self.depth.store(depth - 1, Ordering::Relaxed);
+            self.set_depth(depth - 1);
             return;
         }
         self.owner.store(0, Ordering::Relaxed);
@@ -363,11 +382,31 @@ fn deadline(until: &Until) -> Deadline {
 pub(crate) unsafe fn may_wait(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract.
     match unsafe { whose(mutex) } {
-        Whose::Ours(ours, ERRORCHECK) if ours.depth.load(Ordering::Relaxed) == 0 => libc::EPERM,
+        Whose::Ours(ours, ERRORCHECK) if ours.depth() == 0 => libc::EPERM,
         Whose::Ours(ours, ERRORCHECK) if ours.owner.load(Ordering::Relaxed) != process::me() => libc::EPERM,
         Whose::Ours(..) | Whose::Glibc => 0,
         Whose::Nobody => libc::EINVAL,
     }
+}
+
+/// A thread that holds the mutex is about to wait on a condition variable with it, or has waited: until then it is in use,
+/// and cannot be destroyed. glibc's own wait leaves its count of users one higher.
+///
+/// # Safety
+/// `mutex` points to a mutex that the calling thread holds.
+pub(crate) unsafe fn waits_with(mutex: *mut pthread_mutex_t, begins: bool) {
+    // SAFETY: by contract; all fields are atomics.
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    let kind = ours.kind.load(Ordering::Relaxed);
+    let one = match kind {
+        // A robust one whose owner has died counts anew.
+        kind if kind & ROBUST != 0 => return,
+        kind if kind & FOREIGN != 0 => 1,
+        _ => ONE_WAITER,
+    };
+    let users = ours.users.load(Ordering::Relaxed);
+    let users = if begins { users.wrapping_add(one) } else { users.wrapping_sub(one) };
+    ours.users.store(users, Ordering::Relaxed);
 }
 
 /// Whether glibc's functions are this mutex's.
@@ -398,7 +437,7 @@ pub unsafe extern "C-unwind" fn pthread_mutex_init(
     if let Whose::Ours(ours, _) = unsafe { whose(mutex) } {
         ours.token.store(0, Ordering::Relaxed);
         ours.owner.store(0, Ordering::Relaxed);
-        ours.depth.store(0, Ordering::Relaxed);
+        ours.users.store(0, Ordering::Relaxed);
         for word in &ours.lock {
             word.store(0, Ordering::Relaxed);
         }
@@ -418,7 +457,8 @@ pub unsafe extern "C-unwind" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_
         Whose::Ours(ours, _) => {
             let functions = ours.functions();
             // SAFETY: the lock's 16 bytes.
-            if unsafe { (functions.is_locked)(ours.at()) } {
+            if unsafe { (functions.is_locked)(ours.at()) } || ours.users.load(Ordering::Relaxed) & !DEPTH != 0
+            {
                 return libc::EBUSY;
             }
             ours.kind.store(DESTROYED, Ordering::Relaxed);

@@ -11,7 +11,7 @@
 //!
 //! A thread for a wait takes some 30 us; programs that do this are few.
 
-use crate::mutex::{may_wait, pthread_mutex_lock, unlock_for_its_owner};
+use crate::mutex::{may_wait, pthread_mutex_lock, unlock_for_its_owner, waits_with};
 use crate::real::{self, CleanupBuffer};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t, pthread_t, timespec};
 use std::ptr::null_mut;
@@ -53,6 +53,7 @@ extern "C-unwind" fn end(wait: *mut c_void) {
         libc::pthread_join((*wait).helper, null_mut());
         real::set_cancel_state(before, null_mut());
         pthread_mutex_lock((*wait).mutex);
+        waits_with((*wait).mutex, false);
     }
 }
 
@@ -100,6 +101,7 @@ pub(crate) unsafe extern "C-unwind" fn wait(
             // No thread is to be had: as one without a place to wait.
             return libc::EAGAIN;
         }
+        waits_with(mutex, true);
         real::cleanup_push(&raw mut buffer, end, at.cast());
         let done = match clock {
             _ if until.is_null() => real::cond_wait(cond, stand_in),
