@@ -2,7 +2,7 @@
 #   make check    before a commit: format, lints, docs, unit tests            4 min from a fresh clone on 2 cores
 #   make test     what must be green: installs what it needs, runs all tests  12 min
 #   make verify   the long rest: fuzzing, loom, miri, licences, the lab       the rest of 45 min
-#   make soak     what the others sample, whole                               half an hour
+#   make soak     what the others sample, whole; long runs, watched           an hour
 
 CARGO ?= cargo
 # A nightly toolchain: only the fuzzers and miri need one.
@@ -12,8 +12,10 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 FEATURES = --features wattwise/full,wattwise-live/schema
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
+# Seconds of the watched long runs in `make soak`.
+SOAK_SECONDS ?= 1800
 
-.PHONY: check test suite verify soak unit lint tools fuzz miri loom tsan interposer bench peers lab clean
+.PHONY: check test suite verify soak unit lint tools fuzz miri loom tsan interposer posix trees bench peers lab clean
 
 check: lint unit
 
@@ -51,7 +53,8 @@ verify:
 	sh scripts/first-command.sh
 	sh scripts/perfetto.sh
 	sh scripts/deny.sh
-	$(MAKE) fuzz loom miri
+	$(MAKE) fuzz loom miri trees posix
+	sh scripts/soak.sh 180
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)
@@ -72,10 +75,20 @@ tsan:
 	sh scripts/locks.sh tsan $(NIGHTLY)
 
 # What `make test` samples, whole: 10,000 sequences of set, hotplug, fault and restore, a kill at every write of a
-# transaction over 64 CPUs, a million windows of the meters; and the locks' storm under the thread sanitizer. Half an hour.
+# transaction over 64 CPUs, a million windows of the meters; and the locks' storm under the thread sanitizer. Half an hour. Then
+# record, run, ab --resume and the interposer under redis and nginx, watched for as long as asked.
 soak: tsan
+	sh scripts/soak.sh $(SOAK_SECONDS)
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter
 	$(CARGO) test -p wattwise --test hardware killed
+
+# Others' tests, unchanged, from Debian's source packages: posixtestsuite's and glibc's own of mutexes and condition variables
+# under the interposer; hwloc's and util-linux's captured machines through `info`.
+posix:
+	bash scripts/posix-tests.sh
+
+trees:
+	sh scripts/machine-trees.sh
 
 # Eleven real programs under the pthread interposer with every lock; some minutes, rewrites the table in docs/notes/locks.md.
 interposer:

@@ -31,6 +31,11 @@ if [ "$tier" = verify ]; then
     need xz xz-utils
     need dpkg-deb dpkg
     [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
+    # What runs for long under the interposer.
+    need redis-server redis-server
+    need redis-benchmark redis-tools
+    need nginx nginx-light
+    need python3 python3
     [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 fi
 

@@ -42,8 +42,11 @@
 /* IA32_PERF_CTL counts in the bus clock of all processors since 2011. */
 #define RATIO_KHZ		100000
 
+#define PERF_CTL_RATIO		0xff00ULL
+#define HWP_REQUEST_OURS	0xffffffffULL	/* above it: the activity window, and what follows the package */
+
 const struct pc_backend *pc_backend;
-union pc_state pc_default = { .tstate = POWERCTL_TSTATE_FULL };
+union pc_state pc_floor;
 struct powerctl_caps pc_caps;
 
 static u64 modulation_of(union pc_state s)
@@ -54,9 +57,14 @@ static u64 modulation_of(union pc_state s)
 	return CLOCK_MODULATION_ON | s.tstate;
 }
 
-static u64 perf_of(union pc_state s)
+static u64 perf_of(int cpu, union pc_state s)
 {
-	return (u64)(s.khz / RATIO_KHZ) << 8;
+	return (per_cpu(pc_cpus, cpu).perf & ~PERF_CTL_RATIO) | (u64)(s.khz / RATIO_KHZ) << 8;
+}
+
+static u64 hwp_of(int cpu, union pc_state s)
+{
+	return (per_cpu(pc_cpus, cpu).hwp & ~HWP_REQUEST_OURS) | pc_hwp(s);
 }
 
 /* Writes what differs of the registers that the back end has. */
@@ -69,9 +77,9 @@ static noinline int write_several(int cpu, union pc_state changed, union pc_stat
 	if (changed.tstate && (settable & POWERCTL_TSTATE))
 		err = write(cpu, MSR_IA32_THERM_CONTROL, modulation_of(s));
 	if (changed.khz && (settable & POWERCTL_PSTATE))
-		err = err ?: write(cpu, MSR_IA32_PERF_CTL, perf_of(s));
+		err = err ?: write(cpu, MSR_IA32_PERF_CTL, perf_of(cpu, s));
 	if (pc_hwp(changed) && (settable & POWERCTL_HWP))
-		err = err ?: write(cpu, MSR_HWP_REQUEST, pc_hwp(s));
+		err = err ?: write(cpu, MSR_HWP_REQUEST, hwp_of(cpu, s));
 	return err;
 }
 
@@ -85,31 +93,69 @@ static __always_inline int write_all(int cpu, union pc_state changed, union pc_s
 	if (!(changed.all & ~tstate.all) && (settable & POWERCTL_TSTATE))
 		return write(cpu, MSR_IA32_THERM_CONTROL, modulation_of(s));
 	if (!(changed.all & ~khz.all) && (settable & POWERCTL_PSTATE))
-		return write(cpu, MSR_IA32_PERF_CTL, perf_of(s));
+		return write(cpu, MSR_IA32_PERF_CTL, perf_of(cpu, s));
 	return write_several(cpu, changed, s, write);
 }
 
-static void default_of(u64 perf, u64 hwp)
+static void default_of(struct pc_cpu *pc, u64 perf, u64 hwp)
 {
-	pc_default.khz = min_t(u32, (perf >> 8 & 0xff) * RATIO_KHZ, rounddown(PC_KHZ_MAX, RATIO_KHZ));
-	pc_default.hwp_min = hwp;
-	pc_default.hwp_max = hwp >> 8;
-	pc_default.hwp_desired = hwp >> 16;
-	pc_default.epp = hwp >> 24;
+	pc->perf = perf;
+	pc->hwp = hwp;
+	pc->def.all = 0;
+	pc->def.tstate = POWERCTL_TSTATE_FULL;
+	pc->def.khz = min_t(u32, (perf >> 8 & 0xff) * RATIO_KHZ, rounddown(PC_KHZ_MAX, RATIO_KHZ));
+	pc->def.hwp_min = hwp;
+	pc->def.hwp_max = hwp >> 8;
+	pc->def.hwp_desired = hwp >> 16;
+	pc->def.epp = hwp >> 24;
 }
 
-/* The range of speeds that the kernel's driver knows, if there is one. */
+/* Once a CPU has come. CPUs come one at a time. */
+void pc_floor_of_all(void)
+{
+	union pc_state floor = { .all = ~0ULL };
+	u32 highest = 0;
+	int cpu;
+
+	floor.epp = 0;
+	floor.hwp_desired = 0;
+	for_each_possible_cpu(cpu) {
+		const struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
+
+		/* Not of a CPU that has not come yet, or that no driver has a speed for. */
+		if (!pc->domain || !pc->def.all)
+			continue;
+		highest = max_t(u32, highest, pc->def.khz);
+		floor.khz = min_t(u32, floor.khz, pc->def.khz);
+		floor.tstate = min_t(u32, floor.tstate, pc->def.tstate);
+		floor.hwp_min = min_t(u32, floor.hwp_min, pc->def.hwp_min);
+		floor.hwp_max = min_t(u32, floor.hwp_max, pc->def.hwp_max);
+		/* 0 leaves the choice to the hardware, which is more than any other. */
+		floor.hwp_desired = min_t(u8, floor.hwp_desired - 1, pc->def.hwp_desired - 1) + 1;
+		floor.epp = max_t(u32, floor.epp, pc->def.epp);
+	}
+	pc_floor = floor;
+	pc_caps.khz_default = floor.khz;
+	pc_caps.khz_max = max(pc_caps.khz_max, highest);
+}
+
+/* The range of speeds that the kernel's driver knows, if there is one; else what was found is the most. */
 static void range_of_speeds(void)
 {
-	struct cpufreq_policy *policy = cpufreq_cpu_get(0);
+	u32 least = U32_MAX;
+	int cpu;
 
-	pc_caps.khz_max = pc_default.khz;
-	pc_caps.khz_min = RATIO_KHZ;
-	if (policy) {
-		pc_caps.khz_min = policy->cpuinfo.min_freq;
-		pc_caps.khz_max = min_t(u32, policy->cpuinfo.max_freq, PC_KHZ_MAX);
+	pc_caps.khz_max = 0;
+	for_each_online_cpu(cpu) {
+		struct cpufreq_policy *policy = cpufreq_cpu_get(cpu);
+
+		if (!policy)
+			continue;
+		least = min(least, policy->cpuinfo.min_freq);
+		pc_caps.khz_max = max(pc_caps.khz_max, min_t(u32, policy->cpuinfo.max_freq, PC_KHZ_MAX));
 		cpufreq_cpu_put(policy);
 	}
+	pc_caps.khz_min = least == U32_MAX ? RATIO_KHZ : least;
 }
 
 /* virtual */
@@ -119,8 +165,6 @@ static typeof(&vpower_wrmsr) virtual_write_register;
 
 static int virtual_init(void)
 {
-	u64 perf, hwp;
-
 	virtual_read = symbol_get(vpower_rdmsr);
 	if (!virtual_read)
 		return -ENODEV;
@@ -129,11 +173,17 @@ static int virtual_init(void)
 		symbol_put(vpower_rdmsr);
 		return -ENODEV;
 	}
-	virtual_read(0, MSR_IA32_PERF_CTL, &perf);
-	virtual_read(0, MSR_HWP_REQUEST, &hwp);
-	default_of(perf, hwp);
 	pc_caps.tstate_step = 1;
 	return 0;
+}
+
+static void virtual_defaults(int cpu, struct pc_cpu *pc)
+{
+	u64 perf = 0, hwp = 0;
+
+	virtual_read(cpu, MSR_IA32_PERF_CTL, &perf);
+	virtual_read(cpu, MSR_HWP_REQUEST, &hwp);
+	default_of(pc, perf, hwp);
 }
 
 static void virtual_exit(void)
@@ -173,6 +223,7 @@ static const struct pc_backend backend_virtual = {
 	.step_khz = RATIO_KHZ,
 	.init = virtual_init,
 	.exit = virtual_exit,
+	.defaults = virtual_defaults,
 	.domain = core_of,
 	.write = pc_virtual_write,
 	.counters = virtual_counters,
@@ -211,7 +262,7 @@ static bool speeds_are_free(void)
 
 static int msr_init(void)
 {
-	u64 value, perf = 0, hwp = 0;
+	u64 value, perf = 0;
 	u32 settable = POWERCTL_INHERIT;
 
 	/* Whatever cannot be read is not there; hypervisors leave registers out. */
@@ -220,7 +271,7 @@ static int msr_init(void)
 	if (speeds_are_free()) {
 		if (boot_cpu_has(X86_FEATURE_EST) && !read_msr(MSR_IA32_PERF_CTL, &perf) && perf)
 			settable |= POWERCTL_PSTATE;
-		if (boot_cpu_has(X86_FEATURE_HWP) && !read_msr(MSR_HWP_REQUEST, &hwp)) {
+		if (boot_cpu_has(X86_FEATURE_HWP) && !read_msr(MSR_HWP_REQUEST, &value)) {
 			settable |= POWERCTL_HWP;
 			if (boot_cpu_has(X86_FEATURE_HWP_EPP))
 				settable |= POWERCTL_EPP;
@@ -229,9 +280,19 @@ static int msr_init(void)
 	if (settable == POWERCTL_INHERIT)
 		return -ENODEV;
 	backend_msr.settable = settable;
-	default_of(perf, hwp);
 	pc_caps.tstate_step = pc_caps.cpu & POWERCTL_CPU_EXTENDED_CLOCKMOD ? 1 : 2;
 	return 0;
+}
+
+static void msr_defaults(int cpu, struct pc_cpu *pc)
+{
+	u64 perf = 0, hwp = 0;
+
+	if (backend_msr.settable & POWERCTL_PSTATE)
+		read_msr(MSR_IA32_PERF_CTL, &perf);
+	if (backend_msr.settable & POWERCTL_HWP)
+		read_msr(MSR_HWP_REQUEST, &hwp);
+	default_of(pc, perf, hwp);
 }
 
 static int own(int cpu)
@@ -254,6 +315,7 @@ static struct pc_backend backend_msr = {
 	.id = POWERCTL_BACKEND_MSR,
 	.step_khz = RATIO_KHZ,
 	.init = msr_init,
+	.defaults = msr_defaults,
 	.domain = own,
 	.write = pc_msr_write,
 	.counters = msr_counters,
@@ -295,7 +357,6 @@ static int cpufreq_backend_init(void)
 			return -ENODEV;
 		if (policy->fast_switch_possible)
 			per_cpu(policies, cpu) = policy;
-		pc_default.khz = policy->cur;
 		cpufreq_cpu_put(policy);
 		if (!per_cpu(policies, cpu)) {
 			pr_err("cpufreq: the driver cannot switch from the scheduler\n");
@@ -310,6 +371,17 @@ static int cpufreq_backend_init(void)
 static void cpufreq_backend_exit(void)
 {
 	cpufreq_unregister_notifier(&policy_notifier, CPUFREQ_POLICY_NOTIFIER);
+}
+
+static void cpufreq_defaults(int cpu, struct pc_cpu *pc)
+{
+	struct cpufreq_policy *policy = per_cpu(policies, cpu);
+
+	pc->def.all = 0;
+	if (!policy)
+		return;
+	pc->def.tstate = POWERCTL_TSTATE_FULL;
+	pc->def.khz = min_t(u32, policy->cur, PC_KHZ_MAX);
 }
 
 static int policy_of(int cpu)
@@ -335,6 +407,7 @@ static const struct pc_backend backend_cpufreq = {
 	.step_khz = 1,
 	.init = cpufreq_backend_init,
 	.exit = cpufreq_backend_exit,
+	.defaults = cpufreq_defaults,
 	.domain = policy_of,
 	.write = cpufreq_write,
 	.counters = msr_counters,
@@ -404,7 +477,6 @@ int pc_backend_init(const char *wanted)
 	pc_caps.abi = POWERCTL_ABI;
 	pc_caps.backend = pc_backend->id;
 	pc_caps.settable = pc_backend->settable;
-	pc_caps.khz_default = pc_default.khz;
 	return 0;
 }
 
@@ -441,14 +513,15 @@ int pc_check(const struct powerctl_profile *p)
 	return 0;
 }
 
-/* Whether a profile asks for more than everybody has. */
+/* Whether a profile asks for more than everybody has, on whichever CPU its thread may come to. */
 bool pc_raises(const struct powerctl_profile *p)
 {
-	if ((p->flags & POWERCTL_PSTATE) && p->pstate_khz > pc_default.khz)
+	if ((p->flags & POWERCTL_PSTATE) && p->pstate_khz > pc_floor.khz)
 		return true;
 	if ((p->flags & POWERCTL_HWP) &&
-	    (p->hwp_min > pc_default.hwp_min || p->hwp_max > pc_default.hwp_max ||
-	     (pc_default.hwp_desired && p->hwp_desired > pc_default.hwp_desired)))
+	    (p->hwp_min > pc_floor.hwp_min || p->hwp_max > pc_floor.hwp_max ||
+	     /* Where it is pinned, the hardware's choice is a raise too. */
+	     (pc_floor.hwp_desired && (!p->hwp_desired || p->hwp_desired > pc_floor.hwp_desired))))
 		return true;
-	return (p->flags & POWERCTL_EPP) && p->epp < pc_default.epp;
+	return (p->flags & POWERCTL_EPP) && p->epp < pc_floor.epp;
 }

@@ -73,6 +73,7 @@ static long ioctl_caps(unsigned int cmd, void __user *arg)
 	c = pc_caps;
 	c.size = sizeof(c);
 	c.profiles = pc_profiles_count();
+	c.profiles_max = pc_profiles_max();
 	return give(arg, &c, sizeof(c));
 }
 
@@ -115,7 +116,7 @@ static long ioctl_stats(unsigned int cmd, void __user *arg)
 static long ioctl_latency(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_latency l;
-	union pc_state from = pc_default, to = pc_default;
+	union pc_state from = { .all = 0 }, to = { .all = 0 };
 	u64 sum = 0;
 	u32 i;
 	long err = take(&l, sizeof(l), cmd, arg);
@@ -137,11 +138,11 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 		u64 start, took;
 
 		preempt_disable();
-		pc_apply(from, false);
+		pc_apply(from, pc_khz_field.all, false);
 		start = ktime_get_ns();
-		pc_apply(to, false);
+		pc_apply(to, pc_khz_field.all, false);
 		took = ktime_get_ns() - start;
-		pc_apply(pc_default, false);
+		pc_apply_default(false);
 		preempt_enable();
 		sum += took;
 		l.min_ns = min(l.min_ns, took);

@@ -18,10 +18,7 @@
 
 #include "powerctl_uapi.h"
 
-/*
- * What a CPU's registers are to hold, in one word, which is compared and handed over at every switch.
- * The fields that no flag names are the default's.
- */
+/* What a CPU's registers are to hold, in one word, which is compared and handed over at every switch. */
 union pc_state {
 	struct {
 		u64 khz : 24;		/* in the back end's steps */
@@ -46,6 +43,9 @@ struct pc_profile {
 	struct preempt_notifier notifier;
 	struct powerctl_profile asked;
 	union pc_state state;
+	u64 mask;		/* the fields that were asked for: the others are each CPU's default */
+	struct pc_user *user;	/* whose it is */
+	bool uncounted;		/* its user may have any number */
 	struct file *file;	/* keeps the module in use */
 };
 
@@ -62,6 +62,9 @@ struct pc_domain {
 struct pc_cpu {
 	struct pc_domain *domain;
 	union pc_state want;
+	/* What its registers held when it came. CPUs differ: kinds of core do. */
+	union pc_state def;
+	u64 perf, hwp;			/* the whole registers: bits that are not ours are written back */
 	u64 switches, writes, skipped, failed;
 };
 
@@ -74,6 +77,8 @@ struct pc_backend {
 	u32 step_khz;		/* a speed's granularity */
 	int (*init)(void);
 	void (*exit)(void);
+	/* On the CPU itself, which nobody shares its registers with who has a profile: what they hold. */
+	void (*defaults)(int cpu, struct pc_cpu *pc);
 	/* CPUs with the same number share their registers. */
 	int (*domain)(int cpu);
 	/* Interrupts off, on the CPU itself. `changed` is zero in the fields that the registers hold already. */
@@ -82,7 +87,8 @@ struct pc_backend {
 };
 
 extern const struct pc_backend *pc_backend;
-extern union pc_state pc_default;
+/* The least that any CPU gives everybody: what is above it on one of them is a raise. */
+extern union pc_state pc_floor;
 extern struct powerctl_caps pc_caps;
 
 /* Two of them by name: a call by name costs less than by pointer. */
@@ -91,6 +97,7 @@ int pc_virtual_write(int cpu, union pc_state changed, union pc_state state);
 
 int pc_backend_init(const char *wanted);
 void pc_backend_exit(void);
+void pc_floor_of_all(void);
 int pc_check(const struct powerctl_profile *p);
 bool pc_raises(const struct powerctl_profile *p);
 
@@ -100,8 +107,11 @@ int pc_profile_set(struct file *file, const struct powerctl_profile *asked);
 int pc_profile_get(struct powerctl_profile *to);
 int pc_profile_clear(void);
 u32 pc_profiles_count(void);
+u32 pc_profiles_max(void);
 void pc_stats(struct powerctl_stats *s);
-void pc_apply(union pc_state want, bool force);
+void pc_apply(union pc_state want, u64 mask, bool force);
+void pc_apply_default(bool force);
+extern const union pc_state pc_khz_field;
 void pc_suspend(bool on);
 
 void pc_domains_free(void);

@@ -14,6 +14,9 @@
  * Where siblings share their registers, the faster of their wishes is in force: a CPU without a
  * profiled thread, idle or not, wishes the default. So nobody without a profile is ever slowed down.
  *
+ * The default is each CPU's own, read when it comes: kinds of core differ. A profile has the fields that were
+ * asked for and a mask of them; the rest is filled in where the thread is put on.
+ *
  * Life of a profile: SET makes it, for the calling thread alone. It ends with CLEAR, with the thread
  * (sched_process_exit, still in the thread's context), and at exec, unless it is inheritable; a fork copies an
  * inheritable one before the child runs. It hangs on the task and not on a thread number, so a
@@ -31,6 +34,9 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/hashtable.h>
 #include <linux/indirect_call_wrapper.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -46,10 +52,21 @@
 
 static unsigned int max_profiles = 65536;
 module_param(max_profiles, uint, 0444);
-MODULE_PARM_DESC(max_profiles, "most profiles in force at a time");
+MODULE_PARM_DESC(max_profiles, "most profiles of one user in force at a time; with CAP_SYS_RESOURCE any number");
 
 DEFINE_PER_CPU(struct pc_cpu, pc_cpus);
 
+const union pc_state pc_khz_field = { .khz = PC_KHZ_MAX };
+
+/* Who has profiles, and how many: one user cannot take them all. */
+struct pc_user {
+	struct hlist_node link;
+	kuid_t uid;
+	unsigned int profiles;
+};
+
+static DEFINE_HASHTABLE(users, 6);
+static DEFINE_RAW_SPINLOCK(users_lock);
 static atomic_t profiles = ATOMIC_INIT(0);
 static atomic64_t profiles_set = ATOMIC64_INIT(0);
 static bool suspended;
@@ -112,16 +129,21 @@ static noinline void apply_shared(struct pc_cpu *pc, struct pc_domain *d, union 
 	raw_spin_unlock(&d->lock);
 }
 
-/* On the CPU itself, interrupts off: its wish has changed, or its registers are not known (force). */
-static __always_inline void apply(union pc_state want, bool force)
+/*
+ * On the CPU itself, interrupts off: its wish has changed, or its registers are not known (force). The fields of
+ * the mask are asked for.
+ */
+static __always_inline void apply(union pc_state state, u64 mask, bool force)
 {
 	struct pc_cpu *pc = this_cpu_ptr(&pc_cpus);
 	struct pc_domain *d = pc->domain;
+	union pc_state want;
 
 	if (unlikely(!d))
 		return;
 	if (unlikely(READ_ONCE(suspended)))
-		want = pc_default;
+		mask = 0;
+	want.all = (state.all & mask) | (pc->def.all & ~mask);
 	if (unlikely(READ_ONCE(d->shared))) {
 		apply_shared(pc, d, want, force);
 	} else {
@@ -131,13 +153,18 @@ static __always_inline void apply(union pc_state want, bool force)
 }
 
 /* The same from anywhere with preemption off. */
-void pc_apply(union pc_state want, bool force)
+void pc_apply(union pc_state state, u64 mask, bool force)
 {
 	unsigned long flags;
 
 	local_irq_save(flags);
-	apply(want, force);
+	apply(state, mask, force);
 	local_irq_restore(flags);
+}
+
+void pc_apply_default(bool force)
+{
+	pc_apply((union pc_state){ .all = 0 }, 0, force);
 }
 
 static struct pc_profile *to_profile(struct preempt_notifier *notifier)
@@ -147,11 +174,9 @@ static struct pc_profile *to_profile(struct preempt_notifier *notifier)
 
 static void put_on(struct preempt_notifier *notifier, int cpu)
 {
-	unsigned long flags;
+	const struct pc_profile *p = to_profile(notifier);
 
-	local_irq_save(flags);
-	apply(to_profile(notifier)->state, false);
-	local_irq_restore(flags);
+	pc_apply(p->state, p->mask, false);
 }
 
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next);
@@ -176,58 +201,142 @@ static void taken_off(struct preempt_notifier *notifier, struct task_struct *nex
 {
 	/* Under the run-queue lock: interrupts are off. */
 	if (!profile_of(next))
-		apply(pc_default, false);
+		apply((union pc_state){ .all = 0 }, 0, false);
 }
 
-static bool count_up(void)
+/* One more of this user's, if it may have that many. */
+static bool count_up(struct pc_user *user, bool uncounted)
 {
-	if (atomic_inc_return(&profiles) <= max_profiles)
-		return true;
+	bool may;
+
+	raw_spin_lock(&users_lock);
+	may = uncounted || user->profiles < max_profiles;
+	if (may)
+		user->profiles++;
+	raw_spin_unlock(&users_lock);
+	if (may)
+		atomic_inc(&profiles);
+	return may;
+}
+
+/* The last of a user's takes the user along. */
+static void count_down(struct pc_user *user)
+{
+	bool last;
+
 	atomic_dec(&profiles);
-	return false;
+	raw_spin_lock(&users_lock);
+	last = !--user->profiles;
+	if (last)
+		hash_del(&user->link);
+	raw_spin_unlock(&users_lock);
+	if (last)
+		kfree(user);
 }
 
-static union pc_state state_of(const struct powerctl_profile *p)
+/* The calling thread's user, with one profile more; an error if it has as many as it may. */
+static struct pc_user *count_mine(bool uncounted)
 {
-	union pc_state s = pc_default;
+	struct pc_user *new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	struct pc_user *user, *found = NULL;
+	kuid_t uid = current_uid();
+	bool may;
 
-	if (p->flags & POWERCTL_TSTATE)
-		s.tstate = p->tstate;
-	if (p->flags & POWERCTL_PSTATE)
-		s.khz = rounddown(p->pstate_khz, pc_backend->step_khz);
-	if (p->flags & POWERCTL_HWP) {
-		s.hwp_min = p->hwp_min;
-		s.hwp_max = p->hwp_max;
-		s.hwp_desired = p->hwp_desired;
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	new->uid = uid;
+	raw_spin_lock(&users_lock);
+	hash_for_each_possible(users, user, link, __kuid_val(uid)) {
+		if (uid_eq(user->uid, uid)) {
+			found = user;
+			break;
+		}
 	}
-	if (p->flags & POWERCTL_EPP)
-		s.epp = p->epp;
-	return s;
+	may = uncounted || (found ? found->profiles : 0) < max_profiles;
+	if (may) {
+		if (!found) {
+			found = new;
+			hash_add(users, &new->link, __kuid_val(uid));
+		}
+		found->profiles++;
+	}
+	raw_spin_unlock(&users_lock);
+	if (found != new)
+		kfree(new);
+	if (!may)
+		return ERR_PTR(-ENOSPC);
+	atomic_inc(&profiles);
+	return found;
+}
+
+/* What a profile asks for, and which fields those are. */
+static void fields_of(const struct powerctl_profile *p, union pc_state *s, union pc_state *mask)
+{
+	s->all = 0;
+	mask->all = 0;
+	if (p->flags & POWERCTL_TSTATE) {
+		s->tstate = p->tstate;
+		mask->tstate = ~0;
+	}
+	if (p->flags & POWERCTL_PSTATE) {
+		s->khz = rounddown(p->pstate_khz, pc_backend->step_khz);
+		mask->khz = ~0;
+	}
+	if (p->flags & POWERCTL_HWP) {
+		s->hwp_min = p->hwp_min;
+		s->hwp_max = p->hwp_max;
+		s->hwp_desired = p->hwp_desired;
+		mask->hwp_min = ~0;
+		mask->hwp_max = ~0;
+		mask->hwp_desired = ~0;
+	}
+	if (p->flags & POWERCTL_EPP) {
+		s->epp = p->epp;
+		mask->epp = ~0;
+	}
+}
+
+/* A profile that no thread has yet. */
+static struct pc_profile *new_profile(struct file *file)
+{
+	bool uncounted = capable(CAP_SYS_RESOURCE);
+	struct pc_user *user = count_mine(uncounted);
+	struct pc_profile *new;
+
+	if (IS_ERR(user))
+		return ERR_CAST(user);
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new) {
+		count_down(user);
+		return ERR_PTR(-ENOMEM);
+	}
+	new->user = user;
+	new->uncounted = uncounted;
+	new->file = get_file(file);
+	preempt_notifier_init(&new->notifier, &notifier_ops);
+	return new;
 }
 
 int pc_profile_set(struct file *file, const struct powerctl_profile *asked)
 {
 	struct pc_profile *p = profile_of(current);
 	struct pc_profile *new = NULL;
+	union pc_state state, mask;
 
 	if (!p) {
-		if (!count_up())
-			return -ENOSPC;
-		new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
-		if (!new) {
-			atomic_dec(&profiles);
-			return -ENOMEM;
-		}
-		new->file = get_file(file);
-		preempt_notifier_init(&new->notifier, &notifier_ops);
+		new = new_profile(file);
+		if (IS_ERR(new))
+			return PTR_ERR(new);
 		p = new;
 	}
+	fields_of(asked, &state, &mask);
 	preempt_disable();
 	p->asked = *asked;
-	p->state = state_of(asked);
+	p->state = state;
+	p->mask = mask.all;
 	if (new)
 		preempt_notifier_register(&new->notifier);
-	pc_apply(p->state, false);
+	pc_apply(p->state, p->mask, false);
 	preempt_enable();
 	atomic64_inc(&profiles_set);
 	return 0;
@@ -248,9 +357,9 @@ static void drop(struct pc_profile *p)
 {
 	preempt_disable();
 	preempt_notifier_unregister(&p->notifier);
-	pc_apply(pc_default, false);
+	pc_apply_default(false);
 	preempt_enable();
-	atomic_dec(&profiles);
+	count_down(p->user);
 	fput(p->file);
 	kfree(p);
 }
@@ -268,6 +377,11 @@ int pc_profile_clear(void)
 u32 pc_profiles_count(void)
 {
 	return atomic_read(&profiles);
+}
+
+u32 pc_profiles_max(void)
+{
+	return max_profiles;
 }
 
 void pc_stats(struct powerctl_stats *s)
@@ -294,7 +408,10 @@ static void again_here(void *unused)
 {
 	const struct pc_profile *p = profile_of(current);
 
-	pc_apply(p ? p->state : pc_default, true);
+	if (p)
+		pc_apply(p->state, p->mask, true);
+	else
+		pc_apply_default(true);
 }
 
 /* Until it is over, all get the default. Tasks run again before it is: they are not switched to anew. */
@@ -338,15 +455,18 @@ static void at_fork(void *data, struct task_struct *parent, struct task_struct *
 	struct pc_profile *p = profile_of(parent);
 	struct pc_profile *copy;
 
-	if (!p || !(p->asked.flags & POWERCTL_INHERIT) || !count_up())
+	if (!p || !(p->asked.flags & POWERCTL_INHERIT) || !count_up(p->user, p->uncounted))
 		return;
 	copy = kzalloc(sizeof(*copy), GFP_ATOMIC);
 	if (!copy) {
-		atomic_dec(&profiles);
+		count_down(p->user);
 		return;
 	}
 	copy->asked = p->asked;
 	copy->state = p->state;
+	copy->mask = p->mask;
+	copy->user = p->user;
+	copy->uncounted = p->uncounted;
 	copy->file = get_file(p->file);
 	preempt_notifier_init(&copy->notifier, &notifier_ops);
 	hlist_add_head(&copy->notifier.link, &child->preempt_notifiers);
@@ -404,6 +524,28 @@ void pc_profiles_exit(void)
 
 /* Hotplug. */
 
+/* What the registers hold, unless a sibling that shares them may have a profile in force: then what it had found. */
+static void learn_default(int cpu, struct pc_cpu *pc, const struct pc_domain *d)
+{
+	int sibling = cpumask_first(&d->cpus);
+	struct pc_cpu found = { };
+
+	if (sibling < nr_cpu_ids && sibling != cpu) {
+		const struct pc_cpu *other = per_cpu_ptr(&pc_cpus, sibling);
+
+		found.def = other->def;
+		found.perf = other->perf;
+		found.hwp = other->hwp;
+	} else {
+		pc_backend->defaults(cpu, &found);
+	}
+	local_irq_disable();
+	pc->def = found.def;
+	pc->perf = found.perf;
+	pc->hwp = found.hwp;
+	local_irq_enable();
+}
+
 int pc_cpu_online(unsigned int cpu)
 {
 	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
@@ -433,13 +575,15 @@ int pc_cpu_online(unsigned int cpu)
 		raw_spin_lock_init(&d->lock);
 		d->id = id;
 	}
-	pc->want = pc_default;
+	learn_default(cpu, pc, d);
 	raw_spin_lock_irq(&d->lock);
+	pc->want = pc->def;
 	cpumask_set_cpu(cpu, &d->cpus);
 	raw_spin_unlock_irq(&d->lock);
 	smp_store_release(&pc->domain, d);
+	pc_floor_of_all();
 	/* Runs on the CPU itself. */
-	pc_apply(pc_default, true);
+	pc_apply_default(true);
 	return 0;
 }
 
@@ -453,7 +597,7 @@ int pc_cpu_offline(unsigned int cpu)
 
 	if (!d)
 		return 0;
-	pc_apply(pc_default, true);
+	pc_apply_default(true);
 	raw_spin_lock_irq(&d->lock);
 	cpumask_clear_cpu(cpu, &d->cpus);
 	raw_spin_unlock_irq(&d->lock);

@@ -6,7 +6,9 @@
 #include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/seq_file.h>
 #include <linux/topology.h>
+#include <linux/uaccess.h>
 
 #include "vpower.h"
 #include "vpower_msr.h"
@@ -75,10 +77,61 @@ int vpower_wrmsr(int cpu, u32 reg, u64 value)
 }
 EXPORT_SYMBOL_GPL(vpower_wrmsr);
 
+/* A CPU and its registers a line, in hex: PERF_CTL, THERM_CONTROL, HWP_REQUEST. */
+static int registers_show(struct seq_file *m, void *unused)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		const u64 *r = per_cpu(of_core, cpu);
+
+		seq_printf(m, "%d %llx %llx %llx\n", cpu, r[PERF_CTL], r[CLOCK_MODULATION], r[HWP_REQUEST]);
+	}
+	return 0;
+}
+
+static int registers_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, registers_show, NULL);
+}
+
+/* What firmware or another driver would have left there: "CPU REGISTER VALUE", the last two in hex. */
+static ssize_t registers_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	unsigned int cpu;
+	char text[64];
+	u64 value;
+	u32 reg;
+	int i;
+
+	if (size >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, size))
+		return -EFAULT;
+	text[size] = 0;
+	if (sscanf(text, "%u %x %llx", &cpu, &reg, &value) != 3 || cpu >= nr_cpu_ids || !cpu_possible(cpu))
+		return -EINVAL;
+	i = slot(reg);
+	if (i < 0)
+		return i;
+	WRITE_ONCE(per_cpu(of_core, cpu)[i], value);
+	return size;
+}
+
+static const struct file_operations registers_fops = {
+	.owner = THIS_MODULE,
+	.open = registers_open,
+	.read = seq_read,
+	.write = registers_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
 int vpower_msr_init(struct dentry *dir)
 {
 	int cpu;
 
+	debugfs_create_file("registers", 0600, dir, NULL, &registers_fops);
 	/* A write or two may go uncounted when CPUs race: the count is for orders of magnitude. */
 	debugfs_create_u32("msr_writes", 0644, dir, &writes);
 	for_each_possible_cpu(cpu) {

@@ -13,6 +13,10 @@
  *   pctest latency FILE    a change of speed by ioctl, by writing FILE held open, by opening and writing it,
  *                          and an ioctl that is refused; prints ns each
  *   pctest storm N         N threads that set and clear
+ *   pctest on CPU FLAG V   a profile on a CPU: "t" a T-state, "p" a clock in kHz, "d" a desired HWP level; holds it until
+ *                          killed
+ *   pctest pinned          where a desired HWP level is the default: who may lift it
+ *   pctest users N         a user has N profiles and no more, another has its own
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -415,6 +419,114 @@ static void latency(const char *file)
 	       (long long)refused);
 }
 
+/* A profile on one CPU, held until the end. */
+static void on(long cpu, char flag, long value)
+{
+	struct powerctl_profile p = { .size = sizeof(p) };
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK("pinned", sched_setaffinity(0, sizeof(one), &one) == 0);
+	if (flag == 't') {
+		p.flags = POWERCTL_TSTATE;
+		p.tstate = value;
+	} else if (flag == 'p') {
+		p.flags = POWERCTL_PSTATE;
+		p.pstate_khz = value;
+	} else {
+		p.flags = POWERCTL_HWP;
+		p.hwp_min = 1;
+		p.hwp_max = value;
+		p.hwp_desired = value;
+	}
+	CHECK("set", ioctl(fd, POWERCTL_SET, &p) == 0);
+	printf("%ld\n", (long)getpid());
+	fflush(stdout);
+	for (;;)
+		;
+}
+
+/* The default is min 1, max 32, desired 16. */
+static void pinned(void)
+{
+	struct powerctl_profile p = { .size = sizeof(p), .flags = POWERCTL_HWP, .hwp_min = 1, .hwp_max = 32 };
+	int status;
+
+	if (fork() == 0) {
+		CHECK("root lifts", ioctl(fd, POWERCTL_SET, &p) == 0);
+		CHECK("setuid", setuid(1000) == 0);
+		REFUSED(EPERM, ioctl(fd, POWERCTL_SET, &p));
+		p.hwp_desired = 17;
+		REFUSED(EPERM, ioctl(fd, POWERCTL_SET, &p));
+		p.hwp_desired = 8;
+		CHECK("lowers", ioctl(fd, POWERCTL_SET, &p) == 0);
+		exit(0);
+	}
+	wait(&status);
+	CHECK("pinned", status == 0);
+}
+
+static pthread_barrier_t done;
+
+static void *has_one(void *refused)
+{
+	struct powerctl_profile p = { .size = sizeof(p), .flags = POWERCTL_TSTATE, .tstate = 8 };
+	int result = ioctl(fd, POWERCTL_SET, &p);
+
+	if (refused)
+		CHECK("one too many", result == -1 && errno == ENOSPC);
+	else
+		CHECK("has one", result == 0);
+	pthread_barrier_wait(&ready);
+	pthread_barrier_wait(&done);
+	return NULL;
+}
+
+static void users(long n)
+{
+	int full[2], status;
+	char c;
+
+	CHECK("limit", caps().profiles_max == (unsigned)n);
+	CHECK("pipe", pipe(full) == 0);
+	pid_t first = fork();
+
+	if (first == 0) {
+		pthread_t ids[64], one_more;
+
+		CHECK("few", n < 64);
+		CHECK("setuid", setuid(1000) == 0);
+		pthread_barrier_init(&ready, NULL, n + 1);
+		pthread_barrier_init(&done, NULL, n + 2);
+		for (long i = 0; i < n; i++)
+			CHECK("create", pthread_create(&ids[i], NULL, has_one, NULL) == 0);
+		pthread_barrier_wait(&ready);
+		pthread_barrier_destroy(&ready);
+		pthread_barrier_init(&ready, NULL, 2);
+		CHECK("create", pthread_create(&one_more, NULL, has_one, &ready) == 0);
+		pthread_barrier_wait(&ready);
+		CHECK("told", write(full[1], "x", 1) == 1);
+		pause();
+	}
+	CHECK("full", read(full[0], &c, 1) == 1);
+	/* The others have theirs, and root any number. */
+	for (int uid = 0; uid <= 1001; uid += 1001) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			CHECK("setuid", setuid(uid) == 0);
+			CHECK("its own", set(POWERCTL_TSTATE, 8, 0) == 0);
+			exit(0);
+		}
+		waitpid(pid, &status, 0);
+		CHECK("another user", status == 0);
+	}
+	kill(first, SIGKILL);
+	waitpid(first, &status, 0);
+	falls_to(0);
+}
+
 static void *stormer(void *unused)
 {
 	(void)unused;
@@ -482,6 +594,12 @@ int main(int argc, char **argv)
 		latency(argv[2]);
 	} else if (!strcmp(what, "storm")) {
 		storm(a);
+	} else if (!strcmp(what, "on") && argc > 4) {
+		on(a, *argv[3], atol(argv[4]));
+	} else if (!strcmp(what, "pinned")) {
+		pinned();
+	} else if (!strcmp(what, "users")) {
+		users(a);
 	} else if (!strcmp(what, "count")) {
 		printf("%u\n", stats().profiles);
 	} else {

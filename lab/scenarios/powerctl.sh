@@ -105,6 +105,58 @@ pass "ping-pong and latency"
 rmmod powerctl
 pass unloaded
 
+# Two kinds of core: the second is slower by default. And each register has bits that are not the module's: turbo switched
+# off in PERF_CTL, an activity window in HWP_REQUEST, where a desired level is pinned as well.
+r=/sys/kernel/debug/vpower/registers
+registers() { # registers CPU
+    sed -n "s/^$1 //p" $r
+}
+for cpu in 0 2; do
+    echo "$cpu 774 20f80102001" >$r
+done
+echo "0 199 100000e00" >$r
+echo "2 199 100000a00" >$r
+insmod /mods/powerctl.ko backend=virtual
+expect "a fast core's own default" "100000e00 0 20f80102001" "$(registers 0)"
+expect "a slow core's own default" "100000a00 0 20f80102001" "$(registers 2)"
+held() { # held FLAG VALUE CPU...: a profile on each
+    flag=$1 value=$2
+    shift 2
+    pids=""
+    for cpu; do
+        >/tmp/on$cpu
+        pctest on $cpu $flag $value >/tmp/on$cpu &
+        pids="$pids $!"
+    done
+    for cpu; do
+        while [ ! -s /tmp/on$cpu ]; do sleep 0.1; done
+    done
+}
+released() {
+    kill $pids
+    for pid in $pids; do wait $pid 2>/dev/null || true; done
+    sleep 0.3
+}
+held p 800000 2 3
+expect "PERF_CTL keeps what is not ours" "100000800 0 20f80102001" "$(registers 2)"
+expect "the other core has its default" "100000e00 0 20f80102001" "$(registers 0)"
+released
+expect "the slow core's default is back" "100000a00 0 20f80102001" "$(registers 2)"
+held t 8 0 1
+expect "a T-state alone changes no other field" "100000e00 18 20f80102001" "$(registers 0)"
+released
+held d 8 0 1
+expect "HWP_REQUEST keeps what is not ours" "100000e00 0 20f80080801" "$(registers 0)"
+released
+expect "the fast core's default is back" "100000e00 0 20f80102001" "$(registers 0)"
+expect "the default is the lowest of all" 1000000 "$(pctest caps | sed 's/.*"khz":.[0-9]*,\([0-9]*\),.*/\1/')"
+try pinned pctest pinned
+rmmod powerctl
+expect "unloaded, a slow core" "100000a00 0 20f80102001" "$(registers 2)"
+insmod /mods/powerctl.ko backend=virtual max_profiles=4
+try "a limit for each user" pctest users 4
+rmmod powerctl
+
 # The cpufreq back end, and one that does not exist.
 insmod /mods/powerctl.ko backend=cpufreq
 say "$(pctest caps)"

@@ -10,6 +10,7 @@ mod signals;
 
 pub use signals::{Signals, timespec};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, test_kill_process_group,
     waitid,
@@ -101,6 +102,27 @@ impl Running {
         } else if self.terminal.is_ours() {
             // Sent to the background once and called back.
             self.terminal.give(self.pid);
+        }
+    }
+
+    /// Waits for its end, passing on the signals that come meanwhile.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn until_it_ends(&self, signals: &Signals) -> io::Result<()> {
+        loop {
+            let mut fds = [
+                PollFd::from_borrowed_fd(self.pidfd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if fds[0].revents().contains(PollFlags::IN) {
+                return Ok(());
+            }
+            self.follow(signals);
         }
     }
 

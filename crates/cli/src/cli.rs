@@ -40,6 +40,8 @@ enum Command {
     Run(crate::machine::run::Args),
     /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
     Ab(Box<crate::machine::ab::Args>),
+    /// A program's mutexes: which are contended, and which lock would serve them
+    Locks(crate::machine::locks::Args),
     /// Show result files again, several side by side, on the terminal or as one HTML file
     Report(crate::show::report::Args),
     /// Show every power state of this machine, and why what is missing is missing
@@ -86,6 +88,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Bench(args) => crate::bench::run(&args),
         Command::Run(args) => crate::machine::run::run(&args),
         Command::Ab(args) => crate::machine::ab::run(&args),
+        Command::Locks(args) => crate::machine::locks::run(&args),
         Command::Report(args) => crate::show::report::run(&args),
         Command::Info(args) => crate::machine::info::run(&args),
         Command::Set(args) => crate::machine::set::run(&args),

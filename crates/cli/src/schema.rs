@@ -41,6 +41,10 @@ fn the_schemas_are_those_of_the_types() {
     check::<run::RunResult>("run-1.json", run::SCHEMA);
     check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
     check::<wattwise_lockbench::Bench>("bench-locks-1.json", wattwise_lockbench::SCHEMA);
+    check::<Named<wattwise_lockbench::advise::LockAdvice>>(
+        "locks-advice-1.json",
+        wattwise_lockbench::advise::SCHEMA,
+    );
     check::<transition::Matrix>("bench-transition-1.json", transition::SCHEMA);
     check::<throughput::Throughput>("bench-throughput-1.json", throughput::SCHEMA);
     check::<wake::WakeUps>("bench-wake-1.json", wake::SCHEMA);

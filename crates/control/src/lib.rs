@@ -12,6 +12,7 @@
 //! It reads through `hw` and `meter`, asks `policy`, and knows no model.
 
 pub mod cores;
+mod fault;
 pub mod govern;
 pub mod hold;
 pub mod powerctl;

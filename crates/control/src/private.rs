@@ -4,6 +4,7 @@
 //! opened once and gone through by its descriptor, so that nobody swaps it afterwards. Files in it are judged by
 //! their own owner and mode as well: the folder may have been open to others before.
 
+use crate::fault;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -78,6 +79,7 @@ impl PrivateFolder {
     /// # Errors
     /// What the system says.
     pub fn names(&self) -> io::Result<Vec<String>> {
+        fault::point()?;
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.fd)? {
             names.extend(entry?.file_name().to_str().ok().map(str::to_owned));
@@ -92,10 +94,11 @@ impl PrivateFolder {
     pub fn file(&self, name: &str, how: OFlags) -> io::Result<File> {
         // A pipe would make the opening wait, a link lead elsewhere.
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR) {
-            Err(rustix::io::Errno::LOOP) => return Err(refused("is a link, not a file".to_owned())),
-            other => other?,
+        let open = || match rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR) {
+            Err(rustix::io::Errno::LOOP) => Err(refused("is a link, not a file".to_owned())),
+            other => Ok(other?),
         };
+        let fd = fault::around(open)?;
         let stat = rustix::fs::fstat(&fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(refused("is no ordinary file".to_owned()));
@@ -112,8 +115,8 @@ impl PrivateFolder {
         let new = format!("{name}.new");
         self.remove(&new)?;
         let mut file = self.file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
-        io::Write::write_all(&mut file, content)?;
-        Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?)
+        fault::write_all(&mut file, content)?;
+        fault::around(|| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?))
     }
 
     /// Removes a file; that it has gone already is as good.
@@ -121,10 +124,10 @@ impl PrivateFolder {
     /// # Errors
     /// What the system says.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+        fault::around(|| match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
             Err(rustix::io::Errno::NOENT) => Ok(()),
             other => Ok(other?),
-        }
+        })
     }
 
     /// Has its names on disk.
@@ -132,6 +135,37 @@ impl PrivateFolder {
     /// # Errors
     /// What the system says.
     pub fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.fd)?)
+        fault::around(|| Ok(rustix::fs::fsync(&self.fd)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{Mode, Plan, arm, disarm};
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() -> io::Result<()> {
+        for mode in [Mode::Refused, Mode::DiesBefore, Mode::DiesAfter] {
+            for nth in 1.. {
+                let at = tempfile::tempdir()?;
+                let folder = PrivateFolder::make(at.path())?;
+                folder.replace("state", b"old")?;
+                arm(Plan { nth, mode });
+                let done = folder.replace("state", b"a longer one");
+                let points = disarm();
+                let now = std::fs::read(at.path().join("state"))?;
+                assert!(now == b"old" || now == b"a longer one", "{mode:?} {nth}: {now:?}");
+                assert!(done.is_err() || now == b"a longer one", "{mode:?} {nth}");
+                // What was left of it is no obstacle.
+                folder.replace("state", b"next")?;
+                assert_eq!(std::fs::read(at.path().join("state"))?, b"next");
+                if points < nth {
+                    assert!(nth > 4, "{nth}");
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }

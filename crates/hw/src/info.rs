@@ -9,6 +9,8 @@ use crate::probe::{Mechanism, Probed};
 use crate::root::{Root, text};
 use crate::states::cpufreq::Cpufreq;
 use crate::states::cpuidle::Cpuidle;
+use crate::states::platform;
+use crate::states::platform::{Graphics, SystemIdle};
 use crate::states::power;
 use crate::states::power::{Sensors, Supply, Uncore, Zone};
 use crate::states::writers;
@@ -37,6 +39,10 @@ pub struct Info {
     pub energy_performance_bias: Probed<Vec<(CpuSet, u32)>>,
     /// Energy counters and power limits.
     pub energy: Probed<Vec<Zone>>,
+    /// The machine's deepest rest.
+    pub system_idle: SystemIdle,
+    /// Graphics: clocks and rest.
+    pub graphics: Vec<Graphics>,
     /// Uncore speeds.
     pub uncore: Probed<Vec<Uncore>>,
     /// Temperatures, power sensors, fans.
@@ -84,7 +90,7 @@ pub struct RegisterField {
 }
 
 /// Registers that say what sysfs does not.
-const SHOWN: [&str; 9] = [
+const SHOWN: [&str; 23] = [
     "IA32_CLOCK_MODULATION",
     "IA32_PERF_STATUS",
     "IA32_PERF_CTL",
@@ -94,6 +100,20 @@ const SHOWN: [&str; 9] = [
     "IA32_HWP_REQUEST",
     "IA32_PKG_HDC_CTL",
     "CPPC_REQ",
+    "MSR_TURBO_RATIO_LIMIT",
+    "MSR_TURBO_RATIO_LIMIT_CORES",
+    "MSR_PKG_CST_CONFIG_CONTROL",
+    "MSR_CORE_C3_RESIDENCY",
+    "MSR_CORE_C6_RESIDENCY",
+    "MSR_CORE_C7_RESIDENCY",
+    "MSR_PKG_C2_RESIDENCY",
+    "MSR_PKG_C3_RESIDENCY",
+    "MSR_PKG_C6_RESIDENCY",
+    "MSR_PKG_C7_RESIDENCY",
+    "MSR_PKG_C8_RESIDENCY",
+    "MSR_PKG_C9_RESIDENCY",
+    "MSR_PKG_C10_RESIDENCY",
+    "MSR_SMI_COUNT",
 ];
 
 /// Reads the registers of one CPU: that on which we run, so that no sleeper is woken. On another machine
@@ -164,6 +184,8 @@ impl Info {
             cpuidle: Cpuidle::read(root, &topology),
             energy_performance_bias: power::energy_performance_bias(root, &topology.online),
             energy: power::zones(root),
+            system_idle: platform::system_idle(root),
+            graphics: platform::graphics(root),
             uncore: power::uncores(root),
             sensors: power::sensors(root),
             supply: power::supply(root),

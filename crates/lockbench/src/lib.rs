@@ -12,6 +12,7 @@
 //! (`replay`), is above. It uses `figure` alone.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod judge;
 mod matrix;
 pub mod section;

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 0 | `small`: lock of the list, held for a few instructions | `__wseq` |
 //! | 4 | `generation`: see `process` | |
-//! | 8, 16 | `first`, `last` of those who wait, oldest first | groups |
+//! | 8, 16 | `first`, `last` of those who wait: the highest real-time priority first, oldest first among equals | groups |
 //! | 36 | `flags`: bit 0 shared, bit 1 CLOCK_MONOTONIC | `__wrefs` |
 //!
 //! | node's state | meaning | set by |
@@ -19,19 +19,21 @@
 //! 1. Wait: join the list, release the mutex, sleep at the own node until signalled, acquire the mutex. The
 //!    list is joined while the mutex is held, so no signal after the release can be missed, and a signal goes
 //!    to who waited when it was given, never to who comes later.
-//! 2. Signal: take the oldest that is WAITING out of the list and wake it. Broadcast: all of them.
+//! 2. Signal: take the first that is WAITING out of the list and wake it. Broadcast: all of them.
 //! 3. A waiter that gives up goes from WAITING to LEAVING by compare-and-swap, so a signal is either its own or
 //!    someone else's. A cancelled waiter that had been signalled passes the signal on.
 //! 4. Destroy waits for those who are LEAVING.
 //!
 //! A waiter that was SIGNALLED touches the condition variable no more: whoever broadcasts may destroy it.
 //! The mutex may be glibc's (shared, robust, inheriting). A shared condition variable goes to glibc, which
-//! then releases the mutex by its own rules: only with a mutex that is glibc's too, else EINVAL.
+//! then releases the mutex by its own rules: if that is not glibc's, by way of another (`shared.rs`).
 
 use crate::futex::{self, Small, Until};
-use crate::mutex::{is_glibcs, may_wait, pthread_mutex_lock, pthread_mutex_unlock};
+use crate::mutex::{is_glibcs, may_wait, pthread_mutex_lock, pthread_mutex_unlock, waits_with};
+use crate::priority;
 use crate::process::{self, FOREIGN_COND};
 use crate::real::{self, CleanupBuffer};
+use crate::shared;
 use libc::{c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -65,6 +67,7 @@ const _: () = assert!(std::mem::offset_of!(Cond, flags) == 36);
 #[repr(C)]
 struct Node {
     state: AtomicU32,
+    priority: u32,
     previous: AtomicPtr<Node>,
     next: AtomicPtr<Node>,
     /// For the cleanup of a cancelled waiter.
@@ -86,15 +89,26 @@ impl Cond {
         Small::lock(&self.small)
     }
 
-    /// Appends. The list's lock is held.
+    /// Appends, before those of a lower priority. The list's lock is held.
     fn join(&self, node: &Node) {
         let mine = std::ptr::from_ref(node).cast_mut();
-        let last = self.last.swap(mine, Ordering::Relaxed);
-        node.previous.store(last, Ordering::Relaxed);
+        let (mut before, mut after) = (self.last.load(Ordering::Relaxed), null_mut());
         // SAFETY: nodes in the list are valid while its lock is held.
-        match unsafe { last.as_ref() } {
-            Some(last) => last.next.store(mine, Ordering::Relaxed),
+        while let Some(lower) = unsafe { before.as_ref() }.filter(|other| other.priority < node.priority) {
+            after = before;
+            before = lower.previous.load(Ordering::Relaxed);
+        }
+        node.previous.store(before, Ordering::Relaxed);
+        node.next.store(after, Ordering::Relaxed);
+        // SAFETY: as above.
+        match unsafe { before.as_ref() } {
+            Some(before) => before.next.store(mine, Ordering::Relaxed),
             None => self.first.store(mine, Ordering::Relaxed),
+        }
+        // SAFETY: as above.
+        match unsafe { after.as_ref() } {
+            Some(after) => after.previous.store(mine, Ordering::Relaxed),
+            None => self.last.store(mine, Ordering::Relaxed),
         }
     }
 
@@ -206,6 +220,7 @@ extern "C-unwind" fn cancelled(node: *mut c_void) {
             cond.signal(1);
         }
         pthread_mutex_lock(node.mutex);
+        waits_with(node.mutex, false);
     }
 }
 
@@ -249,6 +264,7 @@ unsafe extern "C-unwind" fn wait(
     }
     let node = Node {
         state: AtomicU32::new(WAITING),
+        priority: priority::mine(),
         previous: AtomicPtr::new(null_mut()),
         next: AtomicPtr::new(null_mut()),
         cond,
@@ -258,14 +274,25 @@ unsafe extern "C-unwind" fn wait(
     ours.join(&node);
     small.unlock();
     // SAFETY: by contract.
-    let refused = unsafe { pthread_mutex_unlock(mutex) };
+    let refused = unsafe {
+        waits_with(mutex, true);
+        pthread_mutex_unlock(mutex)
+    };
     if refused != 0 {
         ours.leave(&node);
+        // SAFETY: by contract.
+        unsafe { waits_with(mutex, false) };
         return refused;
     }
     let signalled = sleep(&node, until) || !ours.leave(&node);
-    // SAFETY: by contract.
-    let locked = unsafe { pthread_mutex_lock(mutex) };
+    // SAFETY: by contract; locked again unless that fails, which it does where it was not ours to wait with.
+    let locked = unsafe {
+        let locked = pthread_mutex_lock(mutex);
+        if locked == 0 {
+            waits_with(mutex, false);
+        }
+        locked
+    };
     match (locked, signalled) {
         (0, true) => 0,
         (0, false) => libc::ETIMEDOUT,
@@ -383,7 +410,11 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
     // SAFETY: by contract.
     unsafe {
         if is_shared(of(cond)) {
-            if is_glibcs(mutex) { real::cond_wait(cond, mutex) } else { libc::EINVAL }
+            if is_glibcs(mutex) {
+                real::cond_wait(cond, mutex)
+            } else {
+                shared::wait(cond, mutex, shared::OWN_CLOCK, std::ptr::null())
+            }
         } else {
             wait(cond, mutex, None)
         }
@@ -404,7 +435,11 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     unsafe {
         let ours = of(cond);
         if is_shared(ours) {
-            return if is_glibcs(mutex) { real::cond_timedwait(cond, mutex, until) } else { libc::EINVAL };
+            return if is_glibcs(mutex) {
+                real::cond_timedwait(cond, mutex, until)
+            } else {
+                shared::wait(cond, mutex, shared::OWN_CLOCK, until)
+            };
         }
         if !process::valid(&*until) {
             return libc::EINVAL;
@@ -432,7 +467,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
             return if is_glibcs(mutex) {
                 real::cond_clockwait(cond, mutex, clock, until)
             } else {
-                libc::EINVAL
+                shared::wait(cond, mutex, clock, until)
             };
         }
         if !process::known(clock) || !process::valid(&*until) {

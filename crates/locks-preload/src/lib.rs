@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Without `WATTWISE_LOCK` it is `adaptive`. An unknown name ends the program with exit code 2 and one line.
-//! `WATTWISE_LOCK_STATS=1` prints, when the program ends, what was left to glibc.
+//! `WATTWISE_LOCK_STATS=1` prints, when the program ends, what was left to glibc; `WATTWISE_LOCK_WATCH=FILE` writes how each
+//! mutex was used (`watch.rs`).
 //!
 //! - Every mutex that is private, not robust and without a priority protocol is ours, of any type: normal,
 //!   recursive, error-checking, adaptive. The others go to glibc untouched and are counted.
@@ -13,6 +14,7 @@
 //!   initialisers work, nothing is looked up, and a queue's nodes live on the stacks of those who wait.
 //!   The array locks do not fit in 16 bytes and are refused.
 //! - Condition variables are ours too, since glibc's would unlock the mutex by glibc's rules ([`cond`]).
+//! - Threads of a real-time priority are served by it, before all others, under every lock (`priority.rs`).
 //! - No state of a thread is kept but a number: threads may come and go without limit, and their end is of no
 //!   interest. What a fork leaves behind is repaired at first use (`process.rs`).
 //! - `pthread_rwlock_*`, `pthread_spin_*`, `pthread_barrier_*`, `sem_*` and C11's `mtx_*` and `cnd_*` stay
@@ -26,6 +28,9 @@
 pub mod cond;
 mod futex;
 pub mod mutex;
+mod priority;
 mod process;
 mod real;
 mod say;
+mod shared;
+mod watch;

@@ -5,9 +5,9 @@
 //!
 //! | offset | ours | glibc's |
 //! |---|---|---|
-//! | 0 | `token`: what the acquisition left for the release | `__lock`, `__count` |
+//! | 0 | `token`: what the acquisition left for the release, its lowest bit inverted: 0 is that of the quick way | `__lock`, `__count` |
 //! | 8 | `owner`: number of the thread that holds a recursive or error-checking mutex | `__owner` |
-//! | 12 | `depth`: how often it is locked; 0 when nobody holds it | `__nusers` |
+//! | 12 | `users`: in the low 24 bits how often a recursive or error-checking mutex is locked, 0 when nobody holds it; above them how many wait on a condition variable with it (modulo 256). Its holder's | `__nusers` |
 //! | 16 | `kind` | `__kind` |
 //! | 20 | `generation`: see `process` | `__spins`, `__elision` |
 //! | 24 | `lock`: 16 bytes of the chosen lock | `__list` |
@@ -20,28 +20,44 @@
 //! | + 0x10, 0x20, 0x40, 0x80 | robust, inheriting, with ceiling, shared | glibc's |
 //! | + 0x100, 0x200 | lock elision wanted, refused | of no interest |
 //! | -1 | destroyed | nobody's |
+//!
+//! A normal mutex that nobody else wants is locked and unlocked by one compare-and-swap of the lock's first word
+//! ([`Quick`](wattwise_locks::Quick)); everything else goes through the lock's functions.
 
-use crate::process::{self, FOREIGN_MUTEX};
+use crate::futex::Until;
+use crate::priority::{self, Outcome};
+use crate::process::{self, FOREIGN_MUTEX, PAGE};
 use crate::real;
+use crate::watch::{self, Row};
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use wattwise_locks::dynamic::LockKind;
-use wattwise_locks::{Clock, Deadline, Token};
+use wattwise_locks::{Clock, Deadline, Quick, Token};
 
+const NORMAL: i32 = 0;
 const RECURSIVE: i32 = 1;
 const ERRORCHECK: i32 = 2;
+const ADAPTIVE: i32 = 3;
 const DESTROYED: i32 = -1;
 const TYPE: i32 = 3;
+const ROBUST: i32 = 0x10;
 const FOREIGN: i32 = 0x10 | 0x20 | 0x40 | 0x80;
 const ELISION: i32 = 0x100 | 0x200;
+
+/// The token of a lock that was taken the quick way.
+const QUICK_TOKEN: usize = 1;
+
+/// See `users` in the table.
+const DEPTH: u32 = (1 << 24) - 1;
+const ONE_WAITER: u32 = DEPTH + 1;
 
 /// See the [module](self)'s table.
 #[repr(C)]
 struct Mutex {
     token: AtomicUsize,
     owner: AtomicU32,
-    depth: AtomicU32,
+    users: AtomicU32,
     kind: AtomicI32,
     generation: AtomicU32,
     lock: [AtomicU32; process::ROOM / 4],
@@ -49,6 +65,7 @@ struct Mutex {
 
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
 const _: () = assert!(std::mem::offset_of!(Mutex, kind) == 16);
+const _: () = assert!(std::mem::offset_of!(Mutex, lock).is_multiple_of(align_of::<AtomicU64>()));
 
 /// Whose a mutex is.
 enum Whose<'a> {
@@ -89,12 +106,15 @@ impl Mutex {
     #[cold]
     fn repair(&self, kind: &LockKind) {
         process::repair(&self.generation, || {
-            let held = self.depth.load(Ordering::Relaxed) != 0;
             // SAFETY: the token of the acquisition that a thread brought along, or that of one that is gone, in
-            // which case the mutex stays locked as POSIX has it.
-            let held = held.then(|| unsafe { Token::from_raw(self.token.load(Ordering::Relaxed)) });
-            // SAFETY: nobody of this process has used it, and no other thread gets here.
-            unsafe { (kind.forget_waiters)(self.at(), held) };
+            // which case the mutex stays locked as POSIX has it. Nobody of this process has used it, and no other
+            // thread gets here.
+            unsafe {
+                // Who waited with it is gone.
+                self.users.store(self.depth(), Ordering::Relaxed);
+                let held = (kind.is_locked)(self.at()).then(|| self.kept());
+                (kind.forget_waiters)(self.at(), held);
+            }
         });
     }
 
@@ -106,19 +126,42 @@ impl Mutex {
     /// Notes an acquisition.
     #[inline]
     fn acquired(&self, kind: i32, token: Token) -> c_int {
-        self.token.store(token.into_raw(), Ordering::Relaxed);
-        self.depth.store(1, Ordering::Relaxed);
+        if let Some(row) = self.row() {
+            row.acquired();
+        }
+        self.token.store(token.into_raw() ^ QUICK_TOKEN, Ordering::Relaxed);
         if kind == RECURSIVE || kind == ERRORCHECK {
+            self.set_depth(1);
             self.owner.store(process::me(), Ordering::Relaxed);
         }
         0
+    }
+
+    /// The token of the acquisition in force.
+    ///
+    /// # Safety
+    /// The lock is held.
+    #[inline]
+    unsafe fn kept(&self) -> Token {
+        // SAFETY: by contract; kept by `acquired`, or 0 by the quick way, whose token this is.
+        unsafe { Token::from_raw(self.token.load(Ordering::Relaxed) ^ QUICK_TOKEN) }
+    }
+
+    fn depth(&self) -> u32 {
+        self.users.load(Ordering::Relaxed) & DEPTH
+    }
+
+    /// Of a mutex that the calling thread holds.
+    fn set_depth(&self, depth: u32) {
+        let waiters = self.users.load(Ordering::Relaxed) & !DEPTH;
+        self.users.store(waiters | depth, Ordering::Relaxed);
     }
 
     /// What a thread that holds the mutex gets when it asks again; `None` if it does not hold it.
     #[inline]
     fn again(&self, kind: i32, otherwise: c_int) -> Option<c_int> {
         if (kind != RECURSIVE && kind != ERRORCHECK)
-            || self.depth.load(Ordering::Relaxed) == 0
+            || self.depth() == 0
             || self.owner.load(Ordering::Relaxed) != process::me()
         {
             return None;
@@ -126,20 +169,114 @@ impl Mutex {
         if kind == ERRORCHECK {
             return Some(otherwise);
         }
-        let depth = self.depth.load(Ordering::Relaxed);
-        let Some(deeper) = depth.checked_add(1) else { return Some(libc::EAGAIN) };
-        self.depth.store(deeper, Ordering::Relaxed);
+        let depth = self.depth();
+        if depth == DEPTH {
+            return Some(libc::EAGAIN);
+        }
+        self.set_depth(depth + 1);
         Some(0)
     }
 
-    #[inline]
+    /// Whether this is a mutex without an owner, whose lock has a quick way and was used in this process.
+    #[inline(always)]
+    fn is_quick(&self, width: u32) -> bool {
+        matches!(self.kind.load(Ordering::Relaxed), NORMAL | ADAPTIVE)
+            && width != Quick::Never as u32
+            && self.generation.load(Ordering::Relaxed) == process::generation()
+    }
+
+    /// The lock's first 8 bytes.
+    #[inline(always)]
+    fn wide(&self) -> &AtomicU64 {
+        // SAFETY: aligned, and a lock with this quick way uses them as one word only.
+        unsafe { &*(&raw const self.lock).cast::<AtomicU64>() }
+    }
+
+    /// Locks what is free, in one compare-and-swap.
+    #[inline(always)]
+    fn quick_lock(&self) -> bool {
+        let width = PAGE.quick.load(Ordering::Acquire);
+        if !self.is_quick(width) {
+            return false;
+        }
+        // Looking first leaves the line with its holder.
+        if width == Quick::Word32 as u32 {
+            let word = &self.lock[0];
+            word.load(Ordering::Relaxed) == 0
+                && word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        } else {
+            let word = self.wide();
+            word.load(Ordering::Relaxed) == 0
+                && word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        }
+    }
+
+    /// Unlocks what nobody waits for.
+    #[inline(always)]
+    fn quick_unlock(&self) -> bool {
+        let width = PAGE.quick.load(Ordering::Acquire);
+        if !self.is_quick(width) || PAGE.waiting.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        if width == Quick::Word32 as u32 {
+            self.lock[0].compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed).is_ok()
+        } else {
+            self.wide().compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed).is_ok()
+        }
+    }
+
     fn lock(&self, kind: i32) -> c_int {
         let functions = self.functions();
         if let Some(result) = self.again(kind, libc::EDEADLK) {
             return result;
         }
         // SAFETY: the lock's 16 bytes, which began as zeros.
-        self.acquired(kind, unsafe { (functions.acquire)(self.at()) })
+        if let Some(token) = unsafe { (functions.try_acquire)(self.at()) } {
+            return self.acquired(kind, token);
+        }
+        self.contend(functions, kind, None)
+    }
+
+    /// Where uses of this mutex are counted, if they are.
+    #[inline]
+    fn row(&self) -> Option<&'static Row> {
+        if PAGE.watched.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        watch::row(std::ptr::from_ref(self).addr())
+    }
+
+    /// Somebody else has it.
+    #[cold]
+    fn contend(&self, functions: &LockKind, kind: i32, until: Option<&Until>) -> c_int {
+        let row = self.row();
+        let since = row.map(Row::waits);
+        let priority = priority::mine();
+        // SAFETY: the lock's 16 bytes, which began as zeros.
+        let token = unsafe {
+            match until {
+                _ if priority != 0 => self.by_priority(functions, priority, until),
+                None => Some((functions.acquire)(self.at())),
+                Some(until) => (functions.acquire_until)(self.at(), deadline(until)),
+            }
+        };
+        if let (Some(row), Some(since)) = (row, since) {
+            row.waited(since);
+        }
+        token.map_or(libc::ETIMEDOUT, |token| self.acquired(kind, token))
+    }
+
+    /// What a thread of real-time priority does in the place of the lock's own waiting.
+    fn by_priority(&self, functions: &LockKind, priority: u32, until: Option<&Until>) -> Option<Token> {
+        let mutex = std::ptr::from_ref(self).addr();
+        // SAFETY: the lock's 16 bytes, which began as zeros.
+        let attempt = || unsafe { (functions.try_acquire)(self.at()) };
+        match priority::wait(mutex, priority, until, attempt) {
+            // SAFETY: the token of the acquisition that was handed over.
+            Outcome::Handed => Some(unsafe { self.kept() }),
+            Outcome::Took(token) => Some(token),
+            Outcome::TimedOut => None,
+        }
     }
 
     fn trylock(&self, kind: i32) -> c_int {
@@ -167,38 +304,75 @@ impl Mutex {
         if !process::valid(at) {
             return libc::EINVAL;
         }
-        let clock = if clock == libc::CLOCK_MONOTONIC { Clock::Monotonic } else { Clock::Realtime };
-        let deadline = Deadline { clock, secs: at.tv_sec, nanos: at.tv_nsec as u32 };
-        // SAFETY: as in `lock`.
-        match unsafe { (functions.acquire_until)(self.at(), deadline) } {
-            Some(token) => self.acquired(kind, token),
-            None => libc::ETIMEDOUT,
-        }
+        self.contend(functions, kind, Some(&Until { clock, at: *at }))
     }
 
-    #[inline]
     fn unlock(&self, kind: i32) -> c_int {
         let functions = self.functions();
-        let depth = self.depth.load(Ordering::Relaxed);
         if kind == RECURSIVE || kind == ERRORCHECK {
+            let depth = self.depth();
             if depth == 0 || self.owner.load(Ordering::Relaxed) != process::me() {
                 return libc::EPERM;
             }
             if depth > 1 {
-                self.depth.store(depth - 1, Ordering::Relaxed);
+                self.set_depth(depth - 1);
                 return 0;
             }
             self.owner.store(0, Ordering::Relaxed);
-        } else if depth == 0 {
+        // SAFETY: the lock's 16 bytes.
+        } else if !unsafe { (functions.is_locked)(self.at()) } {
             // Undefined, and harmless with glibc: there are programs that do it.
             return 0;
         }
-        self.depth.store(0, Ordering::Relaxed);
-        let token = self.token.load(Ordering::Relaxed);
-        // SAFETY: the token of the acquisition that is now released.
-        unsafe { (functions.release)(self.at(), Token::from_raw(token)) };
+        self.release(functions);
         0
     }
+
+    /// The last unlock.
+    fn release(&self, functions: &LockKind) {
+        if let Some(row) = self.row() {
+            row.releases();
+        }
+        self.set_depth(0);
+        if PAGE.waiting.load(Ordering::Relaxed) != 0 && priority::hand_over(std::ptr::from_ref(self).addr()) {
+            return;
+        }
+        // SAFETY: it is held, and its token is used here alone. For the next, which may come by the quick way, none is kept.
+        unsafe {
+            let token = self.kept();
+            self.token.store(0, Ordering::Relaxed);
+            (functions.release)(self.at(), token);
+        }
+    }
+
+    /// Unlocks once in the place of the thread that holds it.
+    fn unlock_for_its_owner(&self) {
+        let functions = self.functions();
+        let depth = self.depth();
+        if depth > 1 {
+            self.set_depth(depth - 1);
+            return;
+        }
+        self.owner.store(0, Ordering::Relaxed);
+        self.release(functions);
+    }
+}
+
+/// For a thread that waits on a condition variable of glibc's: unlocks its mutex, which is not glibc's.
+///
+/// # Safety
+/// `mutex` points to a mutex that is locked by a thread which does nothing with it meanwhile.
+pub(crate) unsafe fn unlock_for_its_owner(mutex: *mut pthread_mutex_t) {
+    // SAFETY: by contract.
+    if let Whose::Ours(ours, _) = unsafe { whose(mutex) } {
+        ours.unlock_for_its_owner();
+    }
+}
+
+/// As the locks have it.
+fn deadline(until: &Until) -> Deadline {
+    let clock = if until.clock == libc::CLOCK_MONOTONIC { Clock::Monotonic } else { Clock::Realtime };
+    Deadline { clock, secs: until.at.tv_sec, nanos: until.at.tv_nsec as u32 }
 }
 
 /// For condition variables: whether the calling thread may wait with this mutex; an error number otherwise.
@@ -208,11 +382,31 @@ impl Mutex {
 pub(crate) unsafe fn may_wait(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract.
     match unsafe { whose(mutex) } {
-        Whose::Ours(ours, ERRORCHECK) if ours.depth.load(Ordering::Relaxed) == 0 => libc::EPERM,
+        Whose::Ours(ours, ERRORCHECK) if ours.depth() == 0 => libc::EPERM,
         Whose::Ours(ours, ERRORCHECK) if ours.owner.load(Ordering::Relaxed) != process::me() => libc::EPERM,
         Whose::Ours(..) | Whose::Glibc => 0,
         Whose::Nobody => libc::EINVAL,
     }
+}
+
+/// A thread that holds the mutex is about to wait on a condition variable with it, or has waited: until then it is in use,
+/// and cannot be destroyed. glibc's own wait leaves its count of users one higher.
+///
+/// # Safety
+/// `mutex` points to a mutex that the calling thread holds.
+pub(crate) unsafe fn waits_with(mutex: *mut pthread_mutex_t, begins: bool) {
+    // SAFETY: by contract; all fields are atomics.
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    let kind = ours.kind.load(Ordering::Relaxed);
+    let one = match kind {
+        // A robust one whose owner has died counts anew.
+        kind if kind & ROBUST != 0 => return,
+        kind if kind & FOREIGN != 0 => 1,
+        _ => ONE_WAITER,
+    };
+    let users = ours.users.load(Ordering::Relaxed);
+    let users = if begins { users.wrapping_add(one) } else { users.wrapping_sub(one) };
+    ours.users.store(users, Ordering::Relaxed);
 }
 
 /// Whether glibc's functions are this mutex's.
@@ -243,7 +437,7 @@ pub unsafe extern "C-unwind" fn pthread_mutex_init(
     if let Whose::Ours(ours, _) = unsafe { whose(mutex) } {
         ours.token.store(0, Ordering::Relaxed);
         ours.owner.store(0, Ordering::Relaxed);
-        ours.depth.store(0, Ordering::Relaxed);
+        ours.users.store(0, Ordering::Relaxed);
         for word in &ours.lock {
             word.store(0, Ordering::Relaxed);
         }
@@ -263,7 +457,8 @@ pub unsafe extern "C-unwind" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_
         Whose::Ours(ours, _) => {
             let functions = ours.functions();
             // SAFETY: the lock's 16 bytes.
-            if unsafe { (functions.is_locked)(ours.at()) } {
+            if unsafe { (functions.is_locked)(ours.at()) } || ours.users.load(Ordering::Relaxed) & !DEPTH != 0
+            {
                 return libc::EBUSY;
             }
             ours.kind.store(DESTROYED, Ordering::Relaxed);
@@ -281,6 +476,19 @@ pub unsafe extern "C-unwind" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_
 /// As POSIX has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract; all fields are atomics.
+    if unsafe { &*mutex.cast::<Mutex>() }.quick_lock() {
+        return 0;
+    }
+    // SAFETY: by contract.
+    unsafe { lock_otherwise(mutex) }
+}
+
+/// # Safety
+/// As [`pthread_mutex_lock`].
+#[cold]
+#[inline(never)]
+unsafe extern "C-unwind" fn lock_otherwise(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract.
     match unsafe { whose(mutex) } {
         Whose::Ours(ours, kind) => ours.lock(kind),
@@ -351,6 +559,19 @@ pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
 /// As POSIX has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract; all fields are atomics.
+    if unsafe { &*mutex.cast::<Mutex>() }.quick_unlock() {
+        return 0;
+    }
+    // SAFETY: by contract.
+    unsafe { unlock_otherwise(mutex) }
+}
+
+/// # Safety
+/// As [`pthread_mutex_unlock`].
+#[cold]
+#[inline(never)]
+unsafe extern "C-unwind" fn unlock_otherwise(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract.
     match unsafe { whose(mutex) } {
         Whose::Ours(ours, kind) => ours.unlock(kind),

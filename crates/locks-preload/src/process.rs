@@ -1,33 +1,63 @@
 //! What the process chose, and whether it was forked since.
 //!
 //! The choice lives on a page that the kernel wipes in the child of a fork (MADV_WIPEONFORK), so every call
-//! finds out by the load that it makes anyway, whatever runs first in the child.
+//! finds out by the load that it makes anyway, whatever runs first in the child. The page is the library's own: a
+//! program that has no memory left can take its first lock.
 //!
 //! | word | before | after the first call | in a child |
 //! |---|---|---|---|
 //! | `kind` | 0 | the lock's functions | wiped to 0, then as before |
 //! | `generation` | 0 | 0 | 1 more than in the parent |
+//! | `quick` | 0 | how the lock is taken without its functions | wiped to 0, then as before |
+//! | `waiting` | 0 | how many threads wait by priority (`priority`) | wiped to 0 |
+//! | `watched` | 0 | 1 if every lock is counted (`watch`); then there is no quick way | wiped to 0, then as before |
+//! | `buckets` | empty | which | wiped |
 //! | `repairing` | 0 | 0 or 1 | wiped to 0 |
 //!
 //! Locks and condition variables carry the generation in which they were last seen. An older one tells of
 //! waiters that the fork left behind: threads that do not exist here and can neither wake nor be woken. They
 //! are forgotten ([`repair`]) before anything else happens to it.
 
+use crate::priority::Bucket;
 use crate::real;
-use crate::say::{fail, say};
+use crate::say::{decimal, fail, say};
+use crate::watch;
 use libc::c_int;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use wattwise_locks::Quick;
 use wattwise_locks::dynamic::LockKind;
 
+/// What can be wiped at once.
+const PAGE_BYTES: usize = 4096;
+
+/// Threads of real-time priority that wait for different mutexes seldom meet in one.
+const BUCKETS: usize = 64;
+
 /// See the [module](self)'s table.
+#[repr(C, align(4096))]
 pub(crate) struct Page {
     kind: AtomicPtr<LockKind>,
     generation: AtomicU32,
+    pub(crate) quick: AtomicU32,
+    pub(crate) waiting: AtomicU32,
+    pub(crate) watched: AtomicU32,
     repairing: AtomicU32,
+    pub(crate) buckets: [Bucket; BUCKETS],
 }
 
-static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
+const _: () = assert!(size_of::<Page>() == PAGE_BYTES);
+
+/// Zeros: in the part of the library's memory that no file is behind, which is what MADV_WIPEONFORK asks for.
+pub(crate) static PAGE: Page = Page {
+    kind: AtomicPtr::new(null_mut()),
+    generation: AtomicU32::new(0),
+    quick: AtomicU32::new(0),
+    waiting: AtomicU32::new(0),
+    watched: AtomicU32::new(0),
+    repairing: AtomicU32::new(0),
+    buckets: [const { Bucket::new() }; BUCKETS],
+};
 
 /// The generation, outside the page: what a child counts on from.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -43,67 +73,80 @@ pub(crate) const ROOM: usize = 16;
 /// The lock's functions and the generation.
 #[inline]
 pub(crate) fn now() -> (&'static LockKind, u32) {
-    let page = PAGE.load(Ordering::Acquire);
-    if !page.is_null() {
-        // SAFETY: never unmapped once set.
-        let page = unsafe { &*page };
-        // SAFETY: null, or the choice, which is static.
-        if let Some(kind) = unsafe { page.kind.load(Ordering::Acquire).as_ref() } {
-            return (kind, page.generation.load(Ordering::Relaxed));
-        }
+    // SAFETY: null, or the choice, which is static.
+    match unsafe { PAGE.kind.load(Ordering::Acquire).as_ref() } {
+        Some(kind) => (kind, PAGE.generation.load(Ordering::Relaxed)),
+        None => begin(),
     }
-    begin()
+}
+
+/// The generation, where `quick` says that the first call was made.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    PAGE.generation.load(Ordering::Relaxed)
 }
 
 /// The first call in a process, or in the child of a fork.
 #[cold]
 fn begin() -> (&'static LockKind, u32) {
-    let mut page = PAGE.load(Ordering::Acquire);
-    if page.is_null() {
-        let kind = choose();
-        CHOSEN.store(std::ptr::from_ref(kind).cast_mut(), Ordering::Relaxed);
-        page = map();
-        // SAFETY: mapped, zeroed and not shared yet.
-        unsafe { &*page }.kind.store(std::ptr::from_ref(kind).cast_mut(), Ordering::Relaxed);
-        if let Err(first) = PAGE.compare_exchange(null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
-            // Another thread was first; its page is as good, and this one is left alone.
-            page = first;
-        } else if real::environment(c"WATTWISE_LOCK_STATS").is_some_and(|v| v.to_bytes() == b"1") {
+    let first = CHOSEN.load(Ordering::Relaxed).is_null();
+    if first {
+        // Before anything is written that a fork must wipe. Several threads may come here: each does the same.
+        wipe_on_fork();
+        WATCHED.store(watch::begin(), Ordering::Relaxed);
+        CHOSEN.store(std::ptr::from_ref(choose()).cast_mut(), Ordering::Release);
+    }
+    // SAFETY: set above or before, to something static.
+    let kind = unsafe { &*CHOSEN.load(Ordering::Acquire) };
+    one_by_one(|| {
+        if !PAGE.kind.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        if STARTED.swap(true, Ordering::Relaxed) {
+            // Wiped: a child.
+            PAGE.generation.store(GENERATION.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        let watched = WATCHED.load(Ordering::Relaxed);
+        PAGE.watched.store(u32::from(watched), Ordering::Relaxed);
+        let quick = if watched { Quick::Never } else { kind.quick };
+        // Release: who sees it sees the generation as well.
+        PAGE.quick.store(quick as u32, Ordering::Release);
+        PAGE.kind.store(std::ptr::from_ref(kind).cast_mut(), Ordering::Release);
+    });
+    if first && !REPORTS.swap(true, Ordering::Relaxed) {
+        // May allocate, and with it lock: the choice is made.
+        if real::environment(c"WATTWISE_LOCK_STATS").is_some_and(|v| v.to_bytes() == b"1") {
             // SAFETY: a function that may run at any time.
             unsafe { libc::atexit(report) };
         }
-    }
-    // SAFETY: never unmapped.
-    let page = unsafe { &*page };
-    one_by_one(page, || {
-        if page.kind.load(Ordering::Relaxed).is_null() {
-            // Wiped: a child.
-            let generation = GENERATION.fetch_add(1, Ordering::Relaxed) + 1;
-            page.generation.store(generation, Ordering::Relaxed);
-            page.kind.store(CHOSEN.load(Ordering::Relaxed), Ordering::Release);
+        if WATCHED.load(Ordering::Relaxed) {
+            // SAFETY: as above.
+            unsafe { libc::atexit(watch::report) };
         }
-    });
-    // SAFETY: set above, to something static.
-    (unsafe { &*page.kind.load(Ordering::Acquire) }, page.generation.load(Ordering::Relaxed))
+    }
+    (kind, generation())
 }
 
+/// The first call of all has been made, in this process or in the one that it was forked from.
+static STARTED: AtomicBool = AtomicBool::new(false);
+static REPORTS: AtomicBool = AtomicBool::new(false);
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
 /// One thread of the process at a time. The word is wiped in children, where its holder does not exist.
-fn one_by_one(page: &Page, then: impl FnOnce()) {
-    while page.repairing.swap(1, Ordering::Acquire) != 0 {
+fn one_by_one(then: impl FnOnce()) {
+    while PAGE.repairing.swap(1, Ordering::Acquire) != 0 {
         // SAFETY: no arguments.
         unsafe { libc::sched_yield() };
     }
     then();
-    page.repairing.store(0, Ordering::Release);
+    PAGE.repairing.store(0, Ordering::Release);
 }
 
 /// Has `forget` run once for something whose `seen` generation is not the current one.
 #[cold]
 pub(crate) fn repair(seen: &AtomicU32, forget: impl FnOnce()) {
     let (_, generation) = now();
-    // SAFETY: `now` has set it, and it is never unmapped.
-    let page = unsafe { &*PAGE.load(Ordering::Acquire) };
-    one_by_one(page, || {
+    one_by_one(|| {
         if seen.load(Ordering::Relaxed) != generation {
             forget();
             seen.store(generation, Ordering::Release);
@@ -111,32 +154,23 @@ pub(crate) fn repair(seen: &AtomicU32, forget: impl FnOnce()) {
     });
 }
 
-fn map() -> *mut Page {
-    /// One page is the least that can be wiped.
-    const BYTES: usize = 4096;
-    // SAFETY: an anonymous mapping at no address in particular.
-    let at = unsafe {
-        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        libc::mmap(null_mut(), BYTES, prot, flags, -1, 0)
-    };
-    if at == libc::MAP_FAILED {
-        fail(&[b"no memory"]);
+fn wipe_on_fork() {
+    let at = (&raw const PAGE).cast_mut().cast();
+    // SAFETY: a page of this library's own, of which only atomics are used.
+    if unsafe { libc::madvise(at, PAGE_BYTES, libc::MADV_WIPEONFORK) } == 0 {
+        return;
     }
-    // SAFETY: the mapping above.
-    if unsafe { libc::madvise(at, BYTES, libc::MADV_WIPEONFORK) } != 0 {
-        // Before Linux 4.14: a handler, which other handlers may run before.
-        extern "C" fn wipe() {
-            let page = PAGE.load(Ordering::Relaxed);
-            // SAFETY: set before the handler can run, never unmapped.
-            if let Some(page) = unsafe { page.as_ref() } {
-                page.kind.store(null_mut(), Ordering::Relaxed);
-                page.repairing.store(0, Ordering::Relaxed);
-            }
-        }
-        // SAFETY: a function that may run in any child.
-        unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
+    // Before Linux 4.14, or without memory in the kernel: a handler, which other handlers may run before.
+    extern "C" fn wipe() {
+        PAGE.kind.store(null_mut(), Ordering::Relaxed);
+        PAGE.quick.store(0, Ordering::Relaxed);
+        PAGE.waiting.store(0, Ordering::Relaxed);
+        PAGE.watched.store(0, Ordering::Relaxed);
+        PAGE.buckets.iter().for_each(Bucket::forget);
+        PAGE.repairing.store(0, Ordering::Relaxed);
     }
-    at.cast()
+    // SAFETY: a function that may run in any child.
+    unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
 }
 
 fn choose() -> &'static LockKind {
@@ -161,29 +195,18 @@ fn choose() -> &'static LockKind {
 
 /// What WATTWISE_LOCK_STATS=1 prints.
 extern "C" fn report() {
-    let number = |of: &AtomicU64, into: &mut [u8; 20]| -> usize {
-        let mut left = of.load(Ordering::Relaxed);
-        let mut at = into.len();
-        loop {
-            at -= 1;
-            into[at] = b'0' + (left % 10) as u8;
-            left /= 10;
-            if left == 0 {
-                return at;
-            }
-        }
-    };
     let (kind, _) = now();
     let (mut a, mut b) = ([0; 20], [0; 20]);
-    let (i, j) = (number(&FOREIGN_MUTEX, &mut a), number(&FOREIGN_COND, &mut b));
+    let mutexes = decimal(FOREIGN_MUTEX.load(Ordering::Relaxed), &mut a);
+    let conditions = decimal(FOREIGN_COND.load(Ordering::Relaxed), &mut b);
     say(&[
         kind.lock.as_bytes(),
         b":",
         kind.wait.as_bytes(),
         b"; left to glibc: ",
-        &a[i..],
+        mutexes,
         b" calls on mutexes and ",
-        &b[j..],
+        conditions,
         b" on condition variables that are shared, robust or of a priority protocol",
     ]);
 }

@@ -86,6 +86,7 @@ real! {
     cond_broadcast: c"pthread_cond_broadcast" @ c"GLIBC_2.3.2" => fn(c: *mut pthread_cond_t) -> c_int;
     cleanup_push: c"_pthread_cleanup_push" => fn(b: *mut CleanupBuffer, r: Routine, a: *mut c_void) -> ();
     cleanup_pop: c"_pthread_cleanup_pop" => fn(b: *mut CleanupBuffer, execute: c_int) -> ();
+    set_cancel_state: c"pthread_setcancelstate" => fn(to: c_int, from: *mut c_int) -> c_int;
     set_cancel_type: c"pthread_setcanceltype" => fn(to: c_int, from: *mut c_int) -> c_int;
 }
 

@@ -185,6 +185,103 @@ static void *dies_holding(void *p) {
     pthread_mutex_lock(p);
     return NULL;
 }
+// A shared condition variable with a private mutex: whoever signals, in whichever process, and nothing is lost.
+struct across {
+    pthread_cond_t c;
+    int ready;
+};
+static pthread_mutex_t pm;
+static atomic_int across_cleaned, across_holding;
+static int says_ready(void *p) {
+    struct across *s = p;
+    pthread_mutex_lock(&pm);
+    s->ready++;
+    int r = pthread_cond_signal(&s->c);
+    pthread_mutex_unlock(&pm);
+    return r;
+}
+static void across_cleanup(void *unused) {
+    (void)unused;
+    across_cleaned = 1;
+    across_holding = pthread_mutex_unlock(&pm) == 0;
+}
+static void *across_for_ever(void *p) {
+    struct across *s = p;
+    pthread_mutex_lock(&pm);
+    pthread_cleanup_push(across_cleanup, NULL);
+    for (;;) pthread_cond_wait(&s->c, &pm);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+static void *signals(void *p) {
+    for (int i = 0; i < 20; i++) says_ready(p);
+    return NULL;
+}
+static void shared_condition(void) {
+    struct across *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_condattr_t a;
+    pthread_condattr_init(&a);
+    pthread_condattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+    IS(pthread_cond_init(&s->c, &a), 0);
+    for (int type = 0; type < 2; type++) {
+        mutex_of(type ? PTHREAD_MUTEX_ERRORCHECK : PTHREAD_MUTEX_NORMAL, &pm, 0, 0, 0);
+        // From another process, which does not need the mutex.
+        s->ready = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            nap(30);
+            __atomic_store_n(&s->ready, 1, __ATOMIC_SEQ_CST);
+            while (__atomic_load_n(&s->ready, __ATOMIC_SEQ_CST) == 1) {
+                pthread_cond_signal(&s->c);
+                nap(5);
+            }
+            _exit(0);
+        }
+        pthread_mutex_lock(&pm);
+        while (!__atomic_load_n(&s->ready, __ATOMIC_SEQ_CST)) IS(pthread_cond_wait(&s->c, &pm), 0);
+        __atomic_store_n(&s->ready, 2, __ATOMIC_SEQ_CST);
+        IS(elsewhere(try_it, &pm), EBUSY);
+        pthread_mutex_unlock(&pm);
+        int status = -1;
+        waitpid(child, &status, 0);
+        IS(status, 0);
+        // From this one, where each signal counts: one for each wait, given once the mutex is had.
+        pthread_t t;
+        s->ready = 0;
+        pthread_mutex_lock(&pm);
+        pthread_create(&t, NULL, signals, s);
+        for (int i = 1; i <= 20; i++)
+            while (s->ready < i) IS(pthread_cond_wait(&s->c, &pm), 0);
+        pthread_mutex_unlock(&pm);
+        pthread_join(t, NULL);
+        // Deadlines.
+        pthread_mutex_lock(&pm);
+        struct timespec at = in_ms(CLOCK_REALTIME, 20);
+        IS(pthread_cond_timedwait(&s->c, &pm, &at), ETIMEDOUT);
+        at = in_ms(CLOCK_MONOTONIC, 20);
+        IS(pthread_cond_clockwait(&s->c, &pm, CLOCK_MONOTONIC, &at), ETIMEDOUT);
+        at.tv_nsec = 1000000000;
+        IS(pthread_cond_timedwait(&s->c, &pm, &at), EINVAL);
+        IS(elsewhere(try_it, &pm), EBUSY);
+        IS(pthread_mutex_unlock(&pm), 0);
+        if (type) {
+            void *result;
+            across_cleaned = across_holding = 0;
+            pthread_create(&t, NULL, across_for_ever, s);
+            nap(20);
+            IS(elsewhere(try_it, &pm), 0);
+            IS(pthread_cancel(t), 0);
+            pthread_join(t, &result);
+            IS(result == PTHREAD_CANCELED, 1);
+            IS(across_cleaned, 1);
+            IS(across_holding, 1);
+            IS(elsewhere(try_it, &pm), 0);
+        }
+        IS(pthread_mutex_destroy(&pm), 0);
+    }
+    IS(pthread_cond_destroy(&s->c), 0);
+}
+
 static void glibcs(void) {
     // Robust: the owner's death is told.
     mutex_of(PTHREAD_MUTEX_NORMAL, &robust_one, 1, 0, 0);
@@ -611,6 +708,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     types();
     glibcs();
+    shared_condition();
     crowd();
     conditions();
     pending_cancellation();

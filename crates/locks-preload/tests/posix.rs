@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wattwise_locks::dynamic::LockKind;
 
@@ -17,23 +18,49 @@ fn library() -> PathBuf {
     folder.join("release/libwattwise_pthread.so")
 }
 
-fn probe() -> PathBuf {
-    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("posix");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/posix.c");
-    let cc = Command::new("cc").args(["-O1", "-Wall", "-pthread", "-o"]).arg(&out).arg(source).status();
+fn probe(name: &str) -> PathBuf {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name).with_extension("c");
+    let flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-fno-builtin-malloc", "-pthread", "-o"];
+    let cc = Command::new("cc").args(flags).arg(&out).arg(source).status();
     assert!(cc.expect("a C compiler, cc").success());
     out
 }
 
+/// A program under a lock.
+fn under(probe: &Path, library: &Path, lock: &str) -> Command {
+    let mut command = Command::new(probe);
+    command.env("LD_PRELOAD", library).env("WATTWISE_LOCK", lock);
+    command
+}
+
+/// Each does little but wait.
+fn side_by_side<T: Sync>(of: &[T], check: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(one) = of.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    check(one);
+                }
+            });
+        }
+    });
+}
+
+fn fits(kind: &LockKind) -> bool {
+    kind.size <= 16
+}
+
 #[test]
 fn every_mutex_type_call_and_error() {
-    let (probe, library) = (probe(), library());
+    let (probe, library) = (probe("posix"), library());
     let alone = Command::new(&probe).args(["8", "glibc"]).output().expect("runs");
     assert!(alone.status.success(), "the probe is wrong: {}", String::from_utf8_lossy(&alone.stdout));
     let all = std::env::var_os("WATTWISE_ALL").is_some();
     let kinds: Vec<(&LockKind, bool)> = LockKind::all()
         .iter()
-        .filter(|kind| kind.size <= 16)
+        .filter(|kind| fits(kind))
         // FIFO spinning with more threads than cores takes for ever: see the notes on locks. Of the policies that never
         // sleep, which differ in nothing that this probe sees, MCS stands for all locks unless WATTWISE_ALL is set.
         .map(|kind| (kind, kind.wait.ends_with("park") || kind.wait == "yield" || kind.lock == "adaptive"))
@@ -44,26 +71,15 @@ fn every_mutex_type_call_and_error() {
     assert_eq!(kinds.len(), if all { 60 } else { 28 });
     // The probe mostly waits for deadlines, so several run beside each other; those that spin run alone.
     let (waiting, spinning): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|(_, gives_way)| *gives_way);
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some((kind, _)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    passes(&probe, &library, kind, "16");
-                }
-            });
-        }
-    });
+    side_by_side(&waiting, |(kind, _)| passes(&probe, &library, kind, "16"));
     spinning.iter().for_each(|(kind, _)| passes(&probe, &library, kind, "2"));
     a_wrong_name_ends_the_program_with_one_line(&probe, &library);
 }
 
 /// The probe's every check holds under this lock, which was in use.
 fn passes(probe: &Path, library: &Path, kind: &LockKind, threads: &str) {
-    let run = Command::new(probe)
+    let run = under(probe, library, &kind.name())
         .arg(threads)
-        .env("LD_PRELOAD", library)
-        .env("WATTWISE_LOCK", kind.name())
         .env("WATTWISE_LOCK_STATS", "1")
         .output()
         .expect("runs");
@@ -78,10 +94,50 @@ fn a_wrong_name_ends_the_program_with_one_line(probe: &Path, library: &Path) {
     for (name, word) in
         [("mutexee", "mutexee"), ("mcs:sleep", "spin-then-park"), ("anderson:park", "does not fit")]
     {
-        let run = Command::new(probe).env("LD_PRELOAD", library).env("WATTWISE_LOCK", name).output();
-        let run = run.expect("runs");
+        let run = under(probe, library, name).output().expect("runs");
         assert_eq!(run.status.code(), Some(2), "{name}");
         let said = String::from_utf8_lossy(&run.stderr);
         assert!(said.lines().count() == 1 && said.contains(word), "{said}");
     }
+}
+
+#[test]
+fn real_time_priorities_are_served_first_under_every_lock() {
+    let (probe, library) = (probe("priority"), library());
+    let alone = Command::new(&probe).output().expect("runs");
+    if alone.status.code() == Some(77) {
+        assert!(std::env::var_os("CI").is_none(), "CI must be able to check this");
+        eprintln!("skipped: no real-time priority is to be had here (CAP_SYS_NICE or RLIMIT_RTPRIO)");
+        return;
+    }
+    let kinds: Vec<&LockKind> = LockKind::all().iter().filter(|kind| fits(kind)).collect();
+    let wrong = Mutex::new(Vec::new());
+    side_by_side(&kinds, |kind| {
+        let run = under(&probe, &library, &kind.name()).output().expect("runs");
+        if !run.status.success() {
+            let said = String::from_utf8_lossy(&run.stdout).into_owned();
+            wrong.lock().expect("no panic").push(format!("{}: {:?}\n{said}", kind.name(), run.status));
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_lock_needs_no_memory_and_may_be_malloc_s_own() {
+    let (probe, library) = (probe("scarce"), library());
+    for what in ["malloc", "memory"] {
+        assert!(
+            Command::new(&probe).arg(what).status().expect("runs").success(),
+            "the probe is wrong: {what}"
+        );
+        for kind in LockKind::all().iter().filter(|kind| fits(kind) && kind.wait.contains("park")) {
+            let run = under(&probe, &library, &kind.name()).arg(what).output().expect("runs");
+            assert!(run.status.success(), "{what} under {}: {run:?}", kind.name());
+        }
+    }
+    let run = under(&probe, &library, "mutexee").arg("malloc").output().expect("runs");
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(said.lines().count() == 1 && said.contains("mutexee"), "{said}");
 }

@@ -12,6 +12,7 @@
 //! 1. Free: write OWN over null. One compare-and-swap, no node.
 //! 2. Else take a node, swap it into the tail, and wait at the predecessor's node until it is granted. Then that node is nobody's
 //!    any more: back to the pool with it, or, if it was `own`, reset it for its next use.
+//!    Without memory for a node: ask for the lock again and again, out of the order.
 //! 3. Release: write null over the own node in the tail. If that fails there is a successor: grant the own node
 //!    and leave it to the successor.
 //!
@@ -24,7 +25,7 @@
 
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering};
 use crate::queue::{Node, WAITING, await_grant, grant, pool};
-use crate::raw::{RawLock, Token};
+use crate::raw::{Quick, RawLock, Token};
 use crate::wait::Wait;
 use core::marker::PhantomData;
 use core::ptr::{null_mut, without_provenance_mut};
@@ -58,7 +59,7 @@ impl<W: Wait> Clh<W> {
     /// Step 2.
     #[cold]
     fn contend(&self) -> Token {
-        let mine = pool::take();
+        let Some(mine) = pool::take() else { return self.without_a_place() };
         // AcqRel: as in `mcs`.
         let before = self.tail.swap(mine, Ordering::AcqRel);
         if before.addr() == OWN {
@@ -73,6 +74,20 @@ impl<W: Wait> Clh<W> {
         }
         Token(mine.expose_provenance())
     }
+
+    /// There is no memory for a node, and a lock cannot fail: asks again and again, out of the order.
+    #[cold]
+    fn without_a_place(&self) -> Token {
+        /// In ns: some wake-ups, and what a person does not notice.
+        const FIRST_NAP: u64 = 20_000;
+        const LONGEST_NAP: u64 = 1_000_000;
+        let mut nap = FIRST_NAP;
+        while !self.attempt() {
+            crate::primitive::nap(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
+        Token(OWN)
+    }
 }
 
 // SAFETY: the swap puts arrivals in one order and each waits for the grant of the one before; a grant is given
@@ -81,6 +96,7 @@ impl<W: Wait> Clh<W> {
 unsafe impl<W: Wait> RawLock for Clh<W> {
     const NAME: &'static str = "clh";
     const FIFO: bool = true;
+    const QUICK: Quick = Quick::POINTER;
     #[cfg(not(loom))]
     const INIT: Self =
         Clh { tail: AtomicPtr::new(null_mut()), own: AtomicU32::new(WAITING), policy: PhantomData };

@@ -4,7 +4,7 @@
 //! zeroed memory, for the C API, the pthread interposer and benchmarks.
 
 use crate::primitive::Deadline;
-use crate::raw::{RawLock, Token};
+use crate::raw::{Quick, RawLock, Token};
 use crate::wait::{KernelWait, Park, Spin, SpinThenPark, UserWait, Wait, WithPState, WithTState, Yield};
 use crate::{Adaptive, Anderson, Clh, GraunkeThakkar, Mcs, Tas, Ticket, Ttas};
 use core::ptr::NonNull;
@@ -25,6 +25,8 @@ pub struct LockKind {
     pub align: usize,
     /// Whether threads acquire in the order in which they came.
     pub fifo: bool,
+    /// Whether it can be taken without the functions below, in its first word.
+    pub quick: Quick,
     /// [`RawLock::lock`].
     pub acquire: unsafe fn(NonNull<u8>) -> Token,
     /// [`RawLock::try_lock`].
@@ -47,6 +49,7 @@ impl LockKind {
             size: size_of::<L>(),
             align: align_of::<L>(),
             fifo: L::FIFO,
+            quick: L::QUICK,
             // SAFETY: by contract `at` is such a lock, which all zeros are, and outlives the call.
             acquire: |at| unsafe { at.cast::<L>().as_ref() }.lock(),
             // SAFETY: as above.
@@ -149,6 +152,37 @@ static KINDS: &[LockKind] = locks! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+    #[test]
+    fn the_quick_way_and_the_functions_are_of_one_lock() {
+        let mut quick = 0;
+        for kind in LockKind::all().iter().filter(|kind| kind.quick != Quick::Never) {
+            quick += 1;
+            let words = [const { AtomicU64::new(0) }; 2];
+            assert!(kind.size <= size_of_val(&words) && kind.align <= 8, "{}", kind.name());
+            let at = NonNull::from(&words).cast::<u8>();
+            // SAFETY: the lock's words.
+            let narrow = unsafe { at.cast::<AtomicU32>().as_ref() };
+            let swap = |from: u64, to: u64| match kind.quick {
+                Quick::Word64 => words[0].compare_exchange(from, to, SeqCst, SeqCst).is_ok(),
+                _ => narrow.compare_exchange(from as u32, to as u32, SeqCst, SeqCst).is_ok(),
+            };
+            for _ in 0..3 {
+                // SAFETY: a lock of this kind, and its own tokens.
+                unsafe {
+                    let name = kind.name();
+                    assert!(swap(0, 1) && (kind.is_locked)(at) && (kind.try_acquire)(at).is_none(), "{name}");
+                    (kind.release)(at, Token(1));
+                    assert!(!(kind.is_locked)(at), "{name}");
+                    let token = (kind.acquire)(at);
+                    assert!(!swap(0, 1), "{name}");
+                    assert!(swap(1, 0) && !(kind.is_locked)(at), "{name}: {token:?}");
+                }
+            }
+        }
+        assert_eq!(quick, 50, "five locks with ten policies");
+    }
 
     #[test]
     fn names_are_found_and_mistakes_explained() {

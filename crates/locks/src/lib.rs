@@ -64,7 +64,7 @@ pub use graunke_thakkar::GraunkeThakkar;
 pub use mcs::Mcs;
 pub use mutex::{Mutex, MutexGuard};
 pub use primitive::{Clock, Deadline};
-pub use raw::{RawLock, Token};
+pub use raw::{Quick, RawLock, Token};
 pub use tas::Tas;
 pub use ticket::Ticket;
 #[cfg(loom)]

@@ -25,7 +25,7 @@
 
 use crate::primitive::{AtomicPtr, Ordering};
 use crate::queue::{Node, await_grant, await_link, grant};
-use crate::raw::{RawLock, Token};
+use crate::raw::{Quick, RawLock, Token};
 use crate::wait::Wait;
 use core::marker::PhantomData;
 use core::ptr::{null_mut, without_provenance_mut};
@@ -102,6 +102,7 @@ impl<W: Wait> Mcs<W> {
 unsafe impl<W: Wait> RawLock for Mcs<W> {
     const NAME: &'static str = "mcs";
     const FIFO: bool = true;
+    const QUICK: Quick = Quick::POINTER;
     #[cfg(not(loom))]
     const INIT: Self =
         Mcs { tail: AtomicPtr::new(null_mut()), next: AtomicPtr::new(null_mut()), policy: PhantomData };

@@ -92,8 +92,8 @@ pub(crate) mod pool {
     use super::Node;
     use std::boxed::Box;
 
-    pub(crate) fn take() -> *mut Node {
-        Box::into_raw(Box::new(Node::new()))
+    pub(crate) fn take() -> Option<*mut Node> {
+        Some(Box::into_raw(Box::new(Node::new())))
     }
 
     pub(crate) unsafe fn put(node: *mut Node) {
@@ -143,8 +143,8 @@ pub(crate) mod pool {
         })
     }
 
-    /// A node that waits.
-    pub(crate) fn take() -> *mut Node {
+    /// A node that waits; none if there is no memory for more.
+    pub(crate) fn take() -> Option<*mut Node> {
         let free = with(|first| {
             let node = first.get();
             // SAFETY: nodes in a list are ours and valid for ever.
@@ -152,10 +152,13 @@ pub(crate) mod pool {
             first.set(next);
             Some(node)
         });
-        let node = free.unwrap_or_else(more);
+        let node = match free {
+            Some(node) => node,
+            None => more()?,
+        };
         // SAFETY: taken by this thread alone.
         unsafe { &*node }.state.store(WAITING, Ordering::Relaxed);
-        node
+        Some(node)
     }
 
     /// Gives a node back.
@@ -174,9 +177,9 @@ pub(crate) mod pool {
 
     /// A chunk of nodes; one for the caller, the others into a stripe.
     #[cold]
-    fn more() -> *mut Node {
+    fn more() -> Option<*mut Node> {
         let bytes = CHUNK * size_of::<Node>();
-        let chunk = pages(bytes).cast::<Node>();
+        let chunk = pages(bytes)?.cast::<Node>();
         for i in 0..CHUNK {
             // SAFETY: within the chunk, which is aligned to pages and not shared yet.
             unsafe { chunk.add(i).write(Node::new()) };
@@ -185,31 +188,24 @@ pub(crate) mod pool {
             // SAFETY: within the chunk; a node is new.
             unsafe { put(chunk.add(i)) };
         }
-        chunk
+        Some(chunk)
     }
 
     #[cfg(all(feature = "std", unix))]
-    fn pages(bytes: usize) -> *mut u8 {
+    fn pages(bytes: usize) -> Option<*mut u8> {
         // SAFETY: an anonymous mapping at no address in particular.
         let at = unsafe {
             let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             libc::mmap(null_mut(), bytes, prot, flags, -1, 0)
         };
-        if at == libc::MAP_FAILED {
-            // A lock cannot fail.
-            std::process::abort();
-        }
-        at.cast()
+        (at != libc::MAP_FAILED).then(|| at.cast())
     }
 
     #[cfg(not(all(feature = "std", unix)))]
-    fn pages(bytes: usize) -> *mut u8 {
+    fn pages(bytes: usize) -> Option<*mut u8> {
         let Ok(layout) = core::alloc::Layout::from_size_align(bytes, 4096) else { unreachable!() };
         // SAFETY: the layout has a size.
         let at = unsafe { alloc::alloc::alloc(layout) };
-        if at.is_null() {
-            alloc::alloc::handle_alloc_error(layout);
-        }
-        at
+        (!at.is_null()).then_some(at)
     }
 }

@@ -25,6 +25,26 @@ impl Token {
     }
 }
 
+/// Whether a lock can be taken without its functions while nobody else wants it.
+///
+/// If so, a compare-and-swap of its first word from 0 to 1 acquires it, with the token 1, and one from 1 to 0
+/// releases it, with the orders of any lock. Whichever fails tells nothing: then the functions are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Quick {
+    /// No.
+    Never = 0,
+    /// By a word of 32 bits.
+    Word32 = 4,
+    /// By a word of 64 bits.
+    Word64 = 8,
+}
+
+impl Quick {
+    /// By a word as wide as a pointer.
+    pub(crate) const POINTER: Quick = if size_of::<usize>() == 8 { Quick::Word64 } else { Quick::Word32 };
+}
+
 /// A lock without data.
 ///
 /// # Safety
@@ -39,6 +59,9 @@ pub unsafe trait RawLock: Send + Sync + Default {
 
     /// Whether threads acquire in the order in which they came.
     const FIFO: bool;
+
+    /// Whether it can be taken without the functions below.
+    const QUICK: Quick = Quick::Never;
 
     /// An unlocked lock.
     // Each use is meant to be a lock of its own.

@@ -13,7 +13,7 @@
 
 use crate::bit;
 use crate::primitive::{AtomicU32, Deadline, Ordering};
-use crate::raw::{RawLock, Token};
+use crate::raw::{Quick, RawLock, Token};
 use crate::tsc;
 use crate::wait::Wait;
 use core::cell::Cell;
@@ -64,6 +64,7 @@ impl<W: Wait> Tas<W> {
 unsafe impl<W: Wait> RawLock for Tas<W> {
     const NAME: &'static str = "tas";
     const FIFO: bool = false;
+    const QUICK: Quick = Quick::Word32;
     #[cfg(not(loom))]
     const INIT: Self = Tas { word: AtomicU32::new(0), policy: PhantomData };
 

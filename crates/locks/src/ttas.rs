@@ -12,7 +12,7 @@
 
 use crate::bit;
 use crate::primitive::{AtomicU32, Deadline, Ordering};
-use crate::raw::{RawLock, Token};
+use crate::raw::{Quick, RawLock, Token};
 use crate::wait::Wait;
 use core::marker::PhantomData;
 
@@ -47,6 +47,7 @@ impl<W: Wait> Ttas<W> {
 unsafe impl<W: Wait> RawLock for Ttas<W> {
     const NAME: &'static str = "ttas";
     const FIFO: bool = false;
+    const QUICK: Quick = Quick::Word32;
     #[cfg(not(loom))]
     const INIT: Self = Ttas { word: AtomicU32::new(0), policy: PhantomData };
 

@@ -83,11 +83,10 @@ fn spread(s: Option<&Spread>) -> Vec<String> {
 /// A figure by speed.
 pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
     let speed = |khz: Option<u64>| khz.map_or("as it is".to_owned(), mhz);
-    let verdict = match t.knee {
-        Some(at) => format!(
-            "{} is the lowest speed whose figure is within noise of the best.",
-            speed(t.levels[at].khz)
-        ),
+    let verdict = match t.knee.and_then(|at| t.levels.get(at)) {
+        Some(level) => {
+            format!("{} is the lowest speed whose figure is within noise of the best.", speed(level.khz))
+        }
         None => "One speed: there is no knee to find.".to_owned(),
     };
     let mut sections = vec![Section::Text {

@@ -70,11 +70,11 @@ struct powerctl_caps {
 	__u32 tstate_step;	/* sixteenths: 1, or 2 without the extension */
 	__u32 khz_min;
 	__u32 khz_max;
-	__u32 khz_default;
+	__u32 khz_default;	/* the lowest of any CPU: more is a raise */
 	__u32 mwait_substates;	/* CPUID 5, EDX: four bits a C-state */
 	__u32 monitor_bytes;	/* the line that MONITOR watches, at most */
 	__u32 profiles;		/* in force now */
-	__u32 profiles_max;
+	__u32 profiles_max;	/* of one user */
 	__u32 reserved[3];
 };
 

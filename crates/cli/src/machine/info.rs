@@ -40,6 +40,8 @@ enum Topic {
     Energy,
     /// The speed around the cores
     Uncore,
+    /// The graphics' clock and rest
+    Graphics,
     /// Temperatures, fans, power sensors
     Thermal,
     /// Battery and mains
@@ -86,6 +88,7 @@ fn page(info: &Info, topics: &[Topic]) -> String {
             Topic::Registers => ("Registers and firmware (T-states, HWP, thermal logs)", registers(info)),
             Topic::Energy => ("Energy and power limits", energy(info)),
             Topic::Uncore => ("Uncore", uncore(info)),
+            Topic::Graphics => ("Graphics", graphics(info)),
             Topic::Thermal => ("Temperature and sensors", thermal(info)),
             Topic::Supply => ("Battery and mains", supply(info)),
             Topic::Writers => ("Other programs that write these settings", others(info)),
@@ -331,6 +334,20 @@ fn idle(info: &Info) -> String {
             if i.governors.is_empty() { String::new() } else { format!(" (of {})", i.governors.join(", ")) };
         line(&mut out, "governor", format!("{governor}{of}"));
     }
+    let system = &info.system_idle;
+    if let Some(on) = system.c1_demotion {
+        line(
+            &mut out,
+            "C1 demotion",
+            if on { "on: deeper requests become C1 when they did not pay" } else { "off" },
+        );
+    }
+    for (name, residency) in [("package C10", system.cpu_residency_us), ("S0ix", system.system_residency_us)]
+    {
+        if let Some(us) = residency {
+            line(&mut out, name, format!("{} s since the start", trim(us as f64 / 1e6, 2)));
+        }
+    }
     if i.cpus.value.is_none() {
         return out + &missing(&i.cpus);
     }
@@ -455,6 +472,31 @@ fn uncore(info: &Info) -> String {
             &u.name,
             format!("{} (at the start {}){now}", range(u.limits_khz), range(u.initial_khz)),
         );
+        if let Some(elc) = &u.elc {
+            let percent = |p: Option<u32>| p.map_or("?".to_owned(), |p| format!("{p} %"));
+            let high = match elc.high_on {
+                Some(false) => "off".to_owned(),
+                _ => format!("from {} use up at once", percent(elc.high_percent)),
+            };
+            let low = percent(elc.low_percent);
+            line(&mut out, "  ELC", format!("at least {} below {low} use; {high}", show_khz(elc.floor_khz)));
+        }
+    }
+    out
+}
+
+fn graphics(info: &Info) -> String {
+    let mut out = String::new();
+    for g in &info.graphics {
+        let mhz = |value: Option<u32>| value.map_or("?".to_owned(), |mhz| format!("{mhz} MHz"));
+        let range = g.limits_mhz.map(|(l, h)| format!(" ({l} to {h} MHz)")).unwrap_or_default();
+        let wanted = g.wanted_mhz.map(|mhz| format!(", {mhz} MHz wanted")).unwrap_or_default();
+        let idle =
+            g.idle_ms.map(|ms| format!("; at rest for {} s", trim(ms as f64 / 1e3, 1))).unwrap_or_default();
+        line(&mut out, &g.name, format!("{}{range}{wanted}{idle}", mhz(g.current_mhz)));
+    }
+    if out.is_empty() {
+        out = "  not available: no graphics whose driver (i915, xe) tells of its power\n".to_owned();
     }
     out
 }

@@ -7,6 +7,7 @@ pub(crate) mod coreidle;
 pub(crate) mod cpufrequtils;
 pub(crate) mod emulate;
 pub(crate) mod info;
+pub(crate) mod locks;
 pub(crate) mod record;
 pub(crate) mod restore;
 pub(crate) mod run;

@@ -165,11 +165,10 @@ fn transition_verdict(m: &Matrix) -> String {
 fn throughput_verdict(t: &Throughput) -> String {
     let speed =
         |khz: Option<u64>| khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3));
-    match t.knee {
-        Some(at) => format!(
-            "{} is the lowest speed whose figure is within noise of the best",
-            speed(t.levels[at].khz)
-        ),
+    match t.knee.and_then(|at| t.levels.get(at)) {
+        Some(level) => {
+            format!("{} is the lowest speed whose figure is within noise of the best", speed(level.khz))
+        }
         None => "no knee can be told: one speed, or not enough runs".to_owned(),
     }
 }
@@ -319,4 +318,93 @@ pub(crate) fn wake(w: &WakeUps) -> String {
         .flat_map(|s| [row("timer", s, s.timer_us.as_ref()), row("other CPU", s, s.cross_us.as_ref())]);
     out += &plain(&["deepest state", "table", "mean", "p50", "p99", "max", "entered"], rows.collect());
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use wattwise_figure::Random;
+
+    /// How often each file is damaged.
+    const ROUNDS: usize = 150;
+
+    /// One place of a result becomes something else: what no program wrote, but is JSON.
+    fn damage(value: &mut Value, random: &mut Random) {
+        let inner = match value {
+            Value::Array(items) if !items.is_empty() && random.below(8) != 0 => {
+                let at = random.below(items.len());
+                Some(&mut items[at])
+            }
+            Value::Object(fields) if !fields.is_empty() && random.below(12) != 0 => {
+                let at = random.below(fields.len());
+                fields.values_mut().nth(at)
+            }
+            _ => None,
+        };
+        if let Some(inner) = inner {
+            return damage(inner, random);
+        }
+        match value {
+            Value::Array(items) => match random.below(3) {
+                0 => items.clear(),
+                1 => items.truncate(1),
+                _ => items.extend(items.clone()),
+            },
+            Value::Object(fields) => fields.clear(),
+            Value::String(text) => {
+                *text = ["", "\u{1b}[2J\n", "x"][random.below(3)].repeat(1 + random.below(300))
+            }
+            Value::Number(_) => {
+                let odd = [0.0, -1.0, -0.0, 1e-320, 1e300, -1e300, 0.5, 18_446_744_073_709_551_615.0, 1e9];
+                let whole = [0_i64, -1, 1, i64::MAX, i64::MIN];
+                *value = match random.below(2) {
+                    0 => json!(odd[random.below(odd.len())]),
+                    _ => json!(whole[random.below(whole.len())]),
+                };
+            }
+            Value::Bool(on) => *on = !*on,
+            Value::Null => *value = json!(1),
+        }
+    }
+
+    fn show(result: &ResultFile) {
+        result.text(false);
+        result.verdict();
+        wattwise_page::page("test", "test", &result.sections());
+        if let ResultFile::Compare(c) = result {
+            wattwise_report::compare_html(c, &[], "test");
+        }
+    }
+
+    #[test]
+    fn damaged_results_are_shown_or_refused() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results");
+        let mut kinds = std::collections::BTreeSet::new();
+        for file in std::fs::read_dir(folder).expect(folder).flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let bytes = std::fs::read(file.path()).expect(&name);
+            show(&ResultFile::parse(&bytes).unwrap_or_else(|e| panic!("{name}: {e}")));
+            let whole: Value = serde_json::from_slice(&bytes).expect(&name);
+            kinds.insert(whole["schema"].as_str().expect("a schema").to_owned());
+            let mut random = Random::new(21);
+            let mut shown = 0;
+            for _ in 0..ROUNDS {
+                let mut value = whole.clone();
+                for _ in 0..1 + random.below(3) {
+                    damage(&mut value, &mut random);
+                }
+                match ResultFile::parse(value.to_string().as_bytes()) {
+                    Ok(result) => {
+                        shown += 1;
+                        show(&result);
+                    }
+                    // What it quotes of the file is made harmless where it is printed.
+                    Err(why) => assert!(!why.is_empty(), "{name}"),
+                }
+            }
+            assert!(shown > ROUNDS / 20, "{name}: damage that leaves nothing to show finds nothing: {shown}");
+        }
+        assert_eq!(kinds.len(), 6, "{kinds:?}");
+    }
 }

@@ -17,6 +17,7 @@
 //! register of the allowlist ([`Target`]): a journal says what root writes, so it is trusted no further than that.
 //! It is `/run/wattwise` for this machine: a reboot clears it together with the settings.
 
+use crate::fault;
 use crate::private::PrivateFolder;
 use crate::set::original::{Item, Layer, Restored};
 use crate::set::target::Target;
@@ -24,7 +25,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,7 +112,7 @@ impl Journal {
                 Err(e) => return Err(e),
             }
         };
-        file.lock()?;
+        fault::around(|| file.lock())?;
         let mut journal = Journal { file, place: Place { folder, name } };
         let mut text = Vec::new();
         let header = Line::Header {
@@ -126,8 +127,8 @@ impl Journal {
             serde_json::to_writer(&mut text, &line)?;
             text.push(b'\n');
         }
-        journal.file.write_all(&text)?;
-        journal.file.sync_all()?;
+        fault::write_all(&mut journal.file, &text)?;
+        fault::around(|| journal.file.sync_all())?;
         journal.place.folder.sync()?;
         Ok(journal)
     }
@@ -145,7 +146,9 @@ impl Journal {
     /// What transactions begun after this one have changed and not put back.
     pub fn later_targets(&self) -> BTreeSet<Target> {
         let journals = list_open(&self.place.folder).map(|l| l.journals).unwrap_or_default();
-        let later = journals.into_iter().take_while(|f| f.place.name != self.place.name);
+        // By name, not by place in the list: our own may be one that cannot be read.
+        let age = |name: &str| (name.len(), name.to_owned());
+        let later = journals.into_iter().filter(|f| age(&f.place.name) > age(&self.place.name));
         later.flat_map(|f| f.items).filter(|i| !i.back).map(|i| i.target).collect()
     }
 
@@ -162,7 +165,7 @@ impl Journal {
 fn append(file: &mut File, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
-    file.write_all(&text)
+    fault::write_all(file, &text)
 }
 
 fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()> {
@@ -170,7 +173,7 @@ fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()>
         return place.folder.remove(&place.name);
     }
     // A kill may have torn the last line: ours begin on one of their own.
-    file.write_all(b"\n")?;
+    fault::write_all(file, b"\n")?;
     restored.settled.iter().try_for_each(|at| append(file, &Line::Back(*at)))
 }
 

@@ -3,6 +3,8 @@
 //! `plan` turns wishes into changes in the order that the kernel needs; `transaction` makes them all or none; `journal`
 //! keeps the originals on disk; `original` puts them back; `target` is the one place where a value is read or written.
 
+#[cfg(test)]
+mod faults;
 pub mod journal;
 pub mod original;
 pub mod plan;

@@ -111,6 +111,8 @@ impl Topology {
         let kinds = Kinds::read(root, &online);
         // The first CPU of each one's package.
         let mut neighbours: Vec<Option<u32>> = Vec::new();
+        // Whether the kernel says who shares a core.
+        let mut grouped: Vec<bool> = Vec::new();
         let mut cpus: Vec<Cpu> = present
             .iter()
             .map(|cpu| {
@@ -128,8 +130,9 @@ impl Topology {
                         |name: &&str| cpus_of(root, &format!("{at}/{name}_list"), &format!("{at}/{name}"));
                     names.iter().find_map(set).filter(|set| online && set.contains(cpu))
                 };
-                let threads =
-                    beside(&["core_cpus", "thread_siblings"]).unwrap_or_else(|| CpuSet::from_iter([cpu]));
+                let threads = beside(&["core_cpus", "thread_siblings"]);
+                grouped.push(threads.is_some());
+                let threads = threads.unwrap_or_else(|| CpuSet::from_iter([cpu]));
                 neighbours.push(beside(&["package_cpus", "core_siblings"]).and_then(|set| set.first()));
                 Cpu {
                     cpu,
@@ -147,7 +150,7 @@ impl Topology {
             })
             .collect();
         number_packages(&mut cpus, &neighbours);
-        number_cores(&mut cpus);
+        number_cores(&mut cpus, &grouped);
         Topology {
             processor: processor(root),
             possible: list("possible").unwrap_or_else(|| present.clone()),
@@ -193,31 +196,33 @@ impl Topology {
 /// through.
 fn number_packages(cpus: &mut [Cpu], neighbours: &[Option<u32>]) {
     let place = |(c, first): (&Cpu, &Option<u32>)| (c.package, *first);
-    let known = |c: &Cpu| c.core.is_some() || c.package.is_some();
-    let mut places: Vec<_> = cpus.iter().zip(neighbours).filter(|(c, _)| known(c)).map(place).collect();
+    let known = |c: &Cpu, first: &Option<u32>| c.core.is_some() || c.package.is_some() || first.is_some();
+    let mut places: Vec<_> = cpus.iter().zip(neighbours).filter(|(c, n)| known(c, n)).map(place).collect();
     places.sort_unstable();
     places.dedup();
     let told_apart = places.windows(2).all(|w| w[0].0 != w[1].0) || places.iter().any(|p| p.1.is_none());
     if places.iter().all(|p| p.0.is_some()) && told_apart {
         return;
     }
-    for (cpu, first) in cpus.iter_mut().zip(neighbours).filter(|(c, _)| known(c)) {
+    for (cpu, first) in cpus.iter_mut().zip(neighbours).filter(|(c, n)| known(c, n)) {
         cpu.package = places.binary_search(&(cpu.package, *first)).ok().map(|at| at as i32);
     }
 }
 
 /// The kernel's core ids have gaps and repeat: over packages, over dies and clusters on some machines (RISC-V, Arm), over
-/// books on s390. Whoever shares a core is in the list of its threads, so the first of them tells cores apart. Cores are
-/// numbered through.
-fn number_cores(cpus: &mut [Cpu]) {
+/// books on s390; a Cell has none. Whoever shares a core is in the list of its threads, so the first of them tells cores
+/// apart. Cores are numbered through.
+fn number_cores(cpus: &mut [Cpu], grouped: &[bool]) {
     type Place = (Option<i32>, Option<i32>, Option<i32>, Option<u32>, Option<u32>);
     // Some hypervisors give threads of one core an id each: their list is believed.
     let id = |c: &Cpu| c.core.filter(|_| c.threads.len() == 1);
     let place = |c: &Cpu| -> Place { (c.package, c.die, c.cluster, id(c), c.threads.first()) };
-    let mut places: Vec<Place> = cpus.iter().filter(|c| c.core.is_some()).map(place).collect();
+    let known = |c: &Cpu, grouped: bool| grouped || c.core.is_some();
+    let mut places: Vec<Place> =
+        cpus.iter().zip(grouped).filter(|(c, g)| known(c, **g)).map(|(c, _)| place(c)).collect();
     places.sort_unstable();
     places.dedup();
-    for cpu in cpus.iter_mut().filter(|c| c.core.is_some()) {
+    for (cpu, _) in cpus.iter_mut().zip(grouped).filter(|(c, g)| known(c, **g)) {
         cpu.core = places.binary_search(&place(cpu)).ok().map(|at| at as u32);
     }
 }
@@ -394,6 +399,17 @@ mod tests {
             ]
         };
         assert_eq!(made_of(&cpus(&[&own("0"), &own("1")])).count(|c| c.core), 1);
+    }
+
+    /// A Cell names neither cores nor packages, an old s390 no ids at all.
+    #[test]
+    fn lists_of_neighbours_alone_make_cores_and_packages() {
+        let thread = [("topology/thread_siblings_list", "0-1"), ("topology/thread_siblings", "00000003")];
+        let t = made_of(&cpus(&[&thread, &thread]));
+        assert_eq!((t.count(|c| c.core), t.count(|c| c.package)), (1, 0));
+        let core = [("topology/core_siblings_list", "0-1")];
+        let t = made_of(&cpus(&[&core, &core]));
+        assert_eq!((t.count(|c| c.core), t.count(|c| c.package)), (0, 1));
     }
 
     #[test]

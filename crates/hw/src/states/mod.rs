@@ -2,5 +2,6 @@
 
 pub mod cpufreq;
 pub mod cpuidle;
+pub mod platform;
 pub mod power;
 pub mod writers;

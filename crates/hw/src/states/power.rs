@@ -135,6 +135,21 @@ pub struct Uncore {
     pub initial_khz: Option<(u64, u64)>,
     /// Now, kHz.
     pub current_khz: Option<u64>,
+    /// What it does while the cores rest (efficiency latency control), where the processor has it.
+    pub elc: Option<LatencyControl>,
+}
+
+/// Efficiency latency control: how an uncore trades latency for power.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LatencyControl {
+    /// Its speed at least while the load is between none and the low threshold, kHz.
+    pub floor_khz: u64,
+    /// Use below which it goes down to that, percent.
+    pub low_percent: Option<u32>,
+    /// Use above which it goes up at once, percent.
+    pub high_percent: Option<u32>,
+    /// Whether it does.
+    pub high_on: Option<bool>,
 }
 
 /// The uncores that the kernel lets us set.
@@ -147,6 +162,12 @@ pub fn uncores(root: &dyn Root) -> Probed<Vec<Uncore>> {
             limits_khz: khz("min_freq_khz").zip(khz("max_freq_khz")),
             initial_khz: khz("initial_min_freq_khz").zip(khz("initial_max_freq_khz")),
             current_khz: khz("current_freq_khz"),
+            elc: khz("elc_floor_freq_khz").map(|floor_khz| LatencyControl {
+                floor_khz,
+                low_percent: number(root, &format!("{path}/elc_low_threshold_percent")),
+                high_percent: number(root, &format!("{path}/elc_high_threshold_percent")),
+                high_on: number(root, &format!("{path}/elc_high_threshold_enable")).map(|on: u32| on != 0),
+            }),
             name,
             path,
         }

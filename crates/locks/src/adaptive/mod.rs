@@ -77,7 +77,7 @@ mod learned;
 mod waiter;
 
 use crate::primitive::{AtomicU32, Ordering, wait, wake};
-use crate::raw::{RawLock, Token};
+use crate::raw::{Quick, RawLock, Token};
 use crate::tsc;
 use crate::wait::{Spin, Wait};
 use core::marker::PhantomData;
@@ -232,6 +232,7 @@ impl<W: Wait> Adaptive<W> {
 unsafe impl<W: Wait> RawLock for Adaptive<W> {
     const NAME: &'static str = "adaptive";
     const FIFO: bool = false;
+    const QUICK: Quick = Quick::Word32;
     #[cfg(not(loom))]
     const INIT: Self = Adaptive {
         state: AtomicU32::new(0),
@@ -275,10 +276,10 @@ unsafe impl<W: Wait> RawLock for Adaptive<W> {
         self.state.load(Ordering::Relaxed) & LOCKED != 0
     }
 
-    unsafe fn forget_waiters(&self, held: Option<Token>) {
+    unsafe fn forget_waiters(&self, _: Option<Token>) {
         // A lock that was handed to a thread that is gone is nobody's.
         let seen = self.state.load(Ordering::Relaxed);
-        let locked = held.is_some() || (seen & LOCKED != 0 && seen & HANDED == 0);
+        let locked = seen & LOCKED != 0 && seen & HANDED == 0;
         self.state.store(u32::from(locked), Ordering::Relaxed);
         self.tickets.store(0, Ordering::Relaxed);
         self.grants.store(0, Ordering::Relaxed);
