@@ -22,7 +22,7 @@
 //! | -1 | destroyed | nobody's |
 //!
 //! A normal mutex that nobody else wants is locked and unlocked by one compare-and-swap of the lock's first word
-//! ([`Quick`](wattwise_locks::Quick)); everything else goes through the lock's functions.
+//! ([`Quick`]); everything else goes through the lock's functions.
 
 use crate::futex::Until;
 use crate::priority::{self, Outcome};
