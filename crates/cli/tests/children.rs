@@ -171,11 +171,15 @@ fn what_is_typed_reaches_the_command_alone_and_each_time() {
 #[test]
 fn a_stopped_command_gives_the_shell_its_prompt_and_goes_on() {
     let typed = [
-        ("$", "\"$WATTWISE\" run -- sh -c 'echo rea''dy; exec sleep 60'\n"),
+        (
+            "$",
+            "\"$WATTWISE\" run -- sh -c 'trap \"echo goes o''n\" CONT; echo rea''dy; while :; do sleep 0.05; done'\n",
+        ),
         ("ready", "\x1a"),
         ("Stopped", "echo shell is he''re\n"),
         ("shell is here", "fg\n"),
-        ("exec sleep", "\x03"),
+        // Not before it runs: until then the terminal is the shell's.
+        ("goes on", "\x03"),
         ("$ ", "echo co''de $?; exit\n"),
     ];
     let Some(shown) = on_a_terminal("PS1='$ ' bash --norc -i", &typed) else { return };

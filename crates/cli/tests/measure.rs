@@ -98,7 +98,7 @@ fn run_passes_signals_on() {
 fn what_cannot_be_run_or_set_is_refused_in_a_line() {
     refused(&["run", "--", "/no/such/command"], 127, "No such file");
     refused(&["run", "-p", "governr=x", "--", "true"], 2, "--governr");
-    refused(&["run", "-p", "/no/such/profile.toml", "--", "true"], 2, "expected a profile");
+    refused(&["run", "-p", "/no/such/profile.toml", "--", "true"], 2, "expected a policy file or a profile");
     refused(&["run", "--thread-profile", "tstate=99x", "--", "true"], 2, "--thread-profile");
     if !Path::new("/dev/powerctl").exists() {
         refused(&["run", "--thread-profile", "tstate=8", "--", "true"], 3, "powerctl");
