@@ -9,40 +9,23 @@
 //! write     the machine file, its intervals, and drawn machines       made
 //! ```
 
+use crate::check::Check;
 use crate::design::{Design, Meters, mixes};
 use crate::estimate::estimate;
 use crate::fit::Fit;
 use crate::gather::Seen;
 use crate::layout::Layout;
 use crate::made::{Made, leakage, machine_file};
+use crate::plan::Plan;
 use crate::site::Site;
 use crate::window::{Observation, Observer, Spoiled, Times, Window};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use wattwise_hw::root::Root;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
 use wattwise_model::machine::{Machine, file};
-
-/// How a calibration is to be done.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The machine's name in its file.
-    pub name: String,
-    /// How long it may take, in s.
-    pub budget_s: f64,
-    /// Where changes are journalled.
-    pub journal: PathBuf,
-    /// Where observations are kept as they come; one that is there is gone on with.
-    pub kept: Option<PathBuf>,
-    /// Which order and which mixes.
-    pub seed: u64,
-    /// The clock of a machine whose kernel does not tell, in kHz.
-    pub clock_khz: Option<u64>,
-    /// What is said of the time and the state of the machine: kernel, microcode, mains.
-    pub state: Vec<String>,
-}
 
 /// Why a calibration gives no machine.
 #[derive(Debug, thiserror::Error)]
@@ -69,31 +52,6 @@ pub struct Progress<'a> {
     pub left_s: f64,
     /// What has just happened, where something did.
     pub note: Option<&'a str>,
-}
-
-/// What the fit says of the mixes that it has not seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    /// By how much each prediction is off, as a share of the power of the largest metered part.
-    pub off: Vec<f64>,
-}
-
-impl Check {
-    /// The error that so many of the mixes do not pass; none without mixes.
-    pub fn quantile(&self, p: f64) -> Option<f64> {
-        let mut off: Vec<f64> = self.off.iter().map(|e| e.abs()).collect();
-        off.sort_by(f64::total_cmp);
-        off.get(((off.len() as f64 * p).ceil() as usize).clamp(1, off.len().max(1)) - 1).copied()
-    }
-
-    /// Largest error that a usable fit may have at nineteen of twenty mixes, by what there was to measure with.
-    pub fn limit(meters: Meters) -> f64 {
-        match (meters.cores, meters.package) {
-            (true, _) => 0.05,
-            (false, true) => 0.08,
-            _ => 0.15,
-        }
-    }
 }
 
 /// A calibrated machine.
@@ -233,7 +191,7 @@ pub fn calibrate(
     let windows = learnt.len();
     let fit = Fit::of(&base, &learnt)
         .ok_or_else(|| CalibrationError::Ended("no window gave a power: nothing can be fitted".into()))?;
-    let check = check(&fit, &held_out);
+    let check = Check::of(&fit, &held_out);
     if count < MOST_WINDOWS {
         notes.push(format!(
             "The budget had room for {count} windows of {MOST_WINDOWS}: intervals are wider for it."
@@ -281,18 +239,6 @@ fn without_meters(
         check: Check::default(),
         notes,
     })
-}
-
-fn check(fit: &Fit, held_out: &[Observation]) -> Check {
-    let off = |o: &Observation| {
-        let (mut predicted, mut watts) = (0.0, 0.0);
-        for (_, p, w) in fit.predicted(o) {
-            predicted += p;
-            watts += w;
-        }
-        (watts > 0.0).then(|| predicted / watts - 1.0)
-    };
-    Check { off: held_out.iter().filter_map(off).collect() }
 }
 
 /// A file of observations: a line each, the first says of what.

@@ -13,6 +13,7 @@
 //! It may use the machine wing and `model`. Only [`calibration`] changes a machine, by journalled transactions.
 
 pub mod calibration;
+pub mod check;
 mod design;
 pub mod estimate;
 pub mod fit;
@@ -20,6 +21,7 @@ pub mod gather;
 mod layout;
 mod made;
 pub mod pages;
+pub mod plan;
 pub mod site;
 pub mod truth;
 pub mod window;

@@ -1,10 +1,11 @@
 //! The machine file of a calibration: the estimate's, with fitted figures in place of guesses.
 
-use crate::calibration::{Check, Plan};
+use crate::check::Check;
 use crate::design::Meters;
 use crate::estimate::{tables, written};
-use crate::fit::{Fit, Part, Unknown};
+use crate::fit::{Fit, Unknown};
 use crate::gather::Seen;
+use crate::plan::Plan;
 use crate::write::{Draws, MachineFile, Origin, Range};
 use wattwise_model::machine::Machine;
 
@@ -221,17 +222,4 @@ pub(crate) fn leakage(fit: &Fit) -> Option<String> {
         percent(low),
         percent(high)
     ))
-}
-
-impl Part {
-    /// In words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Part::Cores => "cores",
-            Part::Rest => "package without cores",
-            Part::Package => "package",
-            Part::Platform => "platform",
-            Part::Machine => "machine",
-        }
-    }
 }

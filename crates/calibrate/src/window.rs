@@ -12,6 +12,7 @@ use wattwise_figure::units::Speed;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
+use wattwise_hw::msr::counters::{APERF, MPERF, PACKAGE_STATES, TSC};
 use wattwise_hw::root::{Access, Root, number};
 use wattwise_hw::rules;
 use wattwise_hw::states::cpuidle::Cpuidle;
@@ -107,20 +108,6 @@ pub struct Times {
 const STRANGERS: f64 = 0.03;
 /// A speed that is further below the one asked for was not reached: a share.
 const OFF_SPEED: f64 = 0.02;
-
-const TSC: u64 = 0x10;
-const MPERF: u64 = 0xe7;
-const APERF: u64 = 0xe8;
-/// Counters of the time in package states, which tick as the TSC does (Intel SDM volume 4).
-const PACKAGE_STATES: [(u64, &str); 7] = [
-    (0x60d, "PC2"),
-    (0x3f8, "PC3"),
-    (0x3f9, "PC6"),
-    (0x3fa, "PC7"),
-    (0x630, "PC8"),
-    (0x631, "PC9"),
-    (0x632, "PC10"),
-];
 
 /// What holds a machine in a window's conditions and looks at it.
 pub struct Observer<'a> {
@@ -323,13 +310,14 @@ impl<'a> Observer<'a> {
         let stat = StatFile::open(root).and_then(|mut f| f.look()).map_err(|e| again("proc/stat", e))?;
         self.all_there(root)?;
         let busy = loads.iter().filter(|(_, share)| *share >= 1.0);
-        let clocks = busy.filter_map(|(cpu, _)| Some((*cpu, registers(root, *cpu, &[TSC, MPERF, APERF])?)));
+        let clocks = busy
+            .filter_map(|(cpu, _)| Some((*cpu, registers(root, *cpu, &[TSC, MPERF, APERF].map(u64::from))?)));
         // The counters of a package are read on the CPU where we run: no other is woken for it.
         let own = site.own_cpu();
         let packages = self.layout.packages.iter().map(|package| {
             package.iter().flatten().flatten().find(|cpu| **cpu == own)?;
             let states = self.package_states();
-            let all: Vec<u64> = std::iter::once(TSC).chain(states).collect();
+            let all: Vec<u64> = std::iter::once(u64::from(TSC)).chain(states).collect();
             let read = read_registers(root, own, &all)?;
             Some((read[0], read[1..].to_vec()))
         });
@@ -345,7 +333,7 @@ impl<'a> Observer<'a> {
     /// Registers of the model's package states; empty where one has none.
     fn package_states(&self) -> Vec<u64> {
         let states = &self.machine.packages[0].idle;
-        let of = |name: &str| PACKAGE_STATES.iter().find(|(_, n)| *n == name).map(|(a, _)| *a);
+        let of = |name: &str| PACKAGE_STATES.iter().find(|(_, n)| *n == name).map(|(a, _)| u64::from(*a));
         states.iter().map(|s| of(&s.name)).collect::<Option<_>>().unwrap_or_default()
     }
 

@@ -23,7 +23,7 @@ mod tree;
 
 pub use crate::description::{DescriptionError, from_text, named, names, text};
 pub use crate::fault::{Fault, Op};
-pub use crate::host::{REFERENCE_C, Truth};
+pub use crate::host::Truth;
 pub use crate::registers::{RegisterDevice, Registers};
 
 use crate::fault::{Armed, fits};

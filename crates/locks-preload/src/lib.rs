@@ -25,9 +25,11 @@
 //! definition; `tests/posix.rs` checks every function by its effect.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
+mod bucket;
 pub mod cond;
 mod futex;
 pub mod mutex;
+mod page;
 mod priority;
 mod process;
 mod real;

@@ -25,8 +25,9 @@
 //! ([`Quick`]); everything else goes through the lock's functions.
 
 use crate::futex::Until;
+use crate::page::PAGE;
 use crate::priority::{self, Outcome};
-use crate::process::{self, FOREIGN_MUTEX, PAGE};
+use crate::process::{self, FOREIGN_MUTEX};
 use crate::real;
 use crate::watch::{self, Row};
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};

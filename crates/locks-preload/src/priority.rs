@@ -16,8 +16,9 @@
 //! The priority is the one that the thread has when it begins to wait. A thread asks the kernel for it at most once a
 //! tick (1 to 4 ms), and only when it must wait.
 
+use crate::bucket::{Bucket, HANDED, WAITING, Waiter};
 use crate::futex::{self, Small, Until};
-use crate::process::PAGE;
+use crate::page::PAGE;
 use libc::{c_int, timespec};
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -34,24 +35,6 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// SCHED_DEADLINE comes before the 99 priorities of the others.
 const DEADLINE: u32 = 100;
 
-const WAITING: u32 = 0;
-const HANDED: u32 = 1;
-
-/// Waiters of the mutexes whose address falls here, the highest priority first, oldest first among equals.
-#[repr(C)]
-pub(crate) struct Bucket {
-    small: AtomicU32,
-    first: AtomicPtr<Waiter>,
-}
-
-/// On the waiter's own stack. Links are used under the bucket's `small` only.
-struct Waiter {
-    state: AtomicU32,
-    priority: u32,
-    mutex: usize,
-    next: AtomicPtr<Waiter>,
-}
-
 /// How a wait ended.
 pub(crate) enum Outcome {
     /// The lock was handed over, with the token that the mutex holds.
@@ -60,51 +43,6 @@ pub(crate) enum Outcome {
     Took(Token),
     /// The deadline is over.
     TimedOut,
-}
-
-impl Bucket {
-    pub(crate) const fn new() -> Bucket {
-        Bucket { small: AtomicU32::new(0), first: AtomicPtr::new(null_mut()) }
-    }
-
-    /// In the child of a fork, where those who waited do not exist.
-    pub(crate) fn forget(&self) {
-        self.small.store(0, Ordering::Relaxed);
-        self.first.store(null_mut(), Ordering::Relaxed);
-    }
-
-    /// The link to the first waiter that `found` accepts, or the last link. The bucket's lock is held.
-    fn find(&self, found: impl Fn(&Waiter) -> bool) -> &AtomicPtr<Waiter> {
-        let mut link = &self.first;
-        // SAFETY: waiters in the list are valid while its lock is held.
-        while let Some(waiter) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
-            if found(waiter) {
-                break;
-            }
-            link = &waiter.next;
-        }
-        link
-    }
-
-    fn join(&self, waiter: &Waiter) {
-        let small = Small::lock(&self.small);
-        let link = self.find(|other| other.priority < waiter.priority);
-        waiter.next.store(link.load(Ordering::Relaxed), Ordering::Relaxed);
-        link.store(std::ptr::from_ref(waiter).cast_mut(), Ordering::Relaxed);
-        small.unlock();
-    }
-
-    /// False: it had been handed the lock.
-    fn leave(&self, waiter: &Waiter) -> bool {
-        let small = Small::lock(&self.small);
-        let waiting = waiter.state.load(Ordering::Acquire) == WAITING;
-        if waiting {
-            let link = self.find(|other| std::ptr::eq(other, waiter));
-            link.store(waiter.next.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-        small.unlock();
-        waiting
-    }
 }
 
 fn bucket(mutex: usize) -> &'static Bucket {

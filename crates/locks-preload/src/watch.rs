@@ -17,6 +17,7 @@
 //! | `since`, `held`, `locked` | who holds it |
 //! | the others | all |
 
+use crate::page::chosen;
 use crate::real;
 use crate::say::say;
 use libc::c_void;
@@ -213,8 +214,8 @@ pub(crate) extern "C" fn report() {
         return say(&[b"WATTWISE_LOCK_WATCH: ", file.to_bytes(), b": cannot be written"]);
     }
     let mut head = Line::new();
-    let (kind, _) = crate::process::now();
-    for part in [&b"wattwise-locks 1 "[..], kind.lock.as_bytes(), b":", kind.wait.as_bytes(), b"\n"] {
+    let (lock, wait) = chosen().map_or(("none", "none"), |kind| (kind.lock, kind.wait));
+    for part in [&b"wattwise-locks 1 "[..], lock.as_bytes(), b":", wait.as_bytes(), b"\n"] {
         head.text(part);
     }
     head.write(fd);

@@ -16,7 +16,7 @@
 mod linear;
 mod unknowns;
 
-pub use unknowns::{Part, Unknown, Unknowns};
+pub use unknowns::{MeteredPart, Unknown, Unknowns};
 
 use crate::window::Observation;
 use linear::Triangle;
@@ -24,8 +24,6 @@ use wattwise_figure::verdict::quantile as student;
 use wattwise_figure::{Random, normal};
 use wattwise_model::machine::Machine;
 
-/// Watts of a model are those at this temperature, in degrees Celsius.
-pub const REFERENCE_C: f64 = 50.0;
 /// What a meter and a quiet machine waver by at first sight: a share, and W beside it.
 pub(crate) const NOISE: (f64, f64) = (0.01, 0.015);
 /// Residuals beyond so many standard deviations weigh less.
@@ -39,7 +37,7 @@ const LEARNT: f64 = 0.1;
 #[derive(Clone, Debug)]
 struct Row<'a> {
     of: &'a Observation,
-    part: Part,
+    part: MeteredPart,
     watts: f64,
     /// From -0.5 at the start of the calibration to 0.5 at its end.
     time: f64,
@@ -59,7 +57,7 @@ pub struct Fit {
     /// Degrees of freedom of the residuals.
     pub freedom: f64,
     /// Standard deviation of the noise of each part, of its power.
-    pub noise: Vec<(Part, f64)>,
+    pub noise: Vec<(MeteredPart, f64)>,
     /// Directions that no meter here can tell, a sentence each.
     pub unknown_directions: Vec<String>,
 }
@@ -78,23 +76,25 @@ fn rows(observations: &[Observation]) -> Vec<Row<'_>> {
 }
 
 /// The parts of the machine that the meters tell apart.
-pub(crate) fn parts(o: &Observation) -> Vec<(Part, f64)> {
+pub(crate) fn parts(o: &Observation) -> Vec<(MeteredPart, f64)> {
     let mut out = Vec::new();
     match (o.cores_w, o.package_w) {
-        (Some(cores), Some(package)) => out.extend([(Part::Cores, cores), (Part::Rest, package - cores)]),
-        (None, Some(package)) => out.push((Part::Package, package)),
+        (Some(cores), Some(package)) => {
+            out.extend([(MeteredPart::Cores, cores), (MeteredPart::Rest, package - cores)])
+        }
+        (None, Some(package)) => out.push((MeteredPart::Package, package)),
         _ => {}
     }
     match (o.machine_w, o.package_w) {
-        (Some(machine), Some(package)) => out.push((Part::Platform, machine - package)),
-        (Some(machine), None) => out.push((Part::Machine, machine)),
+        (Some(machine), Some(package)) => out.push((MeteredPart::Platform, machine - package)),
+        (Some(machine), None) => out.push((MeteredPart::Machine, machine)),
         _ => {}
     }
     out
 }
 
 /// The parts that an observation has meters for.
-pub(crate) fn parts_metered(o: &Observation) -> impl Iterator<Item = Part> {
+pub(crate) fn parts_metered(o: &Observation) -> impl Iterator<Item = MeteredPart> {
     parts(o).into_iter().map(|(part, _)| part)
 }
 
@@ -109,7 +109,7 @@ impl Fit {
         let n = unknowns.len();
         let prior = unknowns.prior_precision();
         let mut value = unknowns.prior.clone();
-        let mut noise = vec![1.0_f64; Part::ALL.len()];
+        let mut noise = vec![1.0_f64; MeteredPart::ALL.len()];
         let mut far = vec![1.0_f64; rows.len()];
         let mut free = vec![true; n];
         let (mut triangle, mut freedom) = (None, 1.0);
@@ -146,7 +146,7 @@ impl Fit {
         let covariance = triangle?.inverse();
         let before = Triangle::of(n, prior.clone())?.inverse();
         let fitted = (0..n).map(|i| free[i] && covariance[i * n + i] < LEARNT * before[i * n + i]).collect();
-        let present = Part::ALL.into_iter().filter(|p| rows.iter().any(|r| r.part == *p));
+        let present = MeteredPart::ALL.into_iter().filter(|p| rows.iter().any(|r| r.part == *p));
         let noise = present.map(|p| (p, (noise[p as usize]).sqrt() * NOISE.0)).collect();
         let mut fit =
             Fit { unknowns, value, covariance, fitted, freedom, noise, unknown_directions: Vec::new() };
@@ -162,7 +162,7 @@ impl Fit {
     }
 
     /// What the fit says of a window's power, by the parts that `o` has meters for, beside what they said.
-    pub fn predicted(&self, o: &Observation) -> Vec<(Part, f64, f64)> {
+    pub fn predicted(&self, o: &Observation) -> Vec<(MeteredPart, f64, f64)> {
         let predict = |(part, watts)| (part, self.unknowns.predict(o, part, 0.0, &self.value).0, watts);
         parts(o).into_iter().map(predict).collect()
     }
@@ -189,7 +189,7 @@ impl Fit {
     /// Shifts between figures that leave every metered power as it is, a sentence each; a figure whose interval is
     /// that of such a shift is a guess.
     fn directions(&mut self, prior: &[f64], rows: &[Row<'_>]) {
-        let metered = |p: Part| rows.iter().any(|r| r.part == p);
+        let metered = |p: MeteredPart| rows.iter().any(|r| r.part == p);
         let candidates = [
             (
                 self.unknowns.cores_against_package(),
@@ -216,7 +216,7 @@ impl Fit {
                 *fitted &= by * by / thought < 0.5 * self.covariance[i * n + i];
             }
         }
-        if !metered(Part::Platform) && !metered(Part::Machine) {
+        if !metered(MeteredPart::Platform) && !metered(MeteredPart::Machine) {
             self.unknown_directions.push(
                 "Nothing meters the machine outside of its packages: the platform's watts are the estimate's.".to_owned(),
             );
@@ -287,7 +287,7 @@ fn update_noise(
     noise: &mut [f64],
 ) -> f64 {
     let mut freedom = 0.0;
-    for part in Part::ALL {
+    for part in MeteredPart::ALL {
         let (mut sum, mut free) = (0.0, 0.0);
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.part == part) {
             sum += far[i] * (row.watts - predicted[i]).powi(2) / variance(predicted[i]);

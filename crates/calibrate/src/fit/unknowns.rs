@@ -1,13 +1,12 @@
 //! What is sought of a machine, what is thought of it before, and what it makes of an observation.
 
-use super::REFERENCE_C;
 use super::linear::Triangle;
 use crate::window::Observation;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::{Machine, REFERENCE_C};
 
 /// What a row of the fit is the power of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MeteredPart {
     /// All cores.
     Cores,
     /// Packages without their cores.
@@ -20,20 +19,26 @@ pub enum Part {
     Machine,
 }
 
-impl Part {
+impl MeteredPart {
     /// Each.
-    pub const ALL: [Part; 5] = [Part::Cores, Part::Rest, Part::Package, Part::Platform, Part::Machine];
+    pub const ALL: [MeteredPart; 5] = [
+        MeteredPart::Cores,
+        MeteredPart::Rest,
+        MeteredPart::Package,
+        MeteredPart::Platform,
+        MeteredPart::Machine,
+    ];
 
     fn has_cores(self) -> bool {
-        matches!(self, Part::Cores | Part::Package | Part::Machine)
+        matches!(self, MeteredPart::Cores | MeteredPart::Package | MeteredPart::Machine)
     }
 
     fn has_rest(self) -> bool {
-        matches!(self, Part::Rest | Part::Package | Part::Machine)
+        matches!(self, MeteredPart::Rest | MeteredPart::Package | MeteredPart::Machine)
     }
 
     fn has_platform(self) -> bool {
-        matches!(self, Part::Platform | Part::Machine)
+        matches!(self, MeteredPart::Platform | MeteredPart::Machine)
     }
 }
 
@@ -55,7 +60,7 @@ pub enum Unknown {
     /// By what share a core's watts grow with a degree.
     Leakage,
     /// By what share a part's power drifts over the calibration.
-    Drift(Part),
+    Drift(MeteredPart),
 }
 
 /// All that is sought, in order.
@@ -108,7 +113,7 @@ impl Unknowns {
             add(Unknown::AllThreads(k), kind.smt_power[kind.smt_power.len() - 1]);
         }
         add(Unknown::Leakage, LEAKAGE.0);
-        Part::ALL.into_iter().for_each(|part| add(Unknown::Drift(part), 0.0));
+        MeteredPart::ALL.into_iter().for_each(|part| add(Unknown::Drift(part), 0.0));
         let packages = machine.packages.len() as f64;
         Unknowns { all, prior, cores, packages }
     }
@@ -189,7 +194,13 @@ impl Unknowns {
     }
 
     /// A row's power by these values, and how it changes with each of them.
-    pub(crate) fn predict(&self, o: &Observation, part: Part, time: f64, value: &[f64]) -> (f64, Vec<f64>) {
+    pub(crate) fn predict(
+        &self,
+        o: &Observation,
+        part: MeteredPart,
+        time: f64,
+        value: &[f64],
+    ) -> (f64, Vec<f64>) {
         let mut slope = vec![0.0; self.len()];
         let of = |unknown| self.at(unknown).map_or(0.0, |i| value[i]);
         let hotter = o.celsius.map_or(0.0, |c| c - REFERENCE_C);

@@ -10,10 +10,10 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wattwise_calibrate::calibration::{
-    Calibration, CalibrationError, Check, Plan, Progress, calibrate, state_of,
-};
+use wattwise_calibrate::calibration::{Calibration, CalibrationError, Progress, calibrate, state_of};
+use wattwise_calibrate::check::Check;
 use wattwise_calibrate::pages::sections;
+use wattwise_calibrate::plan::Plan;
 use wattwise_calibrate::site::{Emulated, Live, Site};
 use wattwise_calibrate::truth;
 use wattwise_live::run::child::Signals;

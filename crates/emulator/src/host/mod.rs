@@ -7,7 +7,7 @@
 
 mod truth;
 
-pub use truth::{REFERENCE_C, Truth};
+pub use truth::Truth;
 
 use crate::cpulist;
 use crate::registers::{RegisterDevice, Registers};
@@ -16,14 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use wattwise_figure::Random;
+use wattwise_hw::msr::counters::{APERF, MPERF, TSC};
 use wattwise_hw::rules;
 use wattwise_hw::rules::{Relation, View};
 
 const CPU: &str = "sys/devices/system/cpu";
 
-const TSC: u32 = 0x10;
-const MPERF: u32 = 0xe7;
-const APERF: u32 = 0xe8;
 const PERF_STATUS: u32 = 0x198;
 const ENERGY_PERF_BIAS: u32 = 0x1b0;
 /// Energy counters, each with the zone whose energy it shows.

@@ -7,10 +7,8 @@
 use super::Host;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_figure::{Random, normal};
-use wattwise_model::machine::{Core, CoreKind, Machine};
-
-/// The temperature at which a machine's watts are those of its model, in degrees Celsius.
-pub const REFERENCE_C: f64 = 50.0;
+use wattwise_hw::msr::counters::PACKAGE_STATES;
+use wattwise_model::machine::{Core, CoreKind, Machine, REFERENCE_C};
 
 /// A machine model behind an emulated machine, and what no model has.
 #[derive(Clone, Debug)]
@@ -81,16 +79,6 @@ const HOTTEST_C: f64 = 95.0;
 const LIMIT_STEPS: usize = 13;
 /// Idle time in which every usable state is worth it.
 const LONG_NS: u64 = 1_000_000_000;
-/// Counters of the time in package states (Intel SDM volume 4), which tick as the TSC does.
-const PACKAGE_STATES: [(u32, &str); 7] = [
-    (0x60d, "PC2"),
-    (0x3f8, "PC3"),
-    (0x3f9, "PC6"),
-    (0x3fa, "PC7"),
-    (0x630, "PC8"),
-    (0x631, "PC9"),
-    (0x632, "PC10"),
-];
 
 impl Truth {
     fn wavering(&self, watts: f64, by: [f64; 2]) -> f64 {

@@ -27,6 +27,7 @@
 pub mod awake;
 #[cfg(test)]
 mod bit_tests;
+pub mod counters;
 mod device;
 pub mod fake;
 pub mod pstate;

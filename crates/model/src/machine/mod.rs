@@ -15,6 +15,9 @@ mod tables;
 
 pub use draw::Drawn;
 
+/// The package temperature to which a model's watts belong, in degrees Celsius.
+pub const REFERENCE_C: f64 = 50.0;
+
 /// A computer.
 #[derive(Clone, Debug)]
 pub struct Machine {
