@@ -41,9 +41,7 @@ fn where_there_is_nothing_to_find_nothing_is_claimed() {
     assert!(results.len() >= 4, "{} of 8 searches have a result", results.len());
     for r in &results {
         let test = r.winner.test.as_ref().unwrap();
-        // A daemon that looks 0.5 % less often saves something in the fifth digit, on work that leaves no chance to it.
-        let gain = test.against_reference;
-        assert!(gain.covers_nothing() || (gain.ratio - 1.0).abs() < 1e-4, "seed {}: {gain:?}", r.seed);
+        assert!(test.against_reference.covers_nothing(), "seed {}: {:?}", r.seed, test.against_reference);
         assert_eq!(r.verdict.worth_it, Some(false), "{}", r.verdict.text);
     }
     // It could fail: the search itself sees a gain, for it took the best of many.

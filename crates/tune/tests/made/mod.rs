@@ -10,8 +10,8 @@
 //! with N rounds of c cycles and sleeps s, exit latency l, P watts busy and q P stalled, w idle and p the platform. The best of the
 //! 800 policies follows from that alone, without a simulation.
 //!
-//! **Null.** The one free setting is a daemon's period, 10.001 to 10.05 ms; the reference has 10. It changes when the daemon looks,
-//! so each run by a little, and nothing in the mean.
+//! **Null.** The one free setting is a governor's period, 10.001 to 10.05 ms; the reference has 10. It changes when the governor
+//! looks, so each run by a little, and nothing in the mean: a look costs nothing here.
 #![allow(dead_code, clippy::unwrap_used, reason = "used in parts; a fault here is a failed test")]
 
 use std::sync::atomic::AtomicBool;
@@ -203,10 +203,10 @@ pub(crate) fn null(seed: u64, trials: u64) -> Option<TuneResult> {
     let machine = library::machine(MACHINES[random.below(MACHINES.len())]).unwrap();
     let works: Vec<Workload> = (0..8).map(|_| any_work(&mut random)).collect();
     let jobs: Vec<ReplayJob<'_>> = works.iter().map(|w| job(&machine, w)).collect();
-    let reference = PolicySpec::parse("powerd:poll=10").unwrap();
+    let reference = PolicySpec::parse("ondemand:rate=10ms,cost=0").unwrap();
     let input = |(recording, job)| Input { job, reference: &reference, recording };
     let inputs: Vec<Input<'_>> = jobs.iter().enumerate().map(input).collect();
-    let space = Space::parse("powerd:poll=10.001..10.05ms", &reference).unwrap();
+    let space = Space::parse("ondemand:rate=10.001..10.05ms,cost=0", &reference).unwrap();
     let tuning = Tuning {
         inputs: &inputs,
         test: &split(works.len(), seed),
