@@ -6,7 +6,7 @@
 //!
 //! - `same`: every policy does the same work, and none is faster than `performance` by more than their intervals.
 //! - `winners`: where a winner is named, how often another draw of figures, phase and seed changes it: the winner is too
-//!   slow, or another admissible policy needs noticeably less. 96 draws a case.
+//!   slow, or another admissible policy needs noticeably less. 192 draws a case.
 //! - `others`: a policy that cannot win is added: no other row and no winner may change.
 //!
 //! Prints a line a case that fails, and the counts; the cases of one workload where one is given.
@@ -108,7 +108,7 @@ fn same(only: Option<&str>) {
 }
 
 /// Draws a case.
-const DRAWS: u64 = 96;
+const DRAWS: u64 = 192;
 
 /// Whether the winner is too slow in a draw, or a rival needs noticeably less.
 fn changes(draw: &[OneDraw], winner: &str, admissible: &[&str]) -> bool {

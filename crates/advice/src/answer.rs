@@ -96,6 +96,9 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String]) -> String {
             n => text += &format!(" and {n} others"),
         }
     }
+    if Some(chosen) == a.standing.leader && !a.standing.sure && !a.exact {
+        text += "; whether it keeps the limit of time is not sure";
+    }
     text += ".";
     if a.exact {
         text += " One run of the nominal model: how sure this is, is not known.";

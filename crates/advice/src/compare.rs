@@ -9,13 +9,14 @@
 //! (study 001), and no policy moves another's figures. One that is not done by then is charged over its own time.
 
 use crate::answer::{self, Answered};
+use crate::limit::{self, by_rank};
 use crate::measurable::measurable;
 use crate::replicas::{self, Replica};
 use crate::result::*;
 use crate::rule::{Goal, Rule};
 use crate::sensitivity::{Share, sensitivity};
 use crate::ties::{Candidate, Standing};
-use crate::time::{Judged, Response, TimeKind, beyond, judged, makespan_ns, missed, quantile, response};
+use crate::time::{Judged, Response, TimeKind, judged, makespan_ns, missed, quantile, response};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wattwise_model::machine::{Confidence, Drawn};
@@ -35,8 +36,6 @@ const UNLIMITED_WINDOW: f64 = 4.0;
 const IDLE_LOOK_NS: u64 = 1_000_000_000;
 /// By how much the second run of the reference policy is out of phase with its first, in ns: no tick's period.
 const TWIN_PHASE_NS: u64 = 1_370_000;
-/// The share of the replicas by whose response times policies are told apart.
-const CHANCE: f64 = 0.9;
 /// More deadlines than the reference policy's may be missed by this share.
 pub(crate) const DEADLINE_SLACK: f64 = 1e-3;
 
@@ -211,8 +210,7 @@ pub fn draws(
     Ok(all.iter().map(|samples| samples.iter().zip(&comparing.policies).map(drawn).collect()).collect())
 }
 
-/// Judges response times. The replicas' 95th percentiles of a policy are held against those of a second run of the
-/// reference policy, the least against the least and so on, up to [`CHANCE`] of them: beyond that are accidents.
+/// Judges response times, by [`crate::limit`]'s rule.
 fn respond(samples: &mut [Vec<Sample>], limit: f64) {
     let policies = samples.first().map_or(0, Vec::len);
     let twin: Vec<f64> = samples.iter().filter_map(|s| s.first()).map(|s| s.twin_p95).collect();
@@ -223,21 +221,6 @@ fn respond(samples: &mut [Vec<Sample>], limit: f64) {
             samples[replica][p].within = time <= 1.0 + limit;
         }
     }
-}
-
-/// By how much each replica's 95th percentile exceeds that of the same rank among the second runs' of the reference policy.
-pub(crate) fn by_rank(own: &[f64], twin: &[f64]) -> Vec<f64> {
-    let last = ((own.len() as f64 * CHANCE).ceil() as usize).clamp(1, own.len().max(1)) - 1;
-    let mut twin = twin.to_vec();
-    twin.sort_by(f64::total_cmp);
-    let mut order: Vec<usize> = (0..own.len()).collect();
-    order.sort_by(|&a, &b| own[a].total_cmp(&own[b]));
-    let mut time = vec![1.0; own.len()];
-    for (rank, &replica) in order.iter().enumerate() {
-        let rank = rank.min(last);
-        time[replica] = beyond(own[order[rank]], twin[rank]);
-    }
-    time
 }
 
 /// The job's policies and the reference, which is put first where it is not among them; and where it is.
@@ -423,9 +406,11 @@ impl<'a, 'j> Comparing<'a, 'j> {
         options: &Options<'_>,
     ) -> (Comparison, Vec<PolicyDetail>) {
         let goal = self.rule.goal;
-        let candidate = |p: usize| Candidate {
-            cost: samples.iter().map(|s| cost(&s[p], goal)).collect(),
-            within: samples.iter().map(|s| s[p].within).collect(),
+        let kind = nominal.judged.kind;
+        let candidate = |p: usize| {
+            let within: Vec<bool> = samples.iter().map(|s| s[p].within).collect();
+            let sure = p == self.reference || self.surely(p, kind, samples, &within);
+            Candidate { cost: samples.iter().map(|s| cost(&s[p], goal)).collect(), within, sure }
         };
         let candidates: Vec<Candidate> = (0..self.policies.len()).map(candidate).collect();
         let standing = crate::ties::standing(&candidates);
@@ -461,6 +446,16 @@ impl<'a, 'j> Comparing<'a, 'j> {
             inputs: inputs(self.job, &self.idle),
         };
         (comparison, details)
+    }
+
+    /// Whether a policy would keep the limit of time in other replicas as well.
+    fn surely(&self, p: usize, kind: TimeKind, samples: &[Vec<Sample>], within: &[bool]) -> bool {
+        if kind != TimeKind::Response {
+            return limit::surely_within(within);
+        }
+        let own: Vec<f64> = samples.iter().map(|s| s[p].p95).collect();
+        let twin: Vec<f64> = samples.iter().map(|s| s[p].twin_p95).collect();
+        limit::surely_responsive(&own, &twin, 1.0 + self.rule.max_slowdown)
     }
 
     fn details(&self, nominal: &Nominal) -> Vec<PolicyDetail> {

@@ -5,6 +5,7 @@
 //! | `compare` | runs the policies, in the nominal model and in replicas |
 //! | `replicas` | the circumstances of one replica: machine, work, moment |
 //! | `time` | what is judged as time: makespan, response times, deadlines |
+//! | `limit` | whether a policy keeps the limit of time, and how sure that is |
 //! | `ties` | which policy leads, and which cannot be told apart from it |
 //! | `rule` | what is to be small |
 //! | `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
@@ -19,6 +20,7 @@
 
 pub mod answer;
 pub mod compare;
+mod limit;
 pub mod measurable;
 pub mod paired;
 mod replicas;

@@ -6,7 +6,8 @@
 //! judges it ([`Paired::judge`]). What a look shows depends on the replica and the policy alone, so a look that was written down is
 //! as good as one that is made.
 
-use crate::compare::{CompareError, Comparing, DEADLINE_SLACK, Judge, Ran, Sample, by_rank, cost};
+use crate::compare::{CompareError, Comparing, DEADLINE_SLACK, Judge, Ran, Sample, cost};
+use crate::limit::by_rank;
 use crate::replicas::Replica;
 use crate::rule::Rule;
 use crate::time::TimeKind;

@@ -8,7 +8,8 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
-//! - A *winner is named* if the leader is beaten in at most 5 % of the replicas and no rival ties with it.
+//! - A *winner is named* if the leader surely keeps the limit of time ([`crate::limit`]), is beaten in at most 5 % of the
+//!   replicas, and no rival ties with it.
 
 use crate::time::quantile;
 
@@ -24,6 +25,8 @@ pub struct Candidate {
     pub cost: Vec<f64>,
     /// Whether it was within the limit of time, by replica.
     pub within: Vec<bool>,
+    /// Whether it would be in other replicas as well.
+    pub sure: bool,
 }
 
 /// What the replicas say.
@@ -37,6 +40,8 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Policies that tie with the leader, in order.
     pub ties: Vec<usize>,
+    /// Whether the leader would be within the limit of time in other replicas as well.
+    pub sure: bool,
     /// Whether the leader is named the winner.
     pub named: bool,
 }
@@ -46,7 +51,7 @@ pub fn admissible(c: &Candidate) -> bool {
     share(c.within.iter().copied()) >= SURE
 }
 
-fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
+pub(crate) fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
     let all = of.len().max(1);
     of.filter(|&b| b).count() as f64 / all as f64
 }
@@ -73,8 +78,9 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         in_race.iter().copied().filter(|&p| p != w && ties_with(&candidates[p], &candidates[w])).collect()
     });
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
-    let named = ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
-    Standing { admissible, best_share: wins.into_iter().map(of_all).collect(), leader, ties, named }
+    let sure = leader.is_some_and(|w| candidates[w].sure);
+    let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
+    Standing { admissible, best_share: wins.into_iter().map(of_all).collect(), leader, ties, sure, named }
 }
 
 /// Whether a rival's excess over the leader cannot be told from nothing.
@@ -101,7 +107,7 @@ mod tests {
 
     /// Policies whose mean cost is `means`, with what all share and what each has for itself.
     fn drawn(random: &mut Random, means: &[f64], shared: f64, own: f64) -> Vec<Candidate> {
-        let mut all = vec![Candidate::default(); means.len()];
+        let mut all = vec![Candidate { sure: true, ..Candidate::default() }; means.len()];
         for _ in 0..64 {
             let common = (shared * normal(random)).exp();
             for (c, mean) in all.iter_mut().zip(means) {
@@ -150,6 +156,12 @@ mod tests {
         all[1].within[..4].fill(true);
         all[1].within[..3].fill(false);
         assert_eq!(standing(&all).leader, Some(1), "61 of 64 is 95 %");
+        all[1].sure = false;
+        assert_eq!(
+            (standing(&all).leader, standing(&all).named),
+            (Some(1), false),
+            "in others it may be too slow"
+        );
         assert_eq!(standing(&[]).leader, None);
     }
 
