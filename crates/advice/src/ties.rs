@@ -8,7 +8,7 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
-//! - A *winner is named* if the leader surely keeps the limit of time ([`crate::limit`]), is beaten in at most 5 % of the
+//! - A *winner is named* if the leader surely keeps the limit of time (`limit.rs`), is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
 
 use crate::time::quantile;
