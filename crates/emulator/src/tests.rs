@@ -427,6 +427,7 @@ impl Random {
 
 /// Descriptions with letters and figures changed: refused in one line or a machine that runs.
 #[test]
+#[ignore = "long: make test runs it"]
 fn damaged_descriptions_never_panic() {
     let mut random = Random(0xdead);
     for _ in 0..600 {
@@ -762,6 +763,7 @@ fn disturb(m: &Emulator, cpus: u64, paths: &[String], random: &mut Random) -> St
 /// 10,000 sequences of writes, hotplug, time and faults on random machines: no panic, and the
 /// tree holds together after every step.
 #[test]
+#[ignore = "long: make test runs it"]
 fn ten_thousand_random_sequences() {
     let mut random = Random(20_260_101);
     for machine in 0..500 {

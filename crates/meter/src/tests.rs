@@ -57,6 +57,7 @@ fn whole(used: &BTreeMap<Domain, f64>) -> f64 {
 }
 
 #[test]
+#[ignore = "long: make test runs it"]
 fn a_nested_tree_is_read_right_on_every_machine() {
     for name in METERED {
         let m = wattwise_emulator::named(name).expect(name);
@@ -214,6 +215,7 @@ fn share(name: &str) -> u64 {
 /// known is not claimed. `WATTWISE_METER_WINDOWS` asks for more windows than 20,000 (a million takes an
 /// hour's quarter).
 #[test]
+#[ignore = "long: make test runs it"]
 fn what_is_claimed_is_right_and_what_is_unknown_is_not_claimed() {
     let windows: u64 =
         std::env::var("WATTWISE_METER_WINDOWS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);

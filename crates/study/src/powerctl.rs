@@ -338,6 +338,7 @@ mod tests {
 
     /// Sign in every row, and the orders that the study states.
     #[test]
+    #[ignore = "long: make test runs it"]
     fn signs_and_orders_are_the_studys() {
         let study = run().expect("bundled");
         assert_eq!(study.figures.len(), rows(PUBLISHED).count());

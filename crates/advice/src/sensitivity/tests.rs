@@ -75,6 +75,7 @@ fn the_order_is_that_of_the_shares() {
 
 /// Noise alone names no figure in at least 95 of 100 runs, with few replicas and with many.
 #[test]
+#[ignore = "long: make test runs it"]
 fn noise_names_nothing() {
     for (n, k, runs) in [(64, 30, 1000), (24, 10, 1000), (1024, 20, 300)] {
         let mut random = Random::new(n as u64);

@@ -69,12 +69,14 @@ fn share_different(experiments: u64, effect: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "long: make test runs it"]
 fn equal_arms_are_called_different_as_often_as_promised() {
     let share = share_different(6000, 0.0);
     assert!((0.035..=0.065).contains(&share), "{share} of A-A experiments said different at a nominal 0.05");
 }
 
 #[test]
+#[ignore = "long: make test runs it"]
 fn a_true_effect_is_found_with_the_promised_power() {
     let share = share_different(3000, 0.03);
     assert!(share >= 0.9, "a 3 % effect was found in {share} of the experiments; 0.9 was promised");
@@ -159,6 +161,7 @@ fn a_dropped_run_drops_its_block_and_too_many_end_the_experiment() {
 }
 
 #[test]
+#[ignore = "long: make test runs it"]
 fn several_arms_share_the_error() {
     // Three equal arms, two comparisons: either says "different" in at most about 5 %.
     let experiments = 3000;

@@ -97,6 +97,7 @@ mod tests {
     /// What the customer of this asks for: 10 % in the median, nine of ten within the interval. The margin is for
     /// arithmetic that differs from platform to platform.
     #[test]
+    #[ignore = "long: make test runs it"]
     fn families_left_out_are_predicted_as_told() {
         let score = score("given", data::SPECPOWER.as_bytes()).expect("sound");
         assert_eq!((score.rows, score.held.predictions), (364, 364 * 11));
