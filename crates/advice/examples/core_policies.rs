@@ -23,7 +23,7 @@
 
 use rayon::prelude::*;
 use wattwise_figure::Histogram;
-use wattwise_model::machine::{Machine, builtin};
+use wattwise_model::machine::{MachineModel, builtin};
 use wattwise_model::workload::Workload;
 use wattwise_policy::{IdleState, cores};
 use wattwise_replay::job::machine_idle;
@@ -78,7 +78,7 @@ struct Seen {
 }
 
 fn see(
-    machine: &Machine,
+    machine: &MachineModel,
     workload: &Workload,
     policies: &[String],
 ) -> Result<Vec<Seen>, Box<dyn std::error::Error + Send + Sync>> {
@@ -248,7 +248,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let (flags, wanted): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with("--"));
     let csv = flags.iter().any(|f| f == "--csv");
-    let machines: Vec<Machine> = builtin::written()
+    let machines: Vec<MachineModel> = builtin::written()
         .filter(|n| wanted.is_empty() || wanted.iter().any(|w| w == n))
         .map(library::machine)
         .collect::<Result<_, _>>()?;

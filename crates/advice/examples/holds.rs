@@ -26,7 +26,7 @@ use wattwise_replay::spec::PolicySpec;
 
 /// One workload on one machine.
 struct Case {
-    machine: wattwise_model::machine::Machine,
+    machine: wattwise_model::machine::MachineModel,
     workload: wattwise_model::workload::Workload,
     policies: Vec<PolicySpec>,
     reference: PolicySpec,

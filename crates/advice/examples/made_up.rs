@@ -17,7 +17,7 @@ use wattwise_advice::compare::{Options, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::Random;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
 use wattwise_policy::PowerSource;
 use wattwise_replay::job::ReplayJob;
@@ -53,7 +53,7 @@ fn work(random: &mut Random) -> Workload {
     Workload::new("made up", "random tasks", tasks, if ends { 0 } else { 3 * SECOND_NS })
 }
 
-fn compared(machine: &Machine, workload: &Workload, texts: &[String]) -> Option<Comparison> {
+fn compared(machine: &MachineModel, workload: &Workload, texts: &[String]) -> Option<Comparison> {
     let policies: Vec<PolicySpec> = texts.iter().map(|t| PolicySpec::parse(t).expect("sound")).collect();
     let job = ReplayJob {
         machine,
@@ -103,7 +103,7 @@ fn null(cases: u64) {
 }
 
 /// A policy, and one that needs more for the same work.
-fn better_and_worse(random: &mut Random, machine: &Machine) -> [String; 2] {
+fn better_and_worse(random: &mut Random, machine: &MachineModel) -> [String; 2] {
     let fastest = machine.kinds[0].levels[0].khz;
     let base = ["ondemand", "schedutil", "conservative", "powersave"][random.below(4)];
     let floor = fastest / 1000 * (30 + random.below(70) as u32) / 100;

@@ -2,7 +2,7 @@
 //! for all policies.
 
 use wattwise_figure::Random;
-use wattwise_model::machine::{Drawn, Machine};
+use wattwise_model::machine::{Drawn, MachineModel};
 use wattwise_model::workload::replica::TooManyRounds;
 use wattwise_model::workload::{ClockOrigin, MemoryShare, Task, Workload};
 use wattwise_replay::job::Circumstances;
@@ -21,7 +21,7 @@ const LOAD_PERIOD_NS: u64 = 1_048_576;
 
 /// The circumstances of one replica.
 pub(crate) struct Replica {
-    machine: Machine,
+    machine: MachineModel,
     workload: Workload,
     memory: Vec<f64>,
     recorded_khz: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Replica {
 impl Replica {
     /// Replica number `number`; 0 is nominal: each figure as the file has it, no phase, the work's own seeds.
     pub(crate) fn draw(
-        machine: &Machine,
+        machine: &MachineModel,
         workload: &Workload,
         number: u64,
     ) -> Result<Replica, TooManyRounds> {

@@ -10,11 +10,11 @@ use wattwise_advice::compare::{OneDraw, Options, compare, draws};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
 use wattwise_calibrate::calibration::calibrate;
-use wattwise_calibrate::plan::Plan;
+use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_emulator::{Fault, named};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::machine::figures::Written;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::defaults::default_policies;
@@ -70,7 +70,7 @@ fn case(seed: u64, tier: &str, journal: &std::path::Path) -> Tally {
         }
     }
     let truth = behind(&emulator, USUAL, seed + 1).expect("a layout");
-    let plan = Plan {
+    let plan = CalibrationPlan {
         name: "this".into(),
         budget_s: 600.0,
         journal: journal.to_owned(),
@@ -89,7 +89,7 @@ fn case(seed: u64, tier: &str, journal: &std::path::Path) -> Tally {
         }
     };
     // The truth is one machine: none of its figures is drawn.
-    let truth = Machine { written: Written::default(), ..truth.machine };
+    let truth = MachineModel { written: Written::default(), ..truth.machine };
     let workload = WORKLOADS[(seed / 4 % 7) as usize];
     if let Err(e) = judge(&mut tally, &calibrated, &truth, workload, seed) {
         tally.failed.push(format!("{name} {seed} {workload}: {e}"));
@@ -99,8 +99,8 @@ fn case(seed: u64, tier: &str, journal: &std::path::Path) -> Tally {
 
 fn judge(
     tally: &mut Tally,
-    calibrated: &Machine,
-    truth: &Machine,
+    calibrated: &MachineModel,
+    truth: &MachineModel,
     workload: &str,
     seed: u64,
 ) -> Result<(), String> {

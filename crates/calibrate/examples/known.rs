@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use std::time::Duration;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::fit::{Fit, Unknown};
-use wattwise_calibrate::plan::Plan;
+use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_emulator::{Emulator, Fault, Truth, named};
@@ -34,7 +34,7 @@ fn main() {
         let emulator = named(name).expect("an emulated machine");
         without(&emulator, &tier);
         let Some(truth) = behind(&emulator, USUAL, seed + 1) else { panic!("{name} has no layout") };
-        let plan = Plan {
+        let plan = CalibrationPlan {
             name: "this".into(),
             budget_s: if tier == "battery" { 2400.0 } else { 600.0 },
             journal: folder.path().join(seed.to_string()),

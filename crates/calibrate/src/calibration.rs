@@ -16,7 +16,7 @@ use crate::fit::Fit;
 use crate::gather::Seen;
 use crate::layout::Layout;
 use crate::made::{Made, leakage, machine_file};
-use crate::plan::Plan;
+use crate::plan::CalibrationPlan;
 use crate::site::Site;
 use crate::window::{Observation, Observer, Spoiled, Times, Window};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use std::time::Duration;
 use wattwise_hw::root::Root;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
-use wattwise_model::machine::{Machine, file};
+use wattwise_model::machine::{MachineModel, file};
 
 /// Why a calibration gives no machine.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub struct Calibration {
     /// The machine file.
     pub text: String,
     /// The same, parsed.
-    pub machine: Machine,
+    pub machine: MachineModel,
     /// The fit; none where nothing meters the machine.
     pub fit: Option<Fit>,
     /// What there was to measure with.
@@ -140,7 +140,7 @@ fn times(budget_s: f64, on_battery: bool) -> (usize, Times) {
 /// What [`CalibrationError`] lists; the machine is as it was before.
 pub fn calibrate(
     site: &dyn Site,
-    plan: &Plan,
+    plan: &CalibrationPlan,
     tell: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Calibration, CalibrationError> {
     let root = site.root();
@@ -218,10 +218,10 @@ pub fn calibrate(
 /// The estimate, where nothing can be measured but its clock.
 fn without_meters(
     text: String,
-    machine: Machine,
+    machine: MachineModel,
     meters: Meters,
     why: &[String],
-    plan: &Plan,
+    plan: &CalibrationPlan,
 ) -> Result<Calibration, CalibrationError> {
     let mut notes =
         vec!["Nothing meters energy here: the watts are an estimate, with its wide intervals.".to_owned()];
@@ -256,7 +256,7 @@ fn observe_all(
     site: &dyn Site,
     all: usize,
     next: &mut dyn FnMut(&[Observation]) -> Option<Window>,
-    plan: &Plan,
+    plan: &CalibrationPlan,
     tell: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<(Vec<Observation>, Vec<String>), CalibrationError> {
     let head = Head { calibration: 1, machine: plan.name.clone(), windows: all, seed: plan.seed };

@@ -4,7 +4,7 @@ use crate::fit::{NOISE, Unknowns, parts_metered};
 use crate::layout::Layout;
 use crate::window::{Observation, Part, Taken, Window};
 use wattwise_figure::Random;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// Which parts of the machine are metered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Meters {
 }
 
 /// What a window would be, if the machine did just what it is asked to.
-fn ideal(window: &Window, machine: &Machine, layout: &Layout, meters: Meters) -> Observation {
+fn ideal(window: &Window, machine: &MachineModel, layout: &Layout, meters: Meters) -> Observation {
     let packages = layout.packages.len() as f64;
     let mut shallowest = usize::MAX;
     let mut working = false;
@@ -70,7 +70,7 @@ fn ideal(window: &Window, machine: &Machine, layout: &Layout, meters: Meters) ->
 }
 
 /// Every window that may be chosen.
-fn candidates(machine: &Machine, layout: &Layout) -> Vec<Window> {
+fn candidates(machine: &MachineModel, layout: &Layout) -> Vec<Window> {
     let deepest = |k: usize| machine.kinds[k].idle.len() - 1;
     let kinds = machine.kinds.len();
     let rest = |k: usize, at: usize| Part {
@@ -120,7 +120,7 @@ const REFERENCE_EVERY: usize = 10;
 
 impl Design {
     /// For a machine with these meters; none where nothing can be told of it.
-    pub(crate) fn new(machine: &Machine, layout: &Layout, meters: Meters) -> Option<Design> {
+    pub(crate) fn new(machine: &MachineModel, layout: &Layout, meters: Meters) -> Option<Design> {
         let unknowns = Unknowns::of(machine);
         let candidates = candidates(machine, layout);
         let rows = candidates.iter().map(|w| told(&unknowns, &ideal(w, machine, layout, meters))).collect();
@@ -186,7 +186,7 @@ fn told(unknowns: &Unknowns, o: &Observation) -> Vec<(f64, Vec<f64>)> {
 }
 
 /// Mixes of work that no fit has seen: several kinds at once, each at a speed of its own, some busy for part of the time.
-pub fn mixes(machine: &Machine, layout: &Layout, count: usize, seed: u64) -> Vec<Window> {
+pub fn mixes(machine: &MachineModel, layout: &Layout, count: usize, seed: u64) -> Vec<Window> {
     let mut random = Random::new(seed);
     let mut below = |n: usize| (random.bits() % n.max(1) as u64) as usize;
     let mut part = |k: usize| {

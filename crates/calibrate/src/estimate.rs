@@ -17,7 +17,7 @@ use crate::write::{
     Thermal, Topology, Transition,
 };
 use wattwise_hw::states::cpuidle::CpuidleState;
-use wattwise_model::machine::{CoreKind, Machine, SpeedLevel, builtin, file};
+use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, builtin, file};
 
 /// How far a core's watts may be off, in per cent.
 const CORE_PERCENT: u32 = 50;
@@ -123,7 +123,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(seen: &Seen, base: &Machine) -> Scale {
+    fn of(seen: &Seen, base: &MachineModel) -> Scale {
         let cores = |counts: &mut dyn Iterator<Item = usize>| counts.sum::<usize>().max(1) as f64;
         let here = cores(&mut seen.kinds.iter().map(|k| k.cores));
         let there = base.packages[0].cores.len().max(1) as f64;
@@ -144,14 +144,14 @@ impl Scale {
 }
 
 /// All cores of a kind in a package, busy at the highest speed without boost, with the base model's watts.
-fn full_w(seen: &SeenKind, base: &Machine) -> Option<f64> {
+fn full_w(seen: &SeenKind, base: &MachineModel) -> Option<f64> {
     let top = mhz(seen).first().copied()?;
     let share = seen.base_khz? as f64 * 1e-3 / top;
     Some(seen.cores as f64 * busy_w(kind_of(seen, base), share))
 }
 
 /// The base model's kind of that name, or its first.
-fn kind_of<'m>(seen: &SeenKind, base: &'m Machine) -> &'m CoreKind {
+fn kind_of<'m>(seen: &SeenKind, base: &'m MachineModel) -> &'m CoreKind {
     let name = if seen.name == "LP-E" { "E" } else { seen.name };
     base.kinds.iter().find(|k| k.name == name).unwrap_or(&base.kinds[0])
 }
@@ -197,7 +197,7 @@ fn mhz(seen: &SeenKind) -> Vec<f64> {
     if all.is_empty() { vec![UNKNOWN_MHZ] } else { all }
 }
 
-fn kind(seen: &Seen, k: &SeenKind, base: &Machine, scale: Scale, from: &str) -> Sourced<Kind> {
+fn kind(seen: &Seen, k: &SeenKind, base: &MachineModel, scale: Scale, from: &str) -> Sourced<Kind> {
     let model = kind_of(k, base);
     let mhz = mhz(k);
     let busy: Vec<f64> = mhz.iter().map(|f| rounded(busy_w(model, f / mhz[0]) * scale.core)).collect();
@@ -269,7 +269,7 @@ fn ipc(seen: &Seen, k: &SeenKind, model: &CoreKind) -> f64 {
 }
 
 /// The highest speed by the number of awake cores, falling as the base model's does between its two ends.
-fn boost(seen: &Seen, mhz: &[f64], base_mhz: f64, base: &Machine) -> Option<Sourced<Boost>> {
+fn boost(seen: &Seen, mhz: &[f64], base_mhz: f64, base: &MachineModel) -> Option<Sourced<Boost>> {
     let domain = base.domains.iter().find(|d| !d.boost.is_empty())?;
     let levels = &base.kinds[usize::from(domain.kind)].levels;
     let at = |level: u8| f64::from(levels[usize::from(level)].khz);
@@ -288,7 +288,7 @@ fn boost(seen: &Seen, mhz: &[f64], base_mhz: f64, base: &Machine) -> Option<Sour
     ))
 }
 
-fn transition(base: &Machine) -> Sourced<Transition> {
+fn transition(base: &MachineModel) -> Sourced<Transition> {
     let own = &base.domains[0].transition;
     let stall_ns = own.stall_ns.iter().copied().max().unwrap_or(0);
     let table = Transition {
@@ -336,7 +336,7 @@ fn idle(k: &SeenKind, model: &CoreKind, scale: Scale, least_busy_w: f64) -> Sour
     Sourced::new(Idle { states }, origin).but("watts", Origin::guess(source, REST_PERCENT))
 }
 
-fn package(seen: &Seen, base: &Machine, scale: Scale, from: &str) -> Sourced<Package> {
+fn package(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourced<Package> {
     let own = &base.packages[0];
     let deep = |s: &&CpuidleState| s.latency_us as f64 >= DEEP_US;
     // One package state, where every kind of core has one that gates its power: the deepest of all.
@@ -353,7 +353,7 @@ fn package(seen: &Seen, base: &Machine, scale: Scale, from: &str) -> Sourced<Pac
     Sourced::new(table, Origin::guess(from.to_owned(), REST_PERCENT))
 }
 
-fn platform(seen: &Seen, base: &Machine, from: &str) -> Sourced<Platform> {
+fn platform(seen: &Seen, base: &MachineModel, from: &str) -> Sourced<Platform> {
     let halts = seen.kinds.iter().all(|k| k.idle.is_empty());
     let idle_policy = match seen.idle_governor.as_deref() {
         _ if halts => "fixed:depth=0",
@@ -447,7 +447,7 @@ mod tests {
         Seen::read(&wattwise_emulator::named(name).expect("an emulated machine")).expect("CPUs")
     }
 
-    fn parsed(seen: &Seen) -> Machine {
+    fn parsed(seen: &Seen) -> MachineModel {
         let e = estimate(seen, "this");
         library::parsed(&e.text, "this").unwrap_or_else(|why| panic!("{why}\n{}", e.text))
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wattwise_hw::cpus::topology::{CoreKind, Cpu, Topology};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// CPUs of each core, by package and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Layout {
 
 impl Layout {
     /// Of a machine, as its model has it; none where the two do not agree on packages, kinds, cores and C-states.
-    pub fn of(root: &dyn Root, machine: &Machine) -> Option<Layout> {
+    pub fn of(root: &dyn Root, machine: &MachineModel) -> Option<Layout> {
         let topology = Topology::read(root);
         let online: Vec<&Cpu> = topology.cpus.iter().filter(|c| c.online).collect();
         let kind = |c: &Cpu| c.kind.unwrap_or(CoreKind::Performance);
@@ -44,7 +44,7 @@ impl Layout {
         layout.agrees(machine).then_some(layout)
     }
 
-    fn agrees(&self, machine: &Machine) -> bool {
+    fn agrees(&self, machine: &MachineModel) -> bool {
         let cores = |package: usize, kind: usize| {
             let own = machine.packages[package].cores.iter();
             own.filter(|c| usize::from(machine.cores[usize::from(**c)].kind) == kind).count()
@@ -70,7 +70,7 @@ impl Layout {
     }
 
     /// The model's core of each CPU.
-    pub fn core_of(&self, machine: &Machine) -> BTreeMap<u32, u16> {
+    pub fn core_of(&self, machine: &MachineModel) -> BTreeMap<u32, u16> {
         let mut out = BTreeMap::new();
         for (p, kinds) in self.packages.iter().enumerate() {
             for (k, cores) in kinds.iter().enumerate() {

@@ -5,17 +5,17 @@ use crate::design::Meters;
 use crate::estimate::{tables, written};
 use crate::fit::{Fit, Unknown};
 use crate::gather::Seen;
-use crate::plan::Plan;
+use crate::plan::CalibrationPlan;
 use crate::write::{Draws, MachineFile, Origin, Range};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// What a machine file is made of.
 pub(crate) struct Made<'a> {
     pub(crate) seen: &'a Seen,
-    pub(crate) base: &'a Machine,
+    pub(crate) base: &'a MachineModel,
     pub(crate) fit: &'a Fit,
     pub(crate) check: &'a Check,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a CalibrationPlan,
     pub(crate) meters: Meters,
     pub(crate) draws: Vec<Vec<f64>>,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// How a calibration is to be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct CalibrationPlan {
     /// The machine's name in its file.
     pub name: String,
     /// How long it may take, in s.

@@ -7,7 +7,7 @@ use wattwise_emulator::{Emulator, Truth};
 use wattwise_figure::{Random, normal};
 use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_model::machine::{Machine, file};
+use wattwise_model::machine::{MachineModel, file};
 
 /// How noisy and how changeable a made-up machine is.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
 }
 
 /// Every figure of power is another: those of a kind too high or too low together, each a little on its own.
-fn distort(machine: &mut Machine, random: &mut Normal) {
+fn distort(machine: &mut MachineModel, random: &mut Normal) {
     for kind in &mut machine.kinds {
         let (common, steeper) = (random.factor(0.3), 0.2 * random.next());
         let top = f64::from(kind.levels[0].khz);

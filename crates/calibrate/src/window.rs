@@ -20,7 +20,7 @@ use wattwise_hw::states::power::sensors;
 use wattwise_meter::Meter;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// What the cores of a kind are to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ const OFF_SPEED: f64 = 0.02;
 
 /// What holds a machine in a window's conditions and looks at it.
 pub struct Observer<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     layout: &'a Layout,
     journal: &'a Path,
     inventory: Inventory,
@@ -135,7 +135,7 @@ impl<'a> Observer<'a> {
     /// On a machine whose CPUs sit as `layout` says. With `on_battery`, its gauge is the meter.
     pub fn new(
         root: &dyn Root,
-        machine: &'a Machine,
+        machine: &'a MachineModel,
         layout: &'a Layout,
         journal: &'a Path,
         times: Times,

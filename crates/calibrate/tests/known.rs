@@ -6,15 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::fit::Unknown;
-use wattwise_calibrate::plan::Plan;
+use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
 use wattwise_emulator::{Emulator, Fault, Truth, named};
 use wattwise_hw::clock::Moment;
 use wattwise_hw::root::Root;
 
-fn plan(folder: &Path, budget_s: f64) -> Plan {
-    Plan {
+fn plan(folder: &Path, budget_s: f64) -> CalibrationPlan {
+    CalibrationPlan {
         name: "this".into(),
         budget_s,
         journal: folder.join("journal"),
@@ -201,7 +201,7 @@ fn an_interrupted_calibration_goes_on() {
     });
     assert_eq!((c.is_ok(), first.get()), (true, Some(kept)));
     // Observations of something else are refused.
-    let other = Plan { seed: 8, ..plan(folder.path(), 40.0) };
+    let other = CalibrationPlan { seed: 8, ..plan(folder.path(), 40.0) };
     let got = calibrate(&Emulated::new(machine("core-i5-2gen").0), &other, &mut |_| {});
     assert!(
         matches!(got, Err(CalibrationError::Input(why)) if why.contains("another machine, budget or seed"))

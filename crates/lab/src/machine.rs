@@ -2,15 +2,15 @@
 
 use crate::files::read;
 use std::path::Path;
-use wattwise_model::machine::{Machine, file};
+use wattwise_model::machine::{MachineModel, file};
 
 /// `lab/machine.toml`.
-pub(crate) fn lab(root: &Path) -> Result<Machine, String> {
+pub(crate) fn lab(root: &Path) -> Result<MachineModel, String> {
     described(root, "machine")
 }
 
 /// A machine of the lab's folder.
-pub(crate) fn described(root: &Path, name: &str) -> Result<Machine, String> {
+pub(crate) fn described(root: &Path, name: &str) -> Result<MachineModel, String> {
     let path = root.join(format!("lab/{name}.toml"));
     let mut machine = file::parse(&read(&path)?, &path.display().to_string()).map_err(|e| e.to_string())?;
     // QEMU has no APERF and MPERF: the guest's load counts time.
@@ -26,7 +26,7 @@ pub(crate) fn described(root: &Path, name: &str) -> Result<Machine, String> {
 }
 
 /// Module parameters for `insmod vpower.ko`, for the first `cpus` CPUs.
-pub(crate) fn vpower(machine: &Machine, cpus: usize) -> String {
+pub(crate) fn vpower(machine: &MachineModel, cpus: usize) -> String {
     let kind = &machine.kinds[0];
     let list = |values: Vec<String>| values.join(",");
     let each = |f: fn(&wattwise_model::machine::SpeedLevel) -> u64| {

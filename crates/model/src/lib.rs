@@ -1,4 +1,4 @@
-//! What a replay runs on, and what it runs: a [`machine::Machine`] says what hardware can do and what each state
+//! What a replay runs on, and what it runs: a [`machine::MachineModel`] says what hardware can do and what each state
 //! costs; a [`workload::Workload`] says what its tasks want.
 //!
 //! Both are files for people (TOML, each figure with its source) and dense tables for an engine. This room reads no

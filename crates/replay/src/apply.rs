@@ -6,7 +6,7 @@
 //! switched to passive mode first.
 
 use crate::spec::{Deepest, PolicySpec};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
 use wattwise_policy::speed::tunables::kernel_name;
 use wattwise_policy::{DomainInfo, Khz, Settings, System};
@@ -78,7 +78,7 @@ impl From<System> for Target {
 
 impl Target {
     /// A model's machine, under its usual system or another.
-    pub fn of(machine: &Machine, system: System) -> Target {
+    pub fn of(machine: &MachineModel, system: System) -> Target {
         let own = System::find(&machine.system) == Some(system);
         let fastest = platform(machine).domains.into_iter().max_by_key(DomainInfo::fastest);
         Target {

@@ -5,7 +5,7 @@
 use crate::apply::Driver;
 use crate::spec::PolicySpec;
 use std::collections::BTreeSet;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::System;
 
 /// What Linux's governors offer, with limits that users set.
@@ -36,7 +36,7 @@ const OTHERS: &[&str] = &[
 
 /// The policies to compare on a machine under a system; with none, those of every system and those of none.
 /// The machine's own default policy comes first where it is that system's; on a machine of one speed it is the only one.
-pub fn default_policies(machine: &Machine, system: Option<System>) -> Vec<PolicySpec> {
+pub fn default_policies(machine: &MachineModel, system: Option<System>) -> Vec<PolicySpec> {
     let mut texts = Vec::new();
     let chooses = machine.kinds.iter().any(|k| k.levels.len() > 1);
     if !chooses {
@@ -63,7 +63,7 @@ pub fn default_policies(machine: &Machine, system: Option<System>) -> Vec<Policy
     parsed.filter(|p| seen.insert(p.text.clone())).collect()
 }
 
-fn linux(machine: &Machine, texts: &mut Vec<String>) {
+fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
     let driver = Driver::find(&machine.driver);
     let boosts = machine.kinds.iter().any(|k| k.base_khz < k.levels[0].khz);
     if let Some(own) = driver.and_then(|d| d.active) {

@@ -2,7 +2,7 @@
 
 use crate::spec::{PolicyError, PolicySpec};
 use wattwise_figure::{Budget, Part};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_policy::{IdleState, PowerSource};
@@ -11,7 +11,7 @@ use wattwise_sim::{Setup, Simulation, Watcher, placement, platform};
 /// What to replay.
 pub struct ReplayJob<'a> {
     /// The hardware.
-    pub machine: &'a Machine,
+    pub machine: &'a MachineModel,
     /// The work.
     pub workload: &'a Workload,
     /// The policies, in the order of the result.
@@ -39,7 +39,7 @@ pub struct IdleError {
 }
 
 /// The idle policy that a machine model names.
-pub fn machine_idle(machine: &Machine) -> Result<IdleSpec, IdleError> {
+pub fn machine_idle(machine: &MachineModel) -> Result<IdleSpec, IdleError> {
     let text = &machine.default_idle;
     let fail = |problem: String| IdleError { machine: machine.name.clone(), idle: text.clone(), problem };
     let (name, args) = text.split_once(':').unwrap_or((text, ""));
@@ -51,7 +51,7 @@ pub fn machine_idle(machine: &Machine) -> Result<IdleSpec, IdleError> {
 /// The circumstances of one run: which machine within its figures, which draw of the work, which moment.
 pub struct Circumstances<'a> {
     /// The hardware.
-    pub machine: &'a Machine,
+    pub machine: &'a MachineModel,
     /// The work, ready to be compared.
     pub workload: &'a Workload,
     /// Memory-bound share of each task's recorded run time; empty where the programs say it.
@@ -70,7 +70,7 @@ pub struct Circumstances<'a> {
 ///
 /// # Errors
 /// When the model names a policy that does not exist; machines of the [library](crate::library) have been asked.
-pub fn reference_policy(machine: &Machine) -> Result<PolicySpec, PolicyError> {
+pub fn reference_policy(machine: &MachineModel) -> Result<PolicySpec, PolicyError> {
     PolicySpec::parse(&machine.default_policy)
 }
 
@@ -78,7 +78,7 @@ pub fn reference_policy(machine: &Machine) -> Result<PolicySpec, PolicyError> {
 ///
 /// # Errors
 /// One line that says what the machine has.
-pub fn fits(policy: &PolicySpec, machine: &Machine) -> Result<(), PolicyError> {
+pub fn fits(policy: &PolicySpec, machine: &MachineModel) -> Result<(), PolicyError> {
     policy.deepest_on(machine).map(drop)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wattwise_figure::nearest;
 use wattwise_figure::suggest;
 use wattwise_model::machine::file::MachineError;
-use wattwise_model::machine::{self, Machine};
+use wattwise_model::machine::{self, MachineModel};
 use wattwise_model::workload::{self, ClockOrigin, Workload};
 use wattwise_policy::{Settings, System, idle};
 use wattwise_trace::{ImportOptions, Source};
@@ -43,7 +43,7 @@ pub enum LibraryError {
     },
     /// A machine model that is wrong.
     #[error(transparent)]
-    Machine(#[from] machine::file::MachineError),
+    MachineModel(#[from] machine::file::MachineError),
     /// A workload file that is wrong.
     #[error(transparent)]
     Workload(#[from] workload::file::WorkloadError),
@@ -161,7 +161,7 @@ fn summary_of(text: &str) -> String {
 ///
 /// # Errors
 /// One line: an unknown name with the nearest, or what is wrong with the file.
-pub fn machine(given: &str) -> Result<Machine, LibraryError> {
+pub fn machine(given: &str) -> Result<MachineModel, LibraryError> {
     if let Some(text) = machine::builtin::text(given) {
         return parsed(text, given);
     }
@@ -181,12 +181,12 @@ pub fn machine(given: &str) -> Result<Machine, LibraryError> {
 ///
 /// # Errors
 /// One line: what is wrong with it.
-pub fn parsed(text: &str, given: &str) -> Result<Machine, LibraryError> {
+pub fn parsed(text: &str, given: &str) -> Result<MachineModel, LibraryError> {
     known(machine::file::parse(text, given)?, given)
 }
 
 /// The machine, if its idle policy, its system, that system's driver and its default policy exist.
-fn known(machine: Machine, given: &str) -> Result<Machine, LibraryError> {
+fn known(machine: MachineModel, given: &str) -> Result<MachineModel, LibraryError> {
     let fail = |what: &str, problem: String| {
         Err(MachineError::new(given, format!("platform.{what}: {problem}")).into())
     };
@@ -279,7 +279,7 @@ pub fn rankable(workload: &Workload) -> Result<(), LibraryError> {
 ///
 /// # Errors
 /// One line: the processor is not known, or no model has it.
-pub fn machine_for(workload: &Workload) -> Result<Machine, LibraryError> {
+pub fn machine_for(workload: &Workload) -> Result<MachineModel, LibraryError> {
     match &workload.recorded {
         Some(r) if !is_bundled(workload) => machine_of(&workload.name, r.cpu_name.as_deref(), r.cpus),
         _ => machine(DEFAULT_MACHINE),
@@ -292,8 +292,8 @@ pub fn machine_for(workload: &Workload) -> Result<Machine, LibraryError> {
 ///
 /// # Errors
 /// One line that names the two models nearest in number of CPUs.
-pub fn machine_of(name: &str, cpu_name: Option<&str>, cpus: u16) -> Result<Machine, LibraryError> {
-    let fits = |m: &Machine| (usize::from(cpus)..=2 * usize::from(cpus)).contains(&m.cpus.len());
+pub fn machine_of(name: &str, cpu_name: Option<&str>, cpus: u16) -> Result<MachineModel, LibraryError> {
+    let fits = |m: &MachineModel| (usize::from(cpus)..=2 * usize::from(cpus)).contains(&m.cpus.len());
     if let Some(found) = cpu_name.and_then(machine::processors::of_processor).filter(fits) {
         return Ok(found);
     }
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn a_machines_system_driver_and_policy_exist_or_are_named_in_one_line() {
         let text = machine::builtin::text("bursts-v1").expect("bundled");
-        let with = |change: &dyn Fn(&mut Machine)| {
+        let with = |change: &dyn Fn(&mut MachineModel)| {
             let mut parsed = machine::file::parse(text, "bursts-v1").expect("sound");
             change(&mut parsed);
             known(parsed, "mine.toml").map(drop).map_err(|e| e.to_string())

@@ -8,7 +8,7 @@ use wattwise_figure::Provenance;
 use wattwise_lockbench::judge;
 use wattwise_lockbench::section::Section;
 use wattwise_lockbench::{Bench, LockMatrix, Place, Record, SCHEMA, jain};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Dist;
 use wattwise_sim::lock::{Costs, LockOutcome, LockSetup, Lowered, Waiting, run as simulate};
 
@@ -127,7 +127,7 @@ pub struct WaitPolicy {
 
 impl WaitPolicy {
     /// Reads a name for a machine.
-    pub fn parse(name: &str, machine: &Machine) -> Result<WaitPolicy, String> {
+    pub fn parse(name: &str, machine: &MachineModel) -> Result<WaitPolicy, String> {
         let kind = &machine.kinds[0];
         let names = || kind.idle.iter().map(|s| format!("mwait-{}", s.name)).collect::<Vec<_>>().join(", ");
         let bad = || {
@@ -167,7 +167,7 @@ impl WaitPolicy {
 }
 
 /// What study 004 ran on a machine.
-pub fn usual(machine: &Machine) -> Vec<String> {
+pub fn usual(machine: &MachineModel) -> Vec<String> {
     let names: &[&str] = match machine.name.as_str() {
         "i7-4510u" => &["mcs:spin", "mcs:mwait-C1", "mcs:mwait-C1E", "mcs:mwait-C3", "mcs:mwait-C6"],
         _ => &[
@@ -195,7 +195,7 @@ fn ns(section: Section) -> Dist {
 }
 
 /// One cell.
-pub fn cell(machine: &Machine, policy: &WaitPolicy, place: Place, seed: u64) -> LockOutcome {
+pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64) -> LockOutcome {
     simulate(&LockSetup {
         machine,
         costs: costs(&machine.name),
@@ -210,7 +210,7 @@ pub fn cell(machine: &Machine, policy: &WaitPolicy, place: Place, seed: u64) -> 
 }
 
 /// Runs the plan's sections and threads on a model; threads beyond its CPUs are left out, with a note.
-pub fn run(machine: &Machine, plan: &LockMatrix, policies: &[WaitPolicy]) -> Bench {
+pub fn run(machine: &MachineModel, plan: &LockMatrix, policies: &[WaitPolicy]) -> Bench {
     let fits = |n: &&usize| **n <= machine.cpus.len();
     let mut jobs = Vec::new();
     for repeat in 0..plan.repeats {

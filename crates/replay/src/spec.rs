@@ -13,7 +13,7 @@
 use std::path::Path;
 use wattwise_figure::nearest;
 use wattwise_figure::units::{self, trim};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
 use wattwise_policy::idle::shallow::no_deeper_than;
 use wattwise_policy::limits::{Bound, Limits};
@@ -306,7 +306,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// One line with the machine's states, where it has none of that name or index.
-    pub fn deepest_on(&self, machine: &Machine) -> Result<Option<usize>, PolicyError> {
+    pub fn deepest_on(&self, machine: &MachineModel) -> Result<Option<usize>, PolicyError> {
         let Some(wanted) = &self.deepest else { return Ok(None) };
         let names: Vec<&str> = machine.kinds[0].idle.iter().map(|s| s.name.as_str()).collect();
         let found = match wanted {

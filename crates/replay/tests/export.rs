@@ -6,7 +6,7 @@ mod common;
 
 use common::{bursts, bursts_machine, idle_maker, pattern, speed_policy, task, workload};
 use std::sync::Arc;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Op, Pattern, Program, ScriptPosition, Step, Task, TaskId, Workload};
 use wattwise_replay::export::{Counts, Ftrace, Perfetto};
 use wattwise_sim::outcome::Outcome;
@@ -16,7 +16,7 @@ use wattwise_trace::{ImportOptions, Source, import};
 const MS: u64 = 1_000_000;
 
 /// 2 GHz, four cores, no costs: the time on a CPU is the work's own.
-fn plain() -> Machine {
+fn plain() -> MachineModel {
     let mut m = bursts_machine();
     m.kinds[0].levels.truncate(1);
     m.kinds[0].levels[0].khz = 2_000_000;
@@ -38,7 +38,12 @@ impl<W: Watcher> Watcher for Both<'_, W> {
     }
 }
 
-fn replay<W: Watcher>(m: &Machine, w: &Workload, speed: &str, to: &mut W) -> (Outcome, Vec<(u64, Event)>) {
+fn replay<W: Watcher>(
+    m: &MachineModel,
+    w: &Workload,
+    speed: &str,
+    to: &mut W,
+) -> (Outcome, Vec<(u64, Event)>) {
     let make = idle_maker("fixed:depth=0");
     let mut told = Vec::new();
     let mut setup = Setup::new(m, w, speed_policy(m, speed), &make);
@@ -51,7 +56,11 @@ fn replay<W: Watcher>(m: &Machine, w: &Workload, speed: &str, to: &mut W) -> (Ou
 }
 
 /// A replay as ftrace text, and what that is to the importer.
-fn through_ftrace(m: &Machine, w: &Workload, speed: &str) -> (Outcome, Vec<(u64, Event)>, String, Workload) {
+fn through_ftrace(
+    m: &MachineModel,
+    w: &Workload,
+    speed: &str,
+) -> (Outcome, Vec<(u64, Event)>, String, Workload) {
     let mut bytes = Vec::new();
     let mut trace = Ftrace::new(&mut bytes, m, w);
     let (outcome, told) = replay(m, w, speed, &mut trace);
@@ -136,7 +145,7 @@ fn a_replay_written_as_ftrace_is_the_same_work_when_it_is_read() {
 /// Bundled generated work, where the clock changes: the events say so, and the cycles are right in all.
 #[test]
 fn bundled_work_comes_back_under_a_policy_that_changes_speed() {
-    let m = Machine { migration_ns: 0, ..bursts_machine() };
+    let m = MachineModel { migration_ns: 0, ..bursts_machine() };
     for name in ["burst", "ping-pong", "stream"] {
         let mut work = wattwise_replay::library::workload(name, &ImportOptions::default()).unwrap();
         for task in &mut work.tasks {

@@ -7,7 +7,7 @@
 //! run `valgrind --tool=callgrind` counts the instructions.
 
 use std::time::Instant;
-use wattwise_model::machine::{self, Machine};
+use wattwise_model::machine::{self, MachineModel};
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 use wattwise_policy::{Cadence, Intent, Khz, MS, Observation, Settings, SpeedPolicy, idle, speed};
 use wattwise_sim::{MakeIdle, Placement, Setup, Simulation, placement, platform};
@@ -82,7 +82,7 @@ fn workload(programs: Vec<Program>) -> Workload {
 }
 
 /// The bundled machine of bursts-v1 with so many cores of one clock.
-fn bursts_machine(cores: usize) -> Machine {
+fn bursts_machine(cores: usize) -> MachineModel {
     let text = machine::builtin::text("bursts-v1").expect("bundled");
     let text = text.replace("\ncores = 4\n", &format!("\ncores = {cores}\n"));
     machine::file::parse(&text, "bursts-v1").expect("valid")
@@ -90,7 +90,7 @@ fn bursts_machine(cores: usize) -> Machine {
 
 struct Shape {
     name: &'static str,
-    machine: Machine,
+    machine: MachineModel,
     workload: Workload,
     speed: Option<&'static str>,
     idle: &'static str,

@@ -1,7 +1,7 @@
 //! A discrete-event model of a computer's power states.
 //!
 //! The engine replays a [`Workload`](wattwise_model::workload::Workload) on a
-//! [`Machine`](wattwise_model::machine::Machine) under the policies of `wattwise-policy`, in integer
+//! [`MachineModel`](wattwise_model::machine::MachineModel) under the policies of `wattwise-policy`, in integer
 //! nanoseconds, and accounts for time and energy. Same inputs, same bits out, on every platform.
 //!
 //! It uses `model`, `policy` and `figure`, and nothing of the machine wing: no file, no clock, no hardware.

@@ -1,11 +1,11 @@
 //! What a policy may know of a machine before it runs.
 
-use wattwise_model::machine::{CState, CoreKind, Cpu, Domain, Machine};
+use wattwise_model::machine::{CState, CoreKind, Cpu, Domain, MachineModel};
 use wattwise_policy::cores::Place;
 use wattwise_policy::{CorePower, DomainInfo, Draw, IdleState, Khz, Level, Platform};
 
 /// What a speed policy may know of a machine before it runs.
-pub fn platform(m: &Machine) -> Platform {
+pub fn platform(m: &MachineModel) -> Platform {
     let uw = |w: f64| (w * 1e6).min(f64::from(u32::MAX)) as u32;
     let strength = |k: &CoreKind| k.levels[0].cycles_per_ns * k.ipc;
     let strongest = m.kinds.iter().map(strength).fold(f64::MIN, f64::max);
@@ -42,7 +42,7 @@ pub fn platform(m: &Machine) -> Platform {
 }
 
 /// What a core policy may know of a machine before it runs: one entry a CPU.
-pub fn core_powers(machine: &Machine) -> Vec<CorePower> {
+pub fn core_powers(machine: &MachineModel) -> Vec<CorePower> {
     let milli = |x: f64| (x * 1000.0) as u32;
     let power = |c: &Cpu| {
         let (kind, package) =
@@ -73,7 +73,7 @@ pub fn core_powers(machine: &Machine) -> Vec<CorePower> {
 }
 
 /// The C-states of each kind of core as idle policies see them.
-pub(crate) fn idle_tables(machine: &Machine) -> Vec<Vec<IdleState>> {
+pub(crate) fn idle_tables(machine: &MachineModel) -> Vec<Vec<IdleState>> {
     let state = |s: &CState| IdleState { exit_ns: s.latency_ns, target_ns: s.target_ns, enabled: true };
     machine.kinds.iter().map(|k| k.idle.iter().map(state).collect()).collect()
 }

@@ -3,7 +3,7 @@
 use crate::record::Watcher;
 use crate::sched::placement::{self, Placement};
 use crate::tasks::Replaying;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, PowerSource, SpeedPolicy};
 
@@ -13,7 +13,7 @@ pub type MakeIdle<'a> = &'a dyn Fn(&[IdleState], u64) -> Box<dyn IdlePolicy>;
 /// What a simulation runs, and under what.
 pub struct Setup<'a, 'i> {
     /// The hardware.
-    pub machine: &'a Machine,
+    pub machine: &'a MachineModel,
     /// The work.
     pub workload: &'a Workload,
     /// The governor of P-states, built for [`platform`](crate::platform) of this machine.
@@ -66,7 +66,7 @@ pub struct Interrupt {
 impl<'a, 'i> Setup<'a, 'i> {
     /// The usual run: Linux's placement, no limits.
     pub fn new(
-        machine: &'a Machine,
+        machine: &'a MachineModel,
         workload: &'a Workload,
         speed: Box<dyn SpeedPolicy>,
         idle: MakeIdle<'i>,

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use std::sync::{Arc, Mutex};
-use wattwise_model::machine::{Machine, Overlap, PackageState};
+use wattwise_model::machine::{MachineModel, Overlap, PackageState};
 use wattwise_model::workload::*;
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
@@ -27,7 +27,7 @@ fn run_ns(ns_at_2ghz: u64) -> Op {
 }
 
 /// No C-state costs.
-fn plain(cores: usize) -> Machine {
+fn plain(cores: usize) -> MachineModel {
     let mut m = machine(cores, &KHZ);
     for s in &mut m.kinds[0].idle {
         s.entry_ns = 0;
@@ -36,7 +36,7 @@ fn plain(cores: usize) -> Machine {
     m
 }
 
-fn elapsed(m: &Machine, tasks: Vec<Task>) -> u64 {
+fn elapsed(m: &MachineModel, tasks: Vec<Task>) -> u64 {
     run(m, &workload(tasks, 0), "performance", "fixed:depth=0").elapsed_ns
 }
 
@@ -155,7 +155,7 @@ impl SpeedPolicy for Switch {
     }
 }
 
-fn switched(m: &Machine) -> (u64, u64, u64) {
+fn switched(m: &MachineModel) -> (u64, u64, u64) {
     let w = workload(vec![task("a", script(&[run_ns(3 * MS)]))], 0);
     let make = idle_maker("fixed:depth=0");
     let mut sim = Simulation::new(Setup::new(m, &w, Box::new(Switch { calls: 0 }), &make));
@@ -447,11 +447,11 @@ impl SpeedPolicy for Asked {
 }
 
 /// When a governor is told of the CPUs of `m`, with the work begun at `load_phase_ns` of the load's clock.
-fn asked(m: &Machine, tasks: Vec<Task>, load_phase_ns: u64) -> Vec<Told> {
+fn asked(m: &MachineModel, tasks: Vec<Task>, load_phase_ns: u64) -> Vec<Told> {
     asked_in(m, &workload(tasks, 0), load_phase_ns)
 }
 
-fn asked_in(m: &Machine, w: &Workload, load_phase_ns: u64) -> Vec<Told> {
+fn asked_in(m: &MachineModel, w: &Workload, load_phase_ns: u64) -> Vec<Told> {
     let told = std::sync::Arc::default();
     let make = idle_maker("fixed:depth=0");
     let policy = Box::new(Asked(std::sync::Arc::clone(&told)));
@@ -508,7 +508,7 @@ fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
 }
 
 /// Two packages of one CPU each, with clocks of their own.
-fn apart() -> Machine {
+fn apart() -> MachineModel {
     let mut m = plain(2);
     m.domains = vec![m.domains[0].clone(), m.domains[0].clone()];
     for d in 0..2u16 {
@@ -581,7 +581,7 @@ fn the_tick_goes_on_for_a_while_where_a_task_has_ended() {
 /// The first CPU keeps the queue of all: whoever is taken from it has not been anywhere else.
 #[test]
 fn one_queue_for_all_is_no_place_to_move_from() {
-    let m = Machine { migration_ns: MS, ..plain(2) };
+    let m = MachineModel { migration_ns: MS, ..plain(2) };
     let w = workload((0..4).map(|i| task(&format!("{i}"), script(&[run_ns(MS)]))).collect(), 0);
     let make = idle_maker("fixed:depth=0");
     let setup =

@@ -5,14 +5,14 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use wattwise_model::machine::{Machine, Overlap, PackageState};
+use wattwise_model::machine::{MachineModel, Overlap, PackageState};
 use wattwise_model::workload::*;
 use wattwise_policy::Khz;
 use wattwise_sim::outcome::Outcome;
 use wattwise_sim::{Placement, Setup, Simulation, placement};
 
 /// Machines with and without SMT, boost, package states, stalls, delays, ticks.
-fn machines() -> impl Strategy<Value = Machine> {
+fn machines() -> impl Strategy<Value = MachineModel> {
     (1usize..5, 1usize..3, any::<[bool; 5]>()).prop_map(
         |(cores, threads, [boost, package, stall, delay, tickless])| {
             let mut m = machine(cores, &[3_000_000, 2_000_000, 1_000_000, 500_000]);
@@ -104,12 +104,12 @@ fn workloads() -> impl Strategy<Value = Workload> {
     })
 }
 
-fn kept<'a>(m: &'a Machine, w: &'a Workload, cores: &str) -> Simulation<'a> {
+fn kept<'a>(m: &'a MachineModel, w: &'a Workload, cores: &str) -> Simulation<'a> {
     kept_by(m, w, cores, &placement::SPREAD)
 }
 
 fn kept_by<'a>(
-    m: &'a Machine,
+    m: &'a MachineModel,
     w: &'a Workload,
     cores: &str,
     placement: &'static Placement,
@@ -122,7 +122,7 @@ fn kept_by<'a>(
     })
 }
 
-fn run_kept(m: &Machine, w: &Workload, cores: &str) -> Outcome {
+fn run_kept(m: &MachineModel, w: &Workload, cores: &str) -> Outcome {
     kept(m, w, cores).run_to_completion(u64::MAX / 4).unwrap()
 }
 

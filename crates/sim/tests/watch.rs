@@ -4,7 +4,7 @@
 mod common;
 
 use common::{bursts, bursts_machine, idle_maker, machine, pattern, speed_policy, task, workload};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Op, Pattern, Program, ScriptBuilder, Step, TaskId, Workload};
 use wattwise_sim::outcome::Outcome;
 use wattwise_sim::{Event, Setup, Simulation, Waker, Why};
@@ -12,7 +12,7 @@ use wattwise_sim::{Event, Setup, Simulation, Waker, Why};
 const MS: u64 = 1_000_000;
 
 /// Runs work with a watcher, or without.
-fn run(m: &Machine, w: &Workload, speed: &str, watched: bool) -> (Outcome, Vec<(u64, Event)>) {
+fn run(m: &MachineModel, w: &Workload, speed: &str, watched: bool) -> (Outcome, Vec<(u64, Event)>) {
     let make = idle_maker("menu");
     let mut told: Vec<(u64, Event)> = Vec::new();
     let mut setup = Setup::new(m, w, speed_policy(m, speed), &make);
@@ -31,7 +31,7 @@ fn script(ops: &[Op]) -> Program {
 }
 
 /// 1 GHz, no costs: a cycle is a ns.
-fn plain() -> Machine {
+fn plain() -> MachineModel {
     let mut m = bursts_machine();
     m.kinds[0].levels.truncate(1);
     m.kinds[0].levels[0].khz = 1_000_000;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{machine, task, workload};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Op, Program, Recorded, Role, ScriptBuilder, Task, TaskId, Workload};
 use wattwise_policy::{IdleState, Settings, idle, speed};
 use wattwise_sim::outcome::{Outcome, WorkOutcome};
@@ -15,7 +15,7 @@ const MS: u64 = 1_000_000;
 const KHZ: [u32; 1] = [1_000_000];
 
 /// No costs, no ticks that work.
-fn plain(cores: usize) -> Machine {
+fn plain(cores: usize) -> MachineModel {
     let mut m = machine(cores, &KHZ);
     m.kinds[0].idle.truncate(1);
     m.kinds[0].idle[0].exit_ns = vec![0];

@@ -10,7 +10,7 @@ pub mod powerctl;
 pub mod thomson;
 
 use serde::Serialize;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
 use wattwise_page::{Section, Table};
 use wattwise_replay::job::{IdleError, machine_idle, place};
@@ -166,7 +166,7 @@ fn number(cell: &str) -> f64 {
 
 /// A machine of the library with its usual idle policy, and policies by name.
 struct Bench {
-    machine: Machine,
+    machine: MachineModel,
     idle: wattwise_policy::chosen::IdleSpec,
 }
 

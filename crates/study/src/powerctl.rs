@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
 use wattwise_lockbench::section::Section as Length;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_page::{Axis, Plot, Point, Section, Series, Shape, Table, Whisker, Whiskers};
 use wattwise_replay::library;
 use wattwise_replay::locks as model;
@@ -34,7 +34,7 @@ const FITTED: [[&str; 5]; 4] = [
 ];
 
 struct Case<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     threads: usize,
     cs: Length,
     ncs: Length,

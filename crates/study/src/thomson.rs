@@ -9,7 +9,7 @@
 use crate::{Basis, Bench, Figure, Study, StudyError, machine_idle, number, rows, workload};
 use rayon::prelude::*;
 use wattwise_figure::mean_sd;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Step};
 use wattwise_page::{Axis, Heatmap, Plot, Point, Section, Series, Shape};
 use wattwise_policy::MS;
@@ -51,7 +51,7 @@ fn runtimes(bench: &Bench, policy: &str) -> Result<Vec<f64>, StudyError> {
 ///
 /// # Errors
 /// When the machine's idle policy or the policy is unknown, or the job does not end.
-pub fn run_times(machine: Machine, policy: &str) -> Result<Vec<f64>, StudyError> {
+pub fn run_times(machine: MachineModel, policy: &str) -> Result<Vec<f64>, StudyError> {
     let idle = machine_idle(&machine)?;
     runtimes(&Bench { machine, idle }, policy)
 }

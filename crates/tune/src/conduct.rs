@@ -77,7 +77,7 @@ pub struct Tried {
 }
 
 /// What a search has seen.
-pub struct Found {
+pub struct SearchOutcome {
     /// All trials, in their order; the first is the nearest to the defaults.
     pub trials: Vec<Tried>,
     /// The best by the goal, best first, as numbers of trials.
@@ -88,7 +88,7 @@ pub struct Found {
     pub ended: Ended,
 }
 
-impl Found {
+impl SearchOutcome {
     /// What was to be small over the reference's, cell by cell, of a trial that was looked at everywhere.
     pub fn ratios(&self, trial: usize) -> &[Ratios] {
         &self.trials[trial].ratios
@@ -114,7 +114,7 @@ pub fn search(
     spend: Spend,
     hooks: &Hooks<'_>,
     (log, known): (&mut Log, &[Trial]),
-) -> Found {
+) -> SearchOutcome {
     let begun = Instant::now();
     let most = match spend {
         Spend { trials: None, time: None } => USUAL_TRIALS,
@@ -166,7 +166,12 @@ pub fn search(
         }
     };
     let of_trials = |told: &[usize]| told.iter().map(|&i| s.told[i]).collect();
-    Found { best: of_trials(s.search.best()), front: of_trials(s.search.front()), trials: s.trials, ended }
+    SearchOutcome {
+        best: of_trials(s.search.best()),
+        front: of_trials(s.search.front()),
+        trials: s.trials,
+        ended,
+    }
 }
 
 fn trial(policy: &PolicySpec, race: &Race) -> Trial {

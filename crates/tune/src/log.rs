@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "wattwise.tune-log/1";
 
 /// What is searched, as it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct SearchPlan {
     /// [`SCHEMA`].
     pub schema: String,
     /// Who wrote it.
@@ -68,7 +68,7 @@ pub struct Trial {
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     /// The first.
-    Plan(Box<Plan>),
+    Plan(Box<SearchPlan>),
     /// What the reference policy came to in each cell.
     Reference(Vec<f64>),
     /// A policy that was looked at.
@@ -89,7 +89,7 @@ pub struct LogError {
 #[derive(Debug)]
 pub struct Read {
     /// What was asked.
-    pub plan: Plan,
+    pub plan: SearchPlan,
     /// What the reference policy came to; none where it had not come so far.
     pub reference: Option<Vec<f64>>,
     /// The trials, in their order.
@@ -142,7 +142,7 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn create(path: &Path, plan: &Plan) -> std::io::Result<Log> {
+    pub fn create(path: &Path, plan: &SearchPlan) -> std::io::Result<Log> {
         let mut log = Log { path: path.to_owned(), file: Some(File::create(path)?), problem: None };
         log.line(&Line::Plan(Box::new(plan.clone())));
         match log.problem.take() {
@@ -189,8 +189,8 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> SearchPlan {
+        SearchPlan {
             schema: SCHEMA.into(),
             version: "0".into(),
             workloads: vec!["build".into()],

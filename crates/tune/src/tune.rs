@@ -8,7 +8,7 @@
 //! 5. The winner is worth it if on the test set it is within the limits and saves for certain, and at least
 //!    1 %, against the reference policy and against its own defaults. Else the verdict says what to keep.
 
-use crate::conduct::{Found, Hooks, Progress, Spend, Stage, search};
+use crate::conduct::{Hooks, Progress, SearchOutcome, Spend, Stage, search};
 use crate::field::{Fate, Field, Limits, Unusable};
 use crate::gain::{Gain, gain};
 use crate::log::{Line, Log, Trial};
@@ -212,7 +212,7 @@ impl Finalist {
 }
 
 /// The best of the search, best first, without what misses the limits while something does not.
-fn best_first(found: &Found) -> Vec<usize> {
+fn best_first(found: &SearchOutcome) -> Vec<usize> {
     let mut all: Vec<(usize, Score)> =
         found.front.iter().chain(&found.best).filter_map(|&i| Some((i, found.trials[i].score?))).collect();
     all.sort_by(|a, b| a.1.order(&b.1).then(a.0.cmp(&b.0)));
@@ -221,7 +221,7 @@ fn best_first(found: &Found) -> Vec<usize> {
 }
 
 /// Looks at the best and the defaults once more. Where all of the best turn out to miss the limits, at the next best.
-fn finalists(found: &Found, field: &Field<'_>) -> Vec<Finalist> {
+fn finalists(found: &SearchOutcome, field: &Field<'_>) -> Vec<Finalist> {
     let defaults = found.trials.first().and_then(|t| t.score).map(|_| 0);
     let rest: Vec<usize> = best_first(found).into_iter().filter(|&i| Some(i) != defaults).collect();
     let mut all: Vec<Finalist> = Vec::new();
@@ -247,7 +247,7 @@ fn finalists(found: &Found, field: &Field<'_>) -> Vec<Finalist> {
 }
 
 /// The winner: the finalist with the least that is within the limits.
-fn confirm(t: &Tuning<'_>, found: &Found, field: &Field<'_>) -> Result<Confirmed, TuneError> {
+fn confirm(t: &Tuning<'_>, found: &SearchOutcome, field: &Field<'_>) -> Result<Confirmed, TuneError> {
     let Some(&nearest) = found.best.first() else {
         let failed = found.trials.iter().find_map(|t| match &t.race.fate {
             Fate::Failed { why, .. } => Some(format!("; under {}: {why}", t.policy.text)),
@@ -393,7 +393,7 @@ impl<'a> Tuning<'a> {
     fn result(
         &self,
         field: &Field<'_>,
-        found: &Found,
+        found: &SearchOutcome,
         confirmed: Confirmed,
         (test, cases): (Option<Test>, Vec<CaseResult>),
     ) -> TuneResult {

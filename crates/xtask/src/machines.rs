@@ -9,7 +9,7 @@ use wattwise_model::estimate::cluster::{self, Cluster, Ends};
 use wattwise_model::estimate::ridge::{self, Points};
 use wattwise_model::estimate::server::{self, Measured, Server};
 use wattwise_model::estimate::{Watts, data};
-use wattwise_model::machine::{Machine, builtin, file};
+use wattwise_model::machine::{MachineModel, builtin, file};
 
 /// Cores of each cluster, in the order of their CPUs. Source: the vendors' product pages.
 const CORES: &[(&str, &str, &[usize])] = &[
@@ -333,7 +333,7 @@ fn four(v: f64) -> String {
 }
 
 /// What a model's busy watts rest on.
-fn standing(m: &Machine) -> &'static str {
+fn standing(m: &MachineModel) -> &'static str {
     let power = |what: &str| what.ends_with(".busy_w") || what.ends_with(".capacitance_nf");
     let words: Vec<&str> = m
         .figures()

@@ -22,7 +22,7 @@ use crate::window::Observation;
 use linear::Triangle;
 use wattwise_figure::verdict::quantile as student;
 use wattwise_figure::{Random, normal};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// What a meter and a quiet machine waver by at first sight: a share, and W beside it.
 pub(crate) const NOISE: (f64, f64) = (0.01, 0.015);
@@ -100,7 +100,7 @@ pub(crate) fn parts_metered(o: &Observation) -> impl Iterator<Item = MeteredPart
 
 impl Fit {
     /// From observations, with a machine's figures as the prior; none where there is no metered observation.
-    pub fn of(machine: &Machine, observations: &[Observation]) -> Option<Fit> {
+    pub fn of(machine: &MachineModel, observations: &[Observation]) -> Option<Fit> {
         let rows = rows(observations);
         if rows.is_empty() {
             return None;

@@ -2,7 +2,7 @@
 
 use super::linear::Triangle;
 use crate::window::Observation;
-use wattwise_model::machine::{Machine, REFERENCE_C};
+use wattwise_model::machine::{MachineModel, REFERENCE_C};
 
 /// What a row of the fit is the power of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ const LEAKAGE: (f64, f64) = (0.005, 0.005);
 const DRIFT: f64 = 0.03;
 
 impl Unknowns {
-    pub(crate) fn of(machine: &Machine) -> Unknowns {
+    pub(crate) fn of(machine: &MachineModel) -> Unknowns {
         let (mut all, mut prior) = (Vec::new(), Vec::new());
         let mut add = |unknown, value: f64| {
             all.push(unknown);

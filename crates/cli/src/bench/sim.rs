@@ -14,7 +14,7 @@
 use crate::exit::{Failure, Outcome, print, print_json};
 use serde::Serialize;
 use std::time::Instant;
-use wattwise_model::machine::{self, Machine};
+use wattwise_model::machine::{self, MachineModel};
 use wattwise_model::workload::{Program, Step, Task, Workload};
 use wattwise_policy::{Settings, SpeedPolicy, speed};
 use wattwise_replay::bursts;
@@ -172,7 +172,7 @@ fn peak_memory_kib() -> Option<u64> {
 /// What to run, and under what.
 struct Scene<'a> {
     job: Job,
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     workload: &'a Workload,
     speed: &'a dyn Fn() -> Box<dyn SpeedPolicy>,
     idle: MakeIdle<'a>,
@@ -223,7 +223,7 @@ impl Scene<'_> {
 }
 
 /// The bundled machine of bursts-v1 with another number of cores: still one clock and one governor.
-fn bursts_machine(cores: usize) -> Result<Machine, Failure> {
+fn bursts_machine(cores: usize) -> Result<MachineModel, Failure> {
     let name = format!("bursts-v1, {cores} cores");
     let file = format!("base = 'bursts-v1'\nname = '{name}'\n[[kind]]\ncores = {cores}\n");
     machine::file::parse(&file, &name).map_err(Failure::work)

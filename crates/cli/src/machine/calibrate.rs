@@ -13,7 +13,7 @@ use std::time::Duration;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, Progress, calibrate, state_of};
 use wattwise_calibrate::check::Check;
 use wattwise_calibrate::pages::sections;
-use wattwise_calibrate::plan::Plan;
+use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Live, Site};
 use wattwise_calibrate::truth;
 use wattwise_live::run::child::Signals;
@@ -68,7 +68,7 @@ pub(crate) struct Calibrated {
     #[serde(skip_serializing_if = "Option::is_none")]
     check_p95_percent: Option<f64>,
     /// What was found.
-    figures: Vec<Found>,
+    figures: Vec<FittedFigure>,
     /// What its user should know, a sentence each.
     notes: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Calibrated {
 /// One figure.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Found {
+pub(crate) struct FittedFigure {
     /// Its path in the machine file.
     figure: String,
     /// Its value.
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             )));
         }
     };
-    let plan = Plan {
+    let plan = CalibrationPlan {
         name: stem,
         budget_s: args.budget.as_secs_f64(),
         journal: args.root.journal()?,
@@ -191,7 +191,7 @@ fn found(file: &Path, calibration: &Calibration) -> Calibrated {
     let meters = [(m.machine, "machine"), (m.package, "packages"), (m.cores, "cores")];
     let percent = |p: f64| calibration.check.quantile(p).map(|off| off * 100.0);
     let inputs = calibration.machine.inputs();
-    let mut figures: Vec<Found> = inputs.iter().filter_map(found_of).collect();
+    let mut figures: Vec<FittedFigure> = inputs.iter().filter_map(found_of).collect();
     figures.sort_by_key(|f| numbers(&f.figure));
     Calibrated {
         file: file.to_owned(),
@@ -205,7 +205,7 @@ fn found(file: &Path, calibration: &Calibration) -> Calibrated {
 }
 
 /// A figure of the machine file that was fitted or guessed.
-fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<Found> {
+fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<FittedFigure> {
     let v = input.value?;
     let standing = match input.confidence {
         Confidence::Fitted => "fitted",
@@ -213,7 +213,7 @@ fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<Found
         _ => return None,
     };
     let (value, low, high) = (v.nominal, v.low, v.high);
-    Some(Found { figure: input.what.to_owned(), value, low, high, unit: v.unit, standing })
+    Some(FittedFigure { figure: input.what.to_owned(), value, low, high, unit: v.unit, standing })
 }
 
 /// A path whose numbers sort as numbers, by the table that it is in.

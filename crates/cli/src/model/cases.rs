@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use crate::model::machine;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_replay::job::{fits, reference_policy};
 use wattwise_replay::library;
@@ -12,7 +12,7 @@ use wattwise_replay::spec::PolicySpec;
 /// One comparison to be made.
 pub(crate) struct Case<'w> {
     pub(crate) workload: &'w Workload,
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineModel,
     pub(crate) policies: Vec<PolicySpec>,
     pub(crate) reference: PolicySpec,
 }
@@ -20,13 +20,13 @@ pub(crate) struct Case<'w> {
 /// Who asks for cases.
 pub(crate) struct Asked<'a> {
     /// The machines that are named; none: the one that each recording names.
-    pub(crate) machines: &'a [Machine],
+    pub(crate) machines: &'a [MachineModel],
     /// The policies that are named; none: the usual ones of each machine.
     pub(crate) policies: &'a [PolicySpec],
     /// The reference that is named; none: what each machine does unless told otherwise.
     pub(crate) reference: Option<&'a str>,
     /// The usual policies of a machine.
-    pub(crate) usual: &'a dyn Fn(&Machine) -> Vec<PolicySpec>,
+    pub(crate) usual: &'a dyn Fn(&MachineModel) -> Vec<PolicySpec>,
 }
 
 /// All machines of the first workload, then of the second, and so on.
@@ -45,7 +45,7 @@ pub(crate) fn cases<'w>(works: &'w [Workload], asked: &Asked<'_>) -> Result<Vec<
     Ok(cases)
 }
 
-fn case<'w>(workload: &'w Workload, machine: Machine, asked: &Asked<'_>) -> Result<Case<'w>, Failure> {
+fn case<'w>(workload: &'w Workload, machine: MachineModel, asked: &Asked<'_>) -> Result<Case<'w>, Failure> {
     let policies = match asked.policies {
         [] => (asked.usual)(&machine),
         named => named.to_vec(),

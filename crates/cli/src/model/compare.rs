@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply::{Target, apply_line};
@@ -234,7 +234,7 @@ pub(crate) fn conduct(
 }
 
 /// The policies that the system offers on this machine.
-fn usual_policies(args: &Args, machine: &Machine) -> Vec<PolicySpec> {
+fn usual_policies(args: &Args, machine: &MachineModel) -> Vec<PolicySpec> {
     let system = match args.system {
         None => System::find(&machine.system),
         Some(SystemWord::Linux) => Some(System::Linux),
@@ -256,7 +256,7 @@ fn command_line() -> String {
 }
 
 /// The machines that are known before the workloads are; none: each recording names its own.
-fn named_machines(args: &Args) -> Result<Vec<Machine>, Failure> {
+fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
     if !args.machine.is_empty() {
         return args.machine.iter().map(|name| machine::machine(name)).collect();
     }

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use std::io::Read;
 use wattwise_calibrate::estimate::{Estimate, estimate};
 use wattwise_calibrate::gather::Seen;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{ClockOrigin, Workload};
 use wattwise_replay::library;
 use wattwise_trace::record;
@@ -19,7 +19,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 ///
 /// # Errors
 /// Bad input: an unknown name, a file that is none, a machine whose files list no CPU.
-pub(crate) fn machine(given: &str) -> Result<Machine, Failure> {
+pub(crate) fn machine(given: &str) -> Result<MachineModel, Failure> {
     match file_of(given)? {
         Some(estimate) => library::parsed(&estimate.text, given).map_err(Failure::work),
         None => library::machine(given).map_err(Failure::input),
@@ -58,7 +58,7 @@ fn is_capture(path: &str) -> bool {
 
 /// The machine for a workload when none is named: a model of the recorded processor, else this machine if the recording
 /// was made on one with the same processor and as many CPUs; for bundled and generated work the default model.
-pub(crate) fn machine_for(workload: &Workload) -> Result<Machine, Failure> {
+pub(crate) fn machine_for(workload: &Workload) -> Result<MachineModel, Failure> {
     let no_model = match library::machine_for(workload) {
         Ok(machine) => return Ok(machine),
         Err(e) => e,
@@ -83,7 +83,7 @@ fn cpus_here() -> u16 {
 }
 
 /// The model of this machine: a bundled one of its processor, else its estimate.
-pub(crate) fn here() -> Result<Machine, Failure> {
+pub(crate) fn here() -> Result<MachineModel, Failure> {
     let known = library::machine_of("this machine", record::cpu_name().as_deref(), cpus_here());
     known.or_else(|_| machine(THIS))
 }

@@ -27,7 +27,7 @@ use wattwise_trace::ImportOptions;
 use wattwise_tune::conduct::{Hooks, Progress, Spend, Stage};
 use wattwise_tune::field::Limits;
 use wattwise_tune::gain::LEAST_REPLICAS;
-use wattwise_tune::log::{Log, Plan, Read, SCHEMA as LOG_SCHEMA, read};
+use wattwise_tune::log::{Log, Read, SCHEMA as LOG_SCHEMA, SearchPlan, read};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::tune::{Input, TuneError, Tuning, split, tune};
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let asked = Loaded::new(&plan)?;
     let cases = asked.cases(&plan)?;
     let space = Space::parse(&plan.space, &cases[0].reference).map_err(Failure::input)?;
-    let plan = Plan { space: space.text().to_owned(), ..plan };
+    let plan = SearchPlan { space: space.text().to_owned(), ..plan };
     let limits = limits(&plan)?;
     let mut output = Output::open(&args.output)?;
     let mut log = args.open_log(&plan, earlier.as_ref())?;
@@ -178,10 +178,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> SearchPlan {
         let bundled = || library::workloads().into_iter().filter(|b| b.recorded).map(|b| b.name.to_owned());
         let finite = |share: f64| share.is_finite().then_some(share);
-        Plan {
+        SearchPlan {
             schema: LOG_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             workloads: match self.workload.is_empty() {
@@ -205,7 +205,7 @@ impl Args {
     }
 
     /// The log, which is no other search's.
-    fn open_log(&self, plan: &Plan, earlier: Option<&Read>) -> Result<Log, Failure> {
+    fn open_log(&self, plan: &SearchPlan, earlier: Option<&Read>) -> Result<Log, Failure> {
         if let (Some(path), Some(earlier)) = (&self.resume, earlier) {
             return Log::resume(path, earlier)
                 .map_err(|e| Failure::input(format!("--resume {}: {e}", path.display())));
@@ -234,7 +234,7 @@ impl Args {
     }
 }
 
-fn limits(plan: &Plan) -> Result<Limits, Failure> {
+fn limits(plan: &SearchPlan) -> Result<Limits, Failure> {
     let best = GoalWord::from_str(&plan.best, false)
         .map_err(|_| Failure::input(format!("the plan's best '{}' is none; expected energy", plan.best)))?;
     let any = |share: Option<f64>| share.unwrap_or(f64::INFINITY);
@@ -253,7 +253,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(plan: &Plan) -> Result<Loaded, Failure> {
+    fn new(plan: &SearchPlan) -> Result<Loaded, Failure> {
         let names: Vec<&String> = plan.workloads.iter().chain(&plan.test).collect();
         for (i, name) in names.iter().enumerate() {
             if names[..i].contains(name) {
@@ -288,7 +288,7 @@ impl Loaded {
         Ok(Loaded { works, test, budget })
     }
 
-    fn cases(&self, plan: &Plan) -> Result<Vec<Case<'_>>, Failure> {
+    fn cases(&self, plan: &SearchPlan) -> Result<Vec<Case<'_>>, Failure> {
         let machines: Vec<_> =
             plan.machines.iter().map(|name| machine::machine(name)).collect::<Result<_, _>>()?;
         let reference = plan.reference.as_deref();

@@ -8,13 +8,13 @@ use super::Host;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_figure::{Random, normal};
 use wattwise_hw::msr::counters::PACKAGE_STATES;
-use wattwise_model::machine::{Core, CoreKind, Machine, REFERENCE_C};
+use wattwise_model::machine::{Core, CoreKind, MachineModel, REFERENCE_C};
 
 /// A machine model behind an emulated machine, and what no model has.
 #[derive(Clone, Debug)]
 pub struct Truth {
     /// Watts of cores, packages and platform.
-    pub machine: Machine,
+    pub machine: MachineModel,
     /// The model's core of each CPU.
     pub core_of: BTreeMap<u32, u16>,
     /// The model's C-state of each of a CPU's cpuidle states; none polls.

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Observation, Settings,
@@ -344,7 +344,7 @@ fn idle_settings(governor: &str) -> &'static str {
 }
 
 /// The machine's first CPUs alone.
-fn first_cpus(mut machine: Machine, cpus: usize) -> Machine {
+fn first_cpus(mut machine: MachineModel, cpus: usize) -> MachineModel {
     machine.cpus.truncate(cpus);
     machine.cores.truncate(cpus);
     machine.domains.truncate(cpus);
@@ -357,7 +357,7 @@ fn first_cpus(mut machine: Machine, cpus: usize) -> Machine {
 
 /// One recording, and what the kernel did in it.
 struct Recording {
-    machine: Machine,
+    machine: MachineModel,
     khz: Vec<u32>,
     text: String,
     /// Of the trace's first event, in ns of its clock.

@@ -16,7 +16,7 @@ use wattwise_hw::states::cpufreq::folders;
 use wattwise_hw::states::power::{sensors, supply};
 use wattwise_meter::battery::{BatteryError, Gauge};
 use wattwise_meter::{Energy, Meter};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// What happened within a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 impl<'r> Observer<'r> {
     /// Opens what there is. Where nothing meters energy, `prices` says whose watts stand in.
-    pub fn open(root: &'r dyn Root, prices: Option<&Machine>) -> Observer<'r> {
+    pub fn open(root: &'r dyn Root, prices: Option<&MachineModel>) -> Observer<'r> {
         let mut meter = Meter::open(root);
         meter.self_test(PATIENCE, std::thread::sleep);
         let online = wattwise_hw::cpus::topology::Topology::read(root).online;

@@ -8,7 +8,7 @@
 use serde::Serialize;
 use wattwise_hw::capture::expand;
 use wattwise_hw::root::{Access, Node, Root, text};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// How hard a CPU was used (004): the share of time not idle, times how fast it ran against its base,
 /// from differences of APERF and MPERF over the same window. `None` where MPERF stood still.
@@ -28,7 +28,7 @@ pub struct Prices {
 
 impl Prices {
     /// For `cpus` CPUs; the model's are taken in turn where it has fewer.
-    pub fn of(machine: &Machine, cpus: usize) -> Result<Prices, String> {
+    pub fn of(machine: &MachineModel, cpus: usize) -> Result<Prices, String> {
         let (mut awake_w, mut idle_w) = (Vec::new(), Vec::new());
         for at in 0..cpus {
             let cpu =
@@ -89,7 +89,7 @@ pub struct Modelled {
 
 impl ResidencyModel {
     /// Follows a machine's counters with a model's watts. C-states are matched by name, else by depth.
-    pub fn open(root: &dyn Root, machine: &Machine) -> Result<ResidencyModel, String> {
+    pub fn open(root: &dyn Root, machine: &MachineModel) -> Result<ResidencyModel, String> {
         let topology = wattwise_hw::cpus::topology::Topology::read(root);
         let cpus: Vec<u32> = topology.online.iter().collect();
         let prices = Prices::of(machine, cpus.len())?;

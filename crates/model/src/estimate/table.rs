@@ -36,7 +36,7 @@ fn shown(text: &str) -> String {
 
 /// A row of the columns that were asked for.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TableRow {
     /// Counted from the header, which is row 1.
     pub number: u64,
     cells: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Table {
     file: String,
     columns: &'static [&'static str],
     /// In the order of the file.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
 }
 
 /// What a column's numbers may be.
@@ -85,7 +85,7 @@ impl Table {
         for (record, number) in reader.records().zip(2..) {
             let record = record.map_err(|e| TableError::of_row(file, number, sentence(&e)))?;
             let cells = places.iter().map(|&p| record.get(p).unwrap_or_default().to_owned()).collect();
-            rows.push(Row { number, cells });
+            rows.push(TableRow { number, cells });
         }
         if rows.is_empty() {
             return Err(whole("no rows: expected some under the header".into()));
@@ -94,12 +94,12 @@ impl Table {
     }
 
     /// An error in a row.
-    pub fn wrong(&self, row: &Row, problem: impl Into<String>) -> TableError {
+    pub fn wrong(&self, row: &TableRow, problem: impl Into<String>) -> TableError {
         TableError::of_row(&self.file, row.number, problem)
     }
 
     /// A cell's text.
-    pub fn text<'r>(&self, row: &'r Row, column: &str) -> &'r str {
+    pub fn text<'r>(&self, row: &'r TableRow, column: &str) -> &'r str {
         let at = self.columns.iter().position(|c| *c == column);
         at.and_then(|at| row.cells.get(at)).map_or("", String::as_str)
     }
@@ -108,7 +108,12 @@ impl Table {
     ///
     /// # Errors
     /// No number, or not one that was expected.
-    pub fn number(&self, row: &Row, column: &str, expected: &Expected) -> Result<Option<f64>, TableError> {
+    pub fn number(
+        &self,
+        row: &TableRow,
+        column: &str,
+        expected: &Expected,
+    ) -> Result<Option<f64>, TableError> {
         let text = self.text(row, column);
         if text.is_empty() {
             return Ok(None);

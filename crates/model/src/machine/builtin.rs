@@ -61,7 +61,7 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 /// What the engine takes for granted of every machine.
 #[cfg(test)]
-pub(super) fn monotone(m: &super::Machine) {
+pub(super) fn monotone(m: &super::MachineModel) {
     let name = &m.name;
     for k in &m.kinds {
         let slower = |w: &[super::SpeedLevel]| {
@@ -97,9 +97,9 @@ pub(super) fn monotone(m: &super::Machine) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Confidence, Machine, file};
+    use crate::machine::{Confidence, MachineModel, file};
 
-    fn machine(name: &str) -> Machine {
+    fn machine(name: &str) -> MachineModel {
         file::parse(text(name).unwrap(), name).unwrap()
     }
 

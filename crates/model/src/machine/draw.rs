@@ -6,7 +6,7 @@
 
 use super::file;
 use super::tables::{File, KindTable};
-use super::{Machine, Thermal, Tick};
+use super::{MachineModel, Thermal, Tick};
 use wattwise_figure::Random;
 
 /// Scores beyond this are cut, whoever asks.
@@ -27,14 +27,14 @@ pub struct Drawn {
     pub z: f64,
 }
 
-impl Machine {
+impl MachineModel {
     /// One machine within this one's figures. The same seed gives the same bits on every platform, and a figure's
     /// draw does not depend on what other figures there are.
-    pub fn draw(&self, seed: u64) -> (Machine, Vec<Drawn>) {
+    pub fn draw(&self, seed: u64) -> (MachineModel, Vec<Drawn>) {
         self.draw_at(&self.scores(seed))
     }
 
-    /// The scores of [`Machine::draw`], one for each of [`Machine::figures`]. Figures that the file has drawn together
+    /// The scores of [`MachineModel::draw`], one for each of [`MachineModel::figures`]. Figures that the file has drawn together
     /// come from one of its machines.
     pub fn scores(&self, seed: u64) -> Vec<f64> {
         let together = self.written.together(seed);
@@ -45,15 +45,15 @@ impl Machine {
         self.figures().iter().map(score).collect()
     }
 
-    /// The scores at which each of [`Machine::figures`] has the share of its draws below: for designs that fill the
+    /// The scores at which each of [`MachineModel::figures`] has the share of its draws below: for designs that fill the
     /// space better than chance does. Half of them is not the nominal machine where a figure is a worst case.
     pub fn scores_at(&self, shares: &[f64]) -> Vec<f64> {
         self.figures().iter().zip(shares).map(|(f, p)| f.spread.score(*p)).collect()
     }
 
-    /// The machine at one score for each of [`Machine::figures`]; 0 for what is missing or no number. All 0 gives
+    /// The machine at one score for each of [`MachineModel::figures`]; 0 for what is missing or no number. All 0 gives
     /// this very machine.
-    pub fn draw_at(&self, scores: &[f64]) -> (Machine, Vec<Drawn>) {
+    pub fn draw_at(&self, scores: &[f64]) -> (MachineModel, Vec<Drawn>) {
         let Some(written) = self.written.file() else { return (self.clone(), Vec::new()) };
         let mut z: Vec<f64> = (0..self.figures().len())
             .map(|i| scores.get(i).copied().filter(|z| !z.is_nan()).unwrap_or(0.0).clamp(-FARTHEST, FARTHEST))
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     /// This machine's layout with the file's figures.
-    fn rebuilt(&self, file: &File) -> Result<Machine, String> {
+    fn rebuilt(&self, file: &File) -> Result<MachineModel, String> {
         let mut kinds = file.kind.iter().map(file::core_kind).collect::<Result<Vec<_>, _>>()?;
         if kinds.len() != self.kinds.len() {
             return Err("the machine has other kinds of core than its file".into());

@@ -2,7 +2,7 @@
 //!
 //! What is fact is not here: counts, topology, names, clocks, boost tables, and the latencies and thresholds that
 //! policies read from the operating system's tables. What is here is drawn anew in each replica
-//! ([`Machine::draw`]): powers, voltages, capacitance and leakage, what threads of a core share, times that the
+//! ([`MachineModel::draw`]): powers, voltages, capacitance and leakage, what threads of a core share, times that the
 //! hardware really takes, heat.
 //!
 //! How far a figure may be off follows from its confidence, unless the file gives a `range`:
@@ -27,7 +27,7 @@ mod table;
 
 pub use super::range::Range;
 use super::tables::{DrawsTable, File};
-use super::{Confidence, Figure, Machine};
+use super::{Confidence, Figure, MachineModel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::{Quantity, ROWS, Row, spell_out};
@@ -132,7 +132,7 @@ pub struct Uncertain {
     pub low: f64,
     /// 19 of 20 draws are no higher.
     pub high: f64,
-    /// Its line in [`Machine::provenance`].
+    /// Its line in [`MachineModel::provenance`].
     pub origin: usize,
     /// How its factor is spread.
     pub spread: Spread,
@@ -346,7 +346,7 @@ impl Search<'_> {
     }
 }
 
-/// A line of [`Machine::inputs`].
+/// A line of [`MachineModel::inputs`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input<'a> {
     /// Its path in the file.
@@ -372,14 +372,14 @@ pub struct Value {
     pub unit: &'static str,
 }
 
-impl Machine {
+impl MachineModel {
     /// The figures that are not certain, in the order of their sources in the file. Empty for a machine made
     /// without a file.
     pub fn figures(&self) -> &[Uncertain] {
         self.written.figures()
     }
 
-    /// Everything that went into the machine: each line of [`Machine::provenance`], followed by the figures that
+    /// Everything that went into the machine: each line of [`MachineModel::provenance`], followed by the figures that
     /// rest on it. A figure whose path is the line's own is one with it.
     pub fn inputs(&self) -> Vec<Input<'_>> {
         let value = |f: &Uncertain| Value { nominal: f.nominal, low: f.low, high: f.high, unit: f.unit };

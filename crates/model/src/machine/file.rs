@@ -57,7 +57,7 @@
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
 //! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`), by state (`C3`), or by both
 //! (`"C3.watts"`). A
-//! figure that the file leaves to its default is listed in [`Machine::provenance`] as a guess.
+//! figure that the file leaves to its default is listed in [`MachineModel::provenance`] as a guess.
 //!
 //! No figure is certain. How far it may be off follows from its confidence ([`mod@super::figures`]), unless the
 //! file knows better and says so with `range`, in a table or in one of its `sources`:
@@ -84,8 +84,8 @@
 use super::figures::Written;
 use super::tables::*;
 use super::{
-    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, Machine, Overlap, Package,
-    PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Overlap,
+    Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ impl MachineError {
 ///
 /// # Errors
 /// One line that names the place, what was expected and what to do.
-pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
+pub fn parse(text: &str, origin: &str) -> Result<MachineModel, MachineError> {
     let fail = |problem: String| MachineError { origin: origin.into(), problem };
     let table = resolve(text, 0).map_err(&fail)?;
     // Only the table knows the path of what is wrong, only the text its line, and that only where
@@ -215,7 +215,7 @@ pub(super) fn us(what: &str, value: f64) -> Result<u64, String> {
     within(what, value, 0.0, 1e7, "us").map(|v| (v * 1e3).round() as u64)
 }
 
-fn build(file: &File) -> Result<Machine, String> {
+fn build(file: &File) -> Result<MachineModel, String> {
     let mut provenance = Vec::new();
     let from = &mut provenance;
     if file.name.trim().is_empty() {
@@ -265,7 +265,7 @@ fn build(file: &File) -> Result<Machine, String> {
     let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
     let tick = tick(file, from)?;
-    let mut machine = Machine {
+    let mut machine = MachineModel {
         name: file.name.clone(),
         summary: file.summary.clone(),
         cpus: Vec::new(),
@@ -442,7 +442,7 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
 /// Cores, CPUs, packages and domains.
 fn lay_out(
     file: &File,
-    m: &mut Machine,
+    m: &mut MachineModel,
     transitions: &[Transition],
     boosts: &[Vec<u8>],
     thermal: Thermal,

@@ -20,7 +20,7 @@ pub const REFERENCE_C: f64 = 50.0;
 
 /// A computer.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct MachineModel {
     /// Its name, as in `--machine`.
     pub name: String,
     /// One line about it.
@@ -66,7 +66,7 @@ pub struct Machine {
     pub notes: Vec<String>,
     /// Where each figure comes from, in the order of the file.
     pub provenance: Vec<Figure>,
-    /// The file behind the tables, for [`Machine::draw`]; nothing where a machine was made without one.
+    /// The file behind the tables, for [`MachineModel::draw`]; nothing where a machine was made without one.
     pub written: figures::Written,
 }
 
@@ -218,7 +218,7 @@ pub const MAX_SMT: usize = 4;
 /// C-states a kind of core may have, and package states a package may have.
 pub const MAX_IDLE_STATES: usize = 12;
 
-impl Machine {
+impl MachineModel {
     /// Watts with every core in its deepest state, and with every CPU busy at the speed that this allows; platform
     /// included.
     pub fn rest_and_full_w(&self) -> (f64, f64) {

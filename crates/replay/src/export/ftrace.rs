@@ -14,7 +14,7 @@
 
 use super::{Kept, task_name};
 use std::io::{Result, Write};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_sim::{Event, Waker, Watcher, Why};
 
@@ -29,7 +29,7 @@ const IDLE: Option<u32> = None;
 pub struct Ftrace<'w, W> {
     out: Kept<W>,
     workload: &'w Workload,
-    machine: &'w Machine,
+    machine: &'w MachineModel,
     /// By task; the speed policy's process is the last.
     comms: Vec<String>,
     /// By CPU: who runs.
@@ -58,7 +58,7 @@ fn comm(name: &str) -> String {
 
 impl<'w, W: Write> Ftrace<'w, W> {
     /// A trace of a machine's replay of some work.
-    pub fn new(out: W, machine: &'w Machine, workload: &'w Workload) -> Ftrace<'w, W> {
+    pub fn new(out: W, machine: &'w MachineModel, workload: &'w Workload) -> Ftrace<'w, W> {
         let tasks = workload.tasks.len() as u32 + 1;
         let cpus = machine.cpus.len();
         let mut out = Kept::new(out);

@@ -7,7 +7,7 @@
 use super::protobuf::Message;
 use super::{Kept, task_name};
 use std::io::{Result, Write};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_sim::{Event, Waker, Watcher};
 
@@ -93,7 +93,7 @@ impl<W: Write> Perfetto<W> {
     pub fn replay<'p>(
         &'p mut self,
         name: &str,
-        machine: &'p Machine,
+        machine: &'p MachineModel,
         workload: &'p Workload,
     ) -> Replay<'p, W> {
         self.counts.replays += 1;
@@ -187,7 +187,7 @@ impl<W: Write> Perfetto<W> {
 /// One replay, as it is watched.
 pub struct Replay<'p, W> {
     trace: &'p mut Perfetto<W>,
-    machine: &'p Machine,
+    machine: &'p MachineModel,
     workload: &'p Workload,
     /// The power's track; the CPUs' follow it.
     power: u64,

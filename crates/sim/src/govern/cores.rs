@@ -1,7 +1,7 @@
 //! The core governor owns the core policy, and what it has seen since it last looked. It answers which CPUs are kept.
 
 use wattwise_figure::Histogram;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::cores::Place;
 use wattwise_policy::{CoreObservation, CorePolicy, CorePower, CpuSample};
 
@@ -37,7 +37,7 @@ fn numbers(cpus: &[u16]) -> Vec<usize> {
 impl CoreGovernor {
     pub(crate) fn new(
         mut policy: Box<dyn CorePolicy>,
-        machine: &Machine,
+        machine: &MachineModel,
         powers: &[CorePower],
     ) -> CoreGovernor {
         policy.learn(powers);

@@ -4,7 +4,7 @@
 use super::rcu::{Grace, LetGo};
 use crate::MakeIdle;
 use crate::calendar::NEVER;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::{IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 
 /// Period of the timer that no CPU of a tickless kernel is without, in ns: Linux looks for CPUs that are locked up every 2/5
@@ -72,7 +72,7 @@ pub(crate) struct Idlers {
 
 impl Idlers {
     pub(crate) fn new(
-        machine: &Machine,
+        machine: &MachineModel,
         tables: Vec<Vec<IdleState>>,
         make: MakeIdle<'_>,
         latency_limit_ns: u64,

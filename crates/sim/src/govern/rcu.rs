@@ -17,7 +17,7 @@
 //! | the CPU on which a task ends | its files, its stack | 1 |
 //! | its parent's CPU, if that is in the run | the task, and when that is gone its credentials | 2 |
 
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// A period's least length: CPUs that idle are looked for at the timer wheel's next tick but one.
 const PERIOD_TICKS: u64 = 2;
@@ -33,7 +33,7 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    pub(super) fn new(m: &Machine) -> Grace {
+    pub(super) fn new(m: &MachineModel) -> Grace {
         let tick_ns = m.tick.period_ns;
         // One CPU ends the period itself.
         Grace { tick_ns, notice_ns: if m.cpus.len() > 1 { tick_ns } else { 0 }, ..Grace::default() }

@@ -2,7 +2,7 @@
 //! which level each domain should have.
 
 use crate::calendar::NEVER;
-use wattwise_model::machine::{Domain, Machine};
+use wattwise_model::machine::{Domain, MachineModel};
 use wattwise_policy::{
     Cadence, CpuSample, DomainSample, Intent, Khz, Observation, PowerSource, Scope, SpeedPolicy, pelt,
 };
@@ -92,7 +92,7 @@ impl SpeedGovernor {
     /// the load.
     pub(crate) fn new(
         policy: Box<dyn SpeedPolicy>,
-        m: &Machine,
+        m: &MachineModel,
         source: PowerSource,
         daemon: u32,
         (phase_ns, load_phase_ns): (u64, u64),

@@ -4,7 +4,7 @@
 //! of speeds. What is in force is the slowest of the granted level, the boost limit of the package's awake cores, and
 //! the heat limit; the last two act at once and cost nothing, as they do in hardware.
 
-use wattwise_model::machine::{Domain, Machine, Overlap};
+use wattwise_model::machine::{Domain, MachineModel, Overlap};
 
 /// What a domain's clock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) struct DomainClock {
 }
 
 impl DomainClock {
-    pub(super) fn new(d: &Domain, m: &Machine, khz: u32) -> DomainClock {
+    pub(super) fn new(d: &Domain, m: &MachineModel, khz: u32) -> DomainClock {
         let levels = &m.kinds[usize::from(d.kind)].levels;
         let level = match khz {
             0 => 0,

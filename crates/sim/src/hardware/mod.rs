@@ -23,11 +23,11 @@ pub(crate) use residency::ThreadState;
 
 use clock::DomainClock;
 use residency::{CoreAccount, PackageAccount};
-use wattwise_model::machine::{Core, MAX_SMT, Machine};
+use wattwise_model::machine::{Core, MAX_SMT, MachineModel};
 
 /// Cores, packages and domains at work.
 pub(crate) struct Hardware<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     cores: Vec<CoreAccount>,
     packages: Vec<PackageAccount>,
     domains: Vec<DomainClock>,
@@ -40,7 +40,7 @@ pub(crate) struct Hardware<'a> {
 }
 
 /// `1 / (cycles per ns)` of one thread for each level and number of busy threads.
-fn inverse_speeds(m: &Machine) -> Vec<Vec<f64>> {
+fn inverse_speeds(m: &MachineModel) -> Vec<Vec<f64>> {
     m.kinds
         .iter()
         .map(|k| {
@@ -58,7 +58,7 @@ fn inverse_speeds(m: &Machine) -> Vec<Vec<f64>> {
 
 impl<'a> Hardware<'a> {
     /// Awake, at the levels for a speed in kHz (0: the highest).
-    pub(crate) fn new(machine: &'a Machine, khz: u32) -> Hardware<'a> {
+    pub(crate) fn new(machine: &'a MachineModel, khz: u32) -> Hardware<'a> {
         let domains: Vec<DomainClock> =
             machine.domains.iter().map(|d| DomainClock::new(d, machine, khz)).collect();
         let inverse_speed = inverse_speeds(machine);
@@ -79,7 +79,7 @@ impl<'a> Hardware<'a> {
 
     /// What it is.
     #[inline]
-    pub(crate) fn machine(&self) -> &'a Machine {
+    pub(crate) fn machine(&self) -> &'a MachineModel {
         self.machine
     }
 

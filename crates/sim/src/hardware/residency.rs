@@ -19,7 +19,7 @@
 //! A C-state's entry time is spent awake, not asleep: the first `entry_ns` of a stay are booked as
 //! stall when the stay is closed.
 
-use wattwise_model::machine::{CState, Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, Machine, Package};
+use wattwise_model::machine::{CState, Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, MachineModel, Package};
 
 /// What a hardware thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,12 @@ pub(super) struct CoreAccount {
 
 impl CoreAccount {
     /// Awake at its domain's level.
-    pub(super) fn new(core: &Core, machine: &Machine, level: usize, inverse_speed: &[f64]) -> CoreAccount {
+    pub(super) fn new(
+        core: &Core,
+        machine: &MachineModel,
+        level: usize,
+        inverse_speed: &[f64],
+    ) -> CoreAccount {
         let kind = &machine.kinds[usize::from(core.kind)];
         let (awake, threads) = (kind.idle.len(), core.cpus.len());
         let residency = |threads: usize| {

@@ -43,7 +43,7 @@ mod power;
 mod rates;
 mod world;
 
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Dist;
 use world::World;
 
@@ -102,7 +102,7 @@ pub struct Costs {
 #[derive(Clone, Debug)]
 pub struct LockSetup<'a> {
     /// On what.
-    pub machine: &'a Machine,
+    pub machine: &'a MachineModel,
     /// Its other figures.
     pub costs: Costs,
     /// How many, at most one a CPU; packages in turn, and cores before siblings: as Linux numbers them.

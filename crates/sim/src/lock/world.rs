@@ -2,7 +2,7 @@
 
 use super::LockSetup;
 use std::collections::VecDeque;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Dist;
 use wattwise_model::workload::pattern::Rng;
 
@@ -89,7 +89,7 @@ impl Thread {
 }
 
 impl Core {
-    fn new(m: &Machine, index: usize) -> Core {
+    fn new(m: &MachineModel, index: usize) -> Core {
         let core = &m.cores[index];
         let delay = m.domains[usize::from(core.domain)].transition.delay_ns as f64;
         // Each core has a phase of its own on the grid.
@@ -106,7 +106,7 @@ impl Core {
 }
 
 /// CPUs in the order in which threads are bound to them: packages in turn, and cores before siblings.
-fn in_turn(m: &Machine) -> Vec<usize> {
+fn in_turn(m: &MachineModel) -> Vec<usize> {
     let sibling = |cpu: usize| {
         let cpus = &m.cores[usize::from(m.cpus[cpu].core)].cpus;
         cpus.iter().position(|c| usize::from(*c) == cpu).unwrap_or(0)

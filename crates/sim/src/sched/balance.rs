@@ -201,20 +201,20 @@ impl Scheduler<'_> {
 mod tests {
     use super::*;
     use crate::sched::placement::{LINUX, Placement, SPREAD};
-    use wattwise_model::machine::{Machine, builtin, file};
+    use wattwise_model::machine::{MachineModel, builtin, file};
 
     const MS: u64 = 1_000_000;
     /// A CPU of another core, and the other thread of CPU 0's.
     const FAR: usize = 2;
     const SIBLING: usize = 1;
 
-    fn laptop() -> Machine {
+    fn laptop() -> MachineModel {
         let name = "alderlake-p-laptop";
         file::parse(builtin::text(name).expect("bundled"), name).expect("sound")
     }
 
     /// Task 0 runs on CPU 0, task 1 ran there until 10 ms and waits.
-    fn crowded<'a>(m: &'a Machine, placement: &'static Placement) -> Scheduler<'a> {
+    fn crowded<'a>(m: &'a MachineModel, placement: &'static Placement) -> Scheduler<'a> {
         let mut s = Scheduler::new(m, placement, &[]);
         (0..2).for_each(|_| s.add(0, 0, false));
         s.starts(0, 7 * MS);

@@ -1,6 +1,6 @@
 //! Sets of CPUs, a bit each, and the order in which to search them.
 
-use wattwise_model::machine::{Cpu, Machine};
+use wattwise_model::machine::{Cpu, MachineModel};
 
 /// A set of CPUs of one machine. Two sets are only ever asked together if they were made for as many CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl CpuSet {
 
 /// For each package the sets to search for an idle CPU, best first: its own cores by capacity, then
 /// the other packages'.
-pub(crate) fn search_order(m: &Machine) -> Vec<Vec<CpuSet>> {
+pub(crate) fn search_order(m: &MachineModel) -> Vec<Vec<CpuSet>> {
     let speed = |k: u8| {
         let kind = &m.kinds[usize::from(k)];
         kind.levels[0].cycles_per_ns * kind.ipc

@@ -35,7 +35,7 @@ use load::TaskLoad;
 use placement::linux::{Chooser, Queues, Seen, Topology};
 use placement::{CoreUse, Order, Placement, Waking};
 use queue::{Entity, Queue};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::pelt::FULL;
 
 /// How long a task runs while others wait: the usual 3 ms of Linux's fair class.
@@ -57,7 +57,7 @@ pub(crate) struct WokenBy {
 
 /// Run queues and sets of CPUs.
 pub(crate) struct Scheduler<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     placement: &'static Placement,
     /// A queue a CPU.
     queues: Vec<Queue>,
@@ -111,7 +111,7 @@ impl Queues for QueuesNow<'_> {
 impl<'a> Scheduler<'a> {
     /// Empty queues; tasks recorded there aside, none is placed on the CPUs of the mask `idle_cpus`.
     pub(crate) fn new(
-        machine: &'a Machine,
+        machine: &'a MachineModel,
         placement: &'static Placement,
         idle_cpus: &[u64],
     ) -> Scheduler<'a> {

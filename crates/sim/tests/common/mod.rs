@@ -7,7 +7,7 @@ use wattwise_policy::{CorePolicy, IdlePolicy, IdleState, Settings, SpeedPolicy, 
 use wattwise_sim::{Placement, Setup, Simulation, outcome::Outcome, placement, platform};
 
 /// `cores` cores of one thread in one domain and package, speeds in kHz fastest first, watts by cube law.
-pub fn machine(cores: usize, khz: &[u32]) -> Machine {
+pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
     let levels = khz
         .iter()
         .map(|&k| {
@@ -29,7 +29,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
         latency_ns: (entry_us + exit_us) * 1000,
         watts: vec![w; khz.len()],
     };
-    Machine {
+    MachineModel {
         name: "test".into(),
         summary: "made by a test".into(),
         cpus: (0..cores).map(|c| Cpu { core: c as u16, package: 0, llc: 0, domain: 0, kind: 0 }).collect(),
@@ -84,7 +84,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> Machine {
 }
 
 /// The job and the machine of `bursts-v1`: no C-states, no costs.
-pub fn bursts_machine() -> Machine {
+pub fn bursts_machine() -> MachineModel {
     let mut m = machine(4, &[3_000_000, 2_550_000, 2_100_000, 1_650_000, 1_200_000]);
     m.kinds[0].idle.truncate(1);
     m.kinds[0].idle[0] = CState {
@@ -136,13 +136,13 @@ pub fn bursts(n: u64, seconds: u64) -> Workload {
     workload(tasks, seconds * 1_000_000_000)
 }
 
-pub fn speed_policy(m: &Machine, spec: &str) -> Box<dyn SpeedPolicy> {
+pub fn speed_policy(m: &MachineModel, spec: &str) -> Box<dyn SpeedPolicy> {
     let (name, args) = spec.split_once(':').unwrap_or((spec, ""));
     let item = speed::find(name).unwrap_or_else(|| panic!("no policy {name}"));
     (item.build)(&platform(m), &Settings::parse(item.params, args).unwrap())
 }
 
-pub fn core_policy(m: &Machine, spec: &str) -> Box<dyn CorePolicy> {
+pub fn core_policy(m: &MachineModel, spec: &str) -> Box<dyn CorePolicy> {
     let (name, args) = spec.split_once(':').unwrap_or((spec, ""));
     let item = cores::find(name).unwrap_or_else(|| panic!("no policy {name}"));
     (item.build)(m.cpus.len(), &Settings::parse(item.params, args).unwrap())
@@ -156,18 +156,18 @@ pub fn idle_maker(spec: &str) -> impl Fn(&[IdleState], u64) -> Box<dyn IdlePolic
 }
 
 /// Runs a workload to its end under named policies.
-pub fn run(m: &Machine, w: &Workload, speed: &str, idle: &str) -> Outcome {
+pub fn run(m: &MachineModel, w: &Workload, speed: &str, idle: &str) -> Outcome {
     run_placed(m, w, speed, idle, &placement::LINUX)
 }
 
 /// The same where and when the recording has it.
-pub fn run_as_recorded(m: &Machine, w: &Workload, speed: &str, idle: &str) -> Outcome {
+pub fn run_as_recorded(m: &MachineModel, w: &Workload, speed: &str, idle: &str) -> Outcome {
     run_placed(m, w, speed, idle, &placement::RECORDED)
 }
 
 /// The same with a placement.
 pub fn run_placed(
-    m: &Machine,
+    m: &MachineModel,
     w: &Workload,
     speed: &str,
     idle: &str,

@@ -17,13 +17,13 @@
 use std::sync::atomic::AtomicBool;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::Random;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload, file};
 use wattwise_policy::PowerSource;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
-use wattwise_tune::conduct::{Found, Hooks, Spend, search};
+use wattwise_tune::conduct::{Hooks, SearchOutcome, Spend, search};
 use wattwise_tune::field::{Field, Limits};
 use wattwise_tune::log::Log;
 use wattwise_tune::result::TuneResult;
@@ -61,7 +61,7 @@ const STATES: [(f64, f64); 8] = [
     (1900.0, 0.2),
 ];
 
-fn planted_machine() -> Machine {
+fn planted_machine() -> MachineModel {
     let list = |values: Vec<String>| values.join(", ");
     let mhz = list(speeds().iter().map(f64::to_string).collect());
     let watts = list(speeds().iter().map(|f| format!("{:.9}", busy_w(*f))).collect());
@@ -126,7 +126,8 @@ pub(crate) fn planted(seed: u64, method: Method, trials: u64) -> (Option<usize>,
     assert!(unusable.is_empty(), "{}", unusable[0].1);
     let space = Space::parse("userspace:khz=400..2400MHz,fixed:depth=0..7", &reference).unwrap();
     let spend = Spend { trials: Some(trials), time: None };
-    let found: Found = search((&field, &space), (seed, method), spend, &quiet(), (&mut Log::none(), &[]));
+    let found: SearchOutcome =
+        search((&field, &space), (seed, method), spend, &quiet(), (&mut Log::none(), &[]));
     let best = planted_best();
     let first = found.trials.iter().position(|t| meant(&t.policy) == best).map(|at| at + 1);
     (first, meant(&found.trials[found.best[0]].policy) == best)
@@ -138,7 +139,7 @@ fn quiet() -> Hooks<'static> {
     Hooks { tell: &|_| {}, warn: &|_| {}, stop: &NEVER }
 }
 
-fn job<'a>(machine: &'a Machine, workload: &'a Workload) -> ReplayJob<'a> {
+fn job<'a>(machine: &'a MachineModel, workload: &'a Workload) -> ReplayJob<'a> {
     ReplayJob {
         machine,
         workload,

@@ -12,7 +12,7 @@ use wattwise_advice::measurable::measurable;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::{Budget, one_line};
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::defaults::default_policies;
 use wattwise_replay::job::ReplayJob;
@@ -146,7 +146,7 @@ fn judged(c: &Comparison) -> Judged {
     }
 }
 
-fn answers(args: &Args, m: &Machine) -> Result<Vec<Judged>, Failure> {
+fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
     let read = |name: &String| library::workload(name, &ImportOptions::default()).map_err(Failure::input);
     let works = args.workload.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let asked = Asked {
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
     Ok(0)
 }
 
-fn text(m: &Machine, checked: &Checked) -> String {
+fn text(m: &MachineModel, checked: &Checked) -> String {
     let mut out = format!(
         "{}: {}: a sound file\n{}\nFigures that are drawn: {}\n",
         one_line(&checked.file),

@@ -4,7 +4,7 @@ use super::{FigureLine, columns, facts, machine};
 use crate::exit::{Outcome, print, print_json_as};
 use serde::Serialize;
 use wattwise_figure::one_line;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// Version of what `--json` prints.
 pub(crate) const SCHEMA: &str = "wattwise.machine-compare/1";
@@ -57,13 +57,13 @@ pub(crate) struct Both {
     overlap: bool,
 }
 
-fn model(m: &Machine) -> Model {
+fn model(m: &MachineModel) -> Model {
     let (rest_w, full_w) = m.rest_and_full_w();
     Model { name: m.name.clone(), summary: m.summary.clone(), rest_w, full_w }
 }
 
 /// The drawn figures of a model, the kinds of core by their place, so that `core` of one stands beside `P` of the other.
-fn figures(m: &Machine) -> Vec<(String, FigureLine)> {
+fn figures(m: &MachineModel) -> Vec<(String, FigureLine)> {
     let inputs = m.inputs();
     let lines = inputs.iter().map(FigureLine::of).filter(|f| f.nominal.is_some());
     let by_place = |what: &str| {
@@ -75,7 +75,7 @@ fn figures(m: &Machine) -> Vec<(String, FigureLine)> {
     lines.map(|f| (by_place(&f.what).unwrap_or_else(|| f.what.clone()), f)).collect()
 }
 
-fn compared(a: &Machine, b: &Machine) -> Compared {
+fn compared(a: &MachineModel, b: &MachineModel) -> Compared {
     let (mut left, mut right) = (figures(a), figures(b));
     let mut both = Vec::new();
     for (what, f) in left.drain(..) {
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
         row.push(apart.to_owned());
         rows.push(row);
     }
-    let line = |m: &Machine| one_line(&format!("{}: {}; {}", m.name, m.summary, facts(m)));
+    let line = |m: &MachineModel| one_line(&format!("{}: {}; {}", m.name, m.summary, facts(m)));
     print(&format!("{}\n{}\n\n{}", line(&a), line(&b), columns(&rows)))?;
     Ok(0)
 }

@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::path::Path;
 use wattwise_figure::one_line;
 use wattwise_model::machine::figures::Input;
-use wattwise_model::machine::{Machine, builtin};
+use wattwise_model::machine::{MachineModel, builtin};
 use wattwise_replay::library;
 
 #[derive(clap::Args)]
@@ -70,7 +70,7 @@ fn entries() -> Result<Vec<Entry>, Failure> {
 }
 
 /// A model by its name or its file, or an estimate, as `--machine` takes them.
-fn machine(given: &str, command: &str) -> Result<Machine, Failure> {
+fn machine(given: &str, command: &str) -> Result<MachineModel, Failure> {
     let is_bundled = builtin::text(given).is_some();
     if !is_bundled && !given.starts_with(EMULATED) && given != THIS && !Path::new(given).exists() {
         return Err(list::unknown(&format!("machines {command}"), given, &entries()?));
@@ -149,7 +149,7 @@ fn columns(rows: &[Vec<String>]) -> String {
 }
 
 /// How many figures have each standing, the most certain first: `3 measured, 12 guess`.
-fn standings(machine: &Machine) -> Vec<(&'static str, usize)> {
+fn standings(machine: &MachineModel) -> Vec<(&'static str, usize)> {
     let order = ["datasheet", "device-tree", "kernel-table", "measured", "fitted", "guess"];
     let of = |w: &&str| {
         machine.figures().iter().filter(|f| machine.provenance[f.origin].confidence.word() == *w).count()
@@ -157,12 +157,12 @@ fn standings(machine: &Machine) -> Vec<(&'static str, usize)> {
     order.iter().map(|w| (*w, of(w))).filter(|(_, n)| *n > 0).collect()
 }
 
-fn standings_text(machine: &Machine) -> String {
+fn standings_text(machine: &MachineModel) -> String {
     standings(machine).iter().map(|(w, n)| format!("{n} {w}")).collect::<Vec<_>>().join(", ")
 }
 
 /// CPUs, speeds and the watts at both ends, in a line or two.
-fn facts(machine: &Machine) -> String {
+fn facts(machine: &MachineModel) -> String {
     let kinds = machine.kinds.iter().enumerate().map(|(k, kind)| {
         let cores = machine.cores.iter().filter(|c| usize::from(c.kind) == k).count();
         let (fastest, slowest) = (kind.levels[0].khz, kind.levels[kind.levels.len() - 1].khz);

@@ -9,7 +9,7 @@ use wattwise_hw::clock::now;
 use wattwise_hw::root::Root;
 use wattwise_lockbench::{Bench, LockMatrix, Place, Record, SCHEMA, jain};
 use wattwise_meter::Meter;
-use wattwise_model::machine::Machine;
+use wattwise_model::machine::MachineModel;
 
 /// Joules of a process where nothing is metered: its CPU time at the watts of a machine's model.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Pricing {
 
 impl Pricing {
     /// By a model's highest speed, first C-state and uncore. The platform is left out, as RAPL does.
-    pub fn of(machine: &Machine) -> Pricing {
+    pub fn of(machine: &MachineModel) -> Pricing {
         let kind = &machine.kinds[0];
         let threads = machine.cores.first().map_or(1, |c| c.cpus.len()).max(1) as f64;
         let level = kind.levels.first().map_or(0.0, |l| l.busy_w);

@@ -2,12 +2,12 @@ use super::*;
 use crate::machine::figures::Spread;
 use crate::machine::{builtin, file};
 
-fn bundled() -> impl Iterator<Item = Machine> {
+fn bundled() -> impl Iterator<Item = MachineModel> {
     builtin::names().map(|name| file::parse(builtin::text(name).unwrap(), name).unwrap())
 }
 
 /// All that the engine sees, without the file.
-fn tables(m: &Machine) -> String {
+fn tables(m: &MachineModel) -> String {
     format!(
         "{:?}",
         (

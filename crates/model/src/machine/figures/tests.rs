@@ -1,11 +1,11 @@
 use super::*;
 use crate::machine::{builtin, file};
 
-fn bundled(name: &str) -> Machine {
+fn bundled(name: &str) -> MachineModel {
     file::parse(builtin::text(name).unwrap(), name).unwrap()
 }
 
-fn find<'a>(m: &'a Machine, what: &str) -> &'a Uncertain {
+fn find<'a>(m: &'a MachineModel, what: &str) -> &'a Uncertain {
     m.figures().iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what} is not drawn"))
 }
 
@@ -79,7 +79,7 @@ fn every_input_is_listed_with_its_interval() {
 }
 
 /// A machine whose platform and C-state watts say what `sources` or `range` adds.
-fn with(tables: &str) -> Result<Machine, String> {
+fn with(tables: &str) -> Result<MachineModel, String> {
     let text = format!("base = 'alderlake-p-laptop'\nname = 'mine'\n{tables}");
     file::parse(&text, "m.toml").map_err(|e| e.to_string())
 }

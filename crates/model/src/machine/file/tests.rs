@@ -2,7 +2,7 @@ use super::*;
 use crate::machine::Confidence;
 
 /// A sound file with one line replaced.
-fn with(from: &str, to: &str) -> Result<Machine, MachineError> {
+fn with(from: &str, to: &str) -> Result<MachineModel, MachineError> {
     let text = "name = 'x'\nsummary = 'y'\n\
             [topology]\npackages = 2\nclocks = 'core'\nsource = 's'\nconfidence = 'guess'\n\
             [[kind]]\nname = 'core'\ncores = 2\nthreads = 2\nsmt_throughput = [1.0, 0.6]\nsmt_power = [1.0, 1.2]\nsource = 's'\nconfidence = 'guess'\n\
@@ -223,7 +223,7 @@ fn damaged_files_never_panic() {
 
 #[test]
 fn the_base_speed_is_the_files_or_what_boost_leaves_to_all() {
-    let base = |m: Result<Machine, MachineError>| m.map(|m| m.kinds[0].base_khz);
+    let base = |m: Result<MachineModel, MachineError>| m.map(|m| m.kinds[0].base_khz);
     // Two cores a package, and the boost table's second entry is 1000 MHz.
     assert_eq!(base(with("", "")), Ok(1_000_000));
     assert_eq!(base(with("busy_w = [8.0, 3.0]", "busy_w = [8.0, 3.0]\nbase_mhz = 1500")), Ok(1_500_000));
