@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 8
 # Seconds of the watched long runs in `make soak`.
 SOAK_SECONDS ?= 1800
 
-.PHONY: check test suite verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab clean
+.PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab clean
 
 check: clippy unit
 
@@ -38,14 +38,20 @@ unit:
 tools:
 	sh scripts/tools.sh
 
-# The lints are done while the tests run, which wait for much: both need the build folder, but only to build.
+# All use the one build folder, which waits for who builds; so everything is built first, and then two run at a time.
 test: tools
 	$(CARGO) fmt --all --check
 	$(CARGO) test --workspace $(FEATURES) --no-run --quiet
-	$(MAKE) --jobs=2 --output-sync=target lint suite
+	$(MAKE) --jobs=2 --output-sync=target commands lint parts
 
-suite:
-	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=8 $(CARGO) test --workspace $(FEATURES) -- --include-ignored
+# Tests of the commands and of the crates from outside.
+commands:
+	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=16 $(CARGO) test --workspace $(FEATURES) --test '*' -- --include-ignored
+
+# Tests of the parts from inside, the long ones too; examples in the docs; figures that are drawn from data.
+parts:
+	$(CARGO) test --workspace $(FEATURES) --lib --bins --examples -- --include-ignored
+	$(CARGO) test --workspace $(FEATURES) --doc
 	$(CARGO) xtask charts --check
 	$(CARGO) xtask machines --check
 
