@@ -167,7 +167,11 @@ fn frequencies(m: &Emulator, name: &str, at: &Path) {
         let shown = found.strip_prefix("current CPU frequency:").unwrap();
         assert!(near(khz(shown), exact("scaling_cur_freq")), "{name} cpu{cpu}: {found}");
     }
-    // To the kHz, as others of its options print them.
+    exact_frequencies(m, name, at);
+}
+
+/// To the kHz, as others of its options print them.
+fn exact_frequencies(m: &Emulator, name: &str, at: &Path) {
     for (cpu, lines) in by_cpu(&cpupower(at, &["-c", "all", "frequency-info", "--hwlimits"])) {
         let file = |file: &str| root::text(m, &format!("{CPU}/cpu{cpu}/cpufreq/{file}"));
         if let (Some(min), Some(max)) = (file("cpuinfo_min_freq"), file("cpuinfo_max_freq")) {

@@ -7,7 +7,7 @@
 
 use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows, workload};
 use wattwise_model::workload::{Dist, Step};
-use wattwise_page::{Bars, Section};
+use wattwise_page::{Bar, Bars, Section};
 use wattwise_policy::PowerSource;
 
 const PUBLISHED: &str = include_str!("../../../studies/openbsd_gzdoom.csv");
@@ -102,27 +102,7 @@ pub fn run() -> Result<Study, StudyError> {
         .map(|f| format!("{}: {}", f.what, f.source))
         .collect::<Vec<_>>();
     let differences = differences(&figures);
-    let page = vec![
-        Section::Text {
-            title: "What was done".into(),
-            body: "games/gzdoom is built on all cores, on battery; then the machine idles until 1123 s are over. \
-                   Modelled on openbsd-laptop; nothing was measured here."
-                .into(),
-        },
-        figure_table(&figures),
-        Section::Text { title: "Fitted".into(), body: fitted.join("\n\n") },
-        Section::Text { title: "What differs, and why".into(), body: differences.join("\n\n") },
-        Section::Bars(Bars {
-            title: "Energy over the window".into(),
-            unit: "Wh".into(),
-            series: vec!["published".into(), "modelled".into()],
-            groups,
-            note: match lowest_beyond_window(&figures) {
-                Some(_) => "The lowest mode: over its own time, which is longer than the window.".into(),
-                None => String::new(),
-            },
-        }),
-    ];
+    let page = page(&figures, &fitted, &differences, groups);
     Ok(Study {
         name: "openbsd",
         title: "OpenBSD battery policies (2021): one build, equal time",
@@ -132,6 +112,36 @@ pub fn run() -> Result<Study, StudyError> {
         differences,
         page,
     })
+}
+
+/// The study as a page; `groups` are the bars, published and modelled.
+fn page(
+    figures: &[Figure],
+    fitted: &[String],
+    differences: &[String],
+    groups: Vec<(String, Vec<Option<Bar>>)>,
+) -> Vec<Section> {
+    vec![
+        Section::Text {
+            title: "What was done".into(),
+            body: "games/gzdoom is built on all cores, on battery; then the machine idles until 1123 s are over. \
+                   Modelled on openbsd-laptop; nothing was measured here."
+                .into(),
+        },
+        figure_table(figures),
+        Section::Text { title: "Fitted".into(), body: fitted.join("\n\n") },
+        Section::Text { title: "What differs, and why".into(), body: differences.join("\n\n") },
+        Section::Bars(Bars {
+            title: "Energy over the window".into(),
+            unit: "Wh".into(),
+            series: vec!["published".into(), "modelled".into()],
+            groups,
+            note: match lowest_beyond_window(figures) {
+                Some(_) => "The lowest mode: over its own time, which is longer than the window.".into(),
+                None => String::new(),
+            },
+        }),
+    ]
 }
 
 /// What the figures show, and what they rest on.

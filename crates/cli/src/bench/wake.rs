@@ -60,16 +60,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut rows = Vec::new();
     // The machine as it is, then each state as the deepest.
     for deepest in std::iter::once(None).chain((0..states.len()).map(Some)) {
-        let settings = deepest.map_or(Vec::new(), |deepest| {
-            let allow =
-                |(at, s): (usize, &cpuidle::CpuidleState)| Setting::CState(s.name.clone(), at <= deepest);
-            states.iter().enumerate().map(allow).collect()
-        });
-        let wishes = Wishes {
-            settings,
-            selector: Selector { cpus: Some(sleeper.to_string()), ..Selector::default() },
-            cores: None,
-        };
+        let wishes = wishes(&states, deepest, sleeper);
         let held =
             match hold(&*root, &journal, &crate::machine::set::command_line(), &wishes, &|| signals.reason())
             {
@@ -120,6 +111,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         false => print(&result_file::wake(&result))?,
     }
     Ok(0)
+}
+
+/// No C-state of that CPU beyond the deepest; without one nothing is to change.
+fn wishes(states: &[cpuidle::CpuidleState], deepest: Option<usize>, cpu: usize) -> Wishes {
+    let settings = deepest.map_or(Vec::new(), |deepest| {
+        let allow = |(at, s): (usize, &cpuidle::CpuidleState)| Setting::CState(s.name.clone(), at <= deepest);
+        states.iter().enumerate().map(allow).collect()
+    });
+    Wishes {
+        settings,
+        selector: Selector { cpus: Some(cpu.to_string()), ..Selector::default() },
+        cores: None,
+    }
 }
 
 fn states_now(root: &dyn Root, cpu: u32) -> Vec<cpuidle::CpuidleState> {

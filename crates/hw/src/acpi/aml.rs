@@ -354,22 +354,7 @@ impl Walk<'_> {
         let op = self.byte(at, end)?;
         match op {
             // Name
-            0x08 => {
-                let (name, next) = self.name(at + 1, end)?;
-                let ours = name.last().is_some_and(|n| (self.wanted)(n));
-                match self.value(next, end, context.depth) {
-                    Ok((value, next)) => {
-                        self.declare(name.absolute(scope), Object::Value(value), at);
-                        Ok(Some(next))
-                    }
-                    Err(e) if ours => Err(Fault::Sure(e)),
-                    // Not a constant after all. A buffer or package is stepped over whole.
-                    Err(_) if matches!(self.byte(next, end)?, 0x11..=0x13) => {
-                        Ok(Some(self.length(next + 1, end)?.0))
-                    }
-                    Err(_) => Ok(None),
-                }
-            }
+            0x08 => self.named(at, end, scope, context),
             // Alias
             0x06 => {
                 let (of, next) = self.name(at + 1, end)?;
@@ -426,6 +411,28 @@ impl Walk<'_> {
                 Ok(Some(next))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// A name and its value.
+    fn named(
+        &mut self,
+        at: usize,
+        end: usize,
+        scope: &str,
+        context: Context,
+    ) -> Result<Option<usize>, Fault> {
+        let (name, next) = self.name(at + 1, end)?;
+        let ours = name.last().is_some_and(|n| (self.wanted)(n));
+        match self.value(next, end, context.depth) {
+            Ok((value, next)) => {
+                self.declare(name.absolute(scope), Object::Value(value), at);
+                Ok(Some(next))
+            }
+            Err(e) if ours => Err(Fault::Sure(e)),
+            // Not a constant after all. A buffer or package is stepped over whole.
+            Err(_) if matches!(self.byte(next, end)?, 0x11..=0x13) => Ok(Some(self.length(next + 1, end)?.0)),
+            Err(_) => Ok(None),
         }
     }
 

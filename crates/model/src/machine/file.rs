@@ -244,19 +244,24 @@ fn build(file: &File) -> Result<MachineModel, String> {
     file.package.note("package", &states, from)?;
     file.platform.note("platform", &[], from)?;
     let platform = &file.platform;
-    let migration_us = platform.migration_us.unwrap_or_else(|| {
-        note_default(
-            from,
-            "platform.migration_us".into(),
-            "5 us, some tens of kilobytes of cache loaded anew",
-        );
-        MIGRATION_US
-    });
-    let interrupt_us = platform.interrupt_us.unwrap_or_else(|| {
-        let reason = "2 us, a hard interrupt and a wake-up by another on the recording machine";
-        note_default(from, "platform.interrupt_us".into(), reason);
-        INTERRUPT_US
-    });
+    let mut or_default = |given: Option<f64>, what: &str, default: f64, reason: &str| {
+        given.unwrap_or_else(|| {
+            note_default(from, what.into(), reason);
+            default
+        })
+    };
+    let migration_us = or_default(
+        platform.migration_us,
+        "platform.migration_us",
+        MIGRATION_US,
+        "5 us, some tens of kilobytes of cache loaded anew",
+    );
+    let interrupt_us = or_default(
+        platform.interrupt_us,
+        "platform.interrupt_us",
+        INTERRUPT_US,
+        "2 us, a hard interrupt and a wake-up by another on the recording machine",
+    );
     let default_policy = platform.default_policy.clone().unwrap_or_else(|| {
         note_default(from, "platform.default_policy".into(), "schedutil, most Linux distributions' governor");
         DEFAULT_POLICY.into()
