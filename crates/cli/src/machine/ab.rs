@@ -418,7 +418,7 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         print_json(&comparison)?;
         return Ok(0);
     }
-    print(&table::comparison(&comparison, Screen::Out.colour(), table::Order::Best))?;
+    print(&table::comparison(&comparison, Screen::Out.look(), table::Order::Best))?;
     Ok(0)
 }
 

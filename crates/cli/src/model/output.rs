@@ -190,11 +190,11 @@ impl Outputs {
         let order = if self.asked.scan { Order::Asked } else { Order::Best };
         match self.format {
             Format::Table => {
-                let text = table::comparison(comparison, Screen::Out.colour(), order);
+                let text = table::comparison(comparison, Screen::Out.look(), order);
                 print(&if self.asked.several { text + "\n" } else { text })
             }
             Format::TableOnStderr => {
-                tell(&table::comparison(comparison, Screen::Err.colour(), order));
+                tell(&table::comparison(comparison, Screen::Err.look(), order));
                 Ok(())
             }
             Format::Json | Format::Csv | Format::Markdown => Ok(()),

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let results: Vec<ResultFile> =
         args.files.iter().map(|f| ResultFile::read(f)).collect::<Result<_, _>>().map_err(Failure::input)?;
     let Some(path) = &args.report else {
-        let colour = Screen::Out.colour();
+        let look = Screen::Out.look();
         if results.len() > 1 {
             for (file, result) in args.files.iter().zip(&results) {
                 print(&format!("{}: {}\n", file.display(), sentence(&result.verdict())))?;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             if results.len() > 1 {
                 print(&format!("== {}\n", file.display()))?;
             }
-            print(&result.text(colour))?;
+            print(&result.text(look))?;
         }
         return Ok(0);
     };

@@ -1,6 +1,7 @@
 //! Result files: told apart by their schema, and shown for people.
 
 use crate::machine::run;
+use crate::show::screen::Look;
 use crate::show::table::Order;
 use crate::show::{summary, table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -69,12 +70,12 @@ impl ResultFile {
     }
 
     /// For the terminal.
-    pub(crate) fn text(&self, colour: bool) -> String {
+    pub(crate) fn text(&self, look: Look) -> String {
         match self {
-            ResultFile::Compare(c) => table::comparison(c, colour, Order::Best),
+            ResultFile::Compare(c) => table::comparison(c, look, Order::Best),
             ResultFile::CompareSet(set) => {
-                let each = set.comparisons.iter().map(|c| table::comparison(c, colour, Order::Best) + "\n");
-                each.collect::<String>() + &summary::text(&set.summary, colour)
+                let each = set.comparisons.iter().map(|c| table::comparison(c, look, Order::Best) + "\n");
+                each.collect::<String>() + &summary::text(&set.summary, look.colour)
             }
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
@@ -369,12 +370,30 @@ mod tests {
     }
 
     fn show(result: &ResultFile) {
-        result.text(false);
+        result.text(Look::PLAIN);
         result.verdict();
         wattwise_page::page("test", "test", &result.sections());
         if let ResultFile::Compare(c) = result {
             wattwise_report::compare_html(c, &[], "test");
         }
+    }
+
+    /// What does not fit into 80 columns is shown where there is room, and nothing is cut.
+    #[test]
+    fn a_wide_terminal_shows_more() {
+        let bytes = include_bytes!("../../tests/results/compare.json");
+        let result = ResultFile::parse(bytes).expect("as compare wrote it");
+        let rows = |columns| {
+            let text = result.text(Look { columns, ..Look::PLAIN });
+            let head = text.lines().position(|l| l.trim_start().starts_with("policy ")).expect("a table");
+            let rows: Vec<String> =
+                text.lines().skip(head).map_while(|l| (!l.is_empty()).then(|| l.into())).collect();
+            rows
+        };
+        let (narrow, wide) = (rows(80), rows(110));
+        assert!(narrow.iter().all(|l| l.chars().count() <= 80) && !narrow[0].contains("above idle"));
+        assert!(wide.iter().all(|l| l.chars().count() <= 110) && wide[0].contains("above idle  p99 "));
+        assert!(narrow.iter().zip(&wide).all(|(n, w)| w.starts_with(n.as_str()) && w.len() > n.len()));
     }
 
     #[test]

@@ -11,6 +11,24 @@ use wattwise_figure::on_screen;
 /// What the tables' styles are written as: bold, dim, green, and back.
 const STYLES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
 
+/// Columns of a pipe, a log and a small terminal.
+const COLUMNS: usize = 80;
+
+/// How a text is to look.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// With styles.
+    pub(crate) colour: bool,
+    /// Width at most, in columns.
+    pub(crate) columns: usize,
+}
+
+impl Look {
+    /// A text for files and tests.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Look = Look { colour: false, columns: COLUMNS };
+}
+
 /// Where text goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Screen {
@@ -32,6 +50,16 @@ impl Screen {
     /// Whether to use colours there.
     pub(crate) fn colour(self) -> bool {
         wants_colour(|name| std::env::var(name).ok(), self.is_terminal())
+    }
+
+    /// Colours and columns there.
+    pub(crate) fn look(self) -> Look {
+        let size = match self {
+            Screen::Out => rustix::termios::tcgetwinsize(std::io::stdout()),
+            Screen::Err => rustix::termios::tcgetwinsize(std::io::stderr()),
+        };
+        let columns = size.map_or(0, |size| usize::from(size.ws_col));
+        Look { colour: self.colour(), columns: columns.max(COLUMNS) }
     }
 
     /// Whether a line there can be written over: progress.

@@ -1,5 +1,6 @@
 //! Tables for people.
 
+use crate::show::screen::Look;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
@@ -16,19 +17,23 @@ pub(crate) fn seconds(s: f64) -> String {
 
 /// Joules with four figures.
 fn joules(j: f64) -> String {
-    match j {
-        j if j >= 1e5 => format!("{:.1} kJ", j * 1e-3),
-        j if j >= 100.0 => format!("{j:.1} J"),
-        j if j >= 1.0 => format!("{j:.3} J"),
-        j => format!("{:.2} mJ", j * 1e3),
+    match j.abs() {
+        a if a >= 1e5 => format!("{:.1} kJ", j * 1e-3),
+        a if a >= 100.0 => format!("{j:.1} J"),
+        a if a >= 1.0 => format!("{j:.3} J"),
+        _ => format!("{:.2} mJ", j * 1e3),
     }
 }
 
 /// Width of a policy's name at most, so that a row keeps within 80 columns.
 const NAME: usize = 28;
+/// From so many columns on a row has two figures more.
+const WIDE: usize = 110;
+const ABOVE_IDLE: &str = "above idle";
 
 /// A comparison: the answer first, then the table, then what it rests on.
-pub(crate) fn comparison(c: &Comparison, colour: bool, order: Order) -> String {
+pub(crate) fn comparison(c: &Comparison, look: Look, order: Order) -> String {
+    let colour = look.colour;
     let mut out = String::new();
     let w = &c.workload;
     _ = writeln!(out, "{} ({})", w.name, w.source);
@@ -40,8 +45,10 @@ pub(crate) fn comparison(c: &Comparison, colour: bool, order: Order) -> String {
         (None, Some(why)) => _ = writeln!(out, "It cannot be applied: {why}."),
         (None, None) => {}
     }
-    _ = writeln!(out, "\n{}\n", rows(c, colour, order));
-    for note in notes(c) {
+    _ = writeln!(out, "\n{}\n", rows(c, look, order));
+    let more =
+        (look.columns >= WIDE).then(|| format!("{ABOVE_IDLE}, {}: of the nominal model", slowest_word(c)));
+    for note in notes(c).into_iter().chain(more) {
         _ = writeln!(out, "{}", wrapped(&note, "  "));
     }
     out
@@ -124,12 +131,31 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
 }
 
-fn rows(c: &Comparison, colour: bool, by: Order) -> String {
+/// What is said of the slowest of a hundred, as a column's head.
+fn slowest_word(c: &Comparison) -> &'static str {
+    match c.judged.kind {
+        TimeKind::Response => "p99 response",
+        TimeKind::Makespan | TimeKind::Deadlines => "p99 wake-up",
+    }
+}
+
+fn slowest(c: &Comparison, r: &PolicyResult) -> String {
+    match c.judged.kind {
+        TimeKind::Response => format!("{:.2} x", r.response.p99),
+        TimeKind::Makespan | TimeKind::Deadlines => seconds(r.wake_latency_us.p99 * 1e-6),
+    }
+}
+
+fn rows(c: &Comparison, look: Look, by: Order) -> String {
+    let (colour, wide) = (look.colour, look.columns >= WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
     let mut header = vec![Cell::new(""), Cell::new("policy")];
     header.extend(["energy", "against ref.", time_word(c), "against ref.", "best in"].map(right));
+    if wide {
+        header.extend([ABOVE_IDLE, slowest_word(c)].map(right));
+    }
     if colour {
         header = header.into_iter().map(|c| c.add_attribute(Attribute::Bold)).collect();
     }
@@ -138,6 +164,9 @@ fn rows(c: &Comparison, colour: bool, by: Order) -> String {
         let recommended = r.policy == c.answer.recommended;
         let mut row = vec![Cell::new(mark(c, r)), Cell::new(shortened(&r.policy, NAME))];
         row.extend(figures(c, r).iter().map(|figure| right(figure)));
+        if wide {
+            row.extend([joules(r.above_idle_j), slowest(c, r)].iter().map(|figure| right(figure)));
+        }
         let paint = |cell: Cell| match (colour, recommended, r.admissible) {
             (true, true, _) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
             (true, _, false) => cell.add_attribute(Attribute::Dim),
