@@ -407,13 +407,14 @@ impl<'a, 'j> Comparing<'a, 'j> {
     ) -> (Comparison, Vec<PolicyDetail>) {
         let goal = self.rule.goal;
         let kind = nominal.judged.kind;
-        let candidate = |p: usize| {
-            let within: Vec<bool> = samples.iter().map(|s| s[p].within).collect();
-            let sure = p == self.reference || self.surely(p, kind, samples, &within);
-            Candidate { cost: samples.iter().map(|s| cost(&s[p], goal)).collect(), within, sure }
+        let candidate = |p: usize| Candidate {
+            cost: samples.iter().map(|s| cost(&s[p], goal)).collect(),
+            within: samples.iter().map(|s| s[p].within).collect(),
         };
         let candidates: Vec<Candidate> = (0..self.policies.len()).map(candidate).collect();
-        let standing = crate::ties::standing(&candidates);
+        let standing = crate::ties::standing(&candidates, |p| {
+            p == self.reference || self.surely(p, kind, samples, &candidates[p].within)
+        });
         let results: Vec<PolicyResult> =
             (0..self.policies.len()).map(|p| self.policy_result(p, &nominal, samples, &standing)).collect();
         let answer = answer::answer(&Answered {

@@ -25,8 +25,6 @@ pub struct Candidate {
     pub cost: Vec<f64>,
     /// Whether it was within the limit of time, by replica.
     pub within: Vec<bool>,
-    /// Whether it would be in other replicas as well.
-    pub sure: bool,
 }
 
 /// What the replicas say.
@@ -56,8 +54,8 @@ pub(crate) fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
     of.filter(|&b| b).count() as f64 / all as f64
 }
 
-/// Where each policy stands.
-pub fn standing(candidates: &[Candidate]) -> Standing {
+/// Where each policy stands; `sure` tells whether a policy would keep the limit of time in other replicas as well.
+pub fn standing(candidates: &[Candidate], sure: impl FnOnce(usize) -> bool) -> Standing {
     let admissible: Vec<bool> = candidates.iter().map(admissible).collect();
     let in_race: Vec<usize> = (0..candidates.len()).filter(|&p| admissible[p]).collect();
     let replicas = candidates.first().map_or(0, |c| c.cost.len());
@@ -78,7 +76,7 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         in_race.iter().copied().filter(|&p| p != w && ties_with(&candidates[p], &candidates[w])).collect()
     });
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
-    let sure = leader.is_some_and(|w| candidates[w].sure);
+    let sure = leader.is_some_and(sure);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
     Standing { admissible, best_share: wins.into_iter().map(of_all).collect(), leader, ties, sure, named }
 }
@@ -100,6 +98,10 @@ mod tests {
     use super::*;
     use wattwise_figure::Random;
 
+    fn standing(candidates: &[Candidate]) -> Standing {
+        super::standing(candidates, |_| true)
+    }
+
     /// Standard normal, by the sum of twelve uniforms.
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
@@ -107,7 +109,7 @@ mod tests {
 
     /// Policies whose mean cost is `means`, with what all share and what each has for itself.
     fn drawn(random: &mut Random, means: &[f64], shared: f64, own: f64) -> Vec<Candidate> {
-        let mut all = vec![Candidate { sure: true, ..Candidate::default() }; means.len()];
+        let mut all = vec![Candidate::default(); means.len()];
         for _ in 0..64 {
             let common = (shared * normal(random)).exp();
             for (c, mean) in all.iter_mut().zip(means) {
@@ -156,12 +158,8 @@ mod tests {
         all[1].within[..4].fill(true);
         all[1].within[..3].fill(false);
         assert_eq!(standing(&all).leader, Some(1), "61 of 64 is 95 %");
-        all[1].sure = false;
-        assert_eq!(
-            (standing(&all).leader, standing(&all).named),
-            (Some(1), false),
-            "in others it may be too slow"
-        );
+        let unsure = super::standing(&all, |p| p != 1);
+        assert_eq!((unsure.leader, unsure.sure, unsure.named), (Some(1), false, false));
         assert_eq!(standing(&[]).leader, None);
     }
 

@@ -18,7 +18,7 @@ pub use draw::Drawn;
 /// The package temperature to which a model's watts belong, in degrees Celsius.
 pub const REFERENCE_C: f64 = 50.0;
 
-/// A computer.
+/// A model of a computer.
 #[derive(Clone, Debug)]
 pub struct MachineModel {
     /// Its name, as in `--machine`.
