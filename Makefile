@@ -1,7 +1,7 @@
 # Everything that a person, or CI, runs, in tiers:
 #   make check    before a commit: format, lints, unit tests                  4 min from a fresh clone on 2 cores
 #   make test     what must be green: installs what it needs, runs all tests  12 min
-#   make verify   the long rest: fuzzing, loom, miri, licences, the lab       the rest of 45 min
+#   make verify   the long rest: lints, docs, fuzzing, loom, miri, licences, the lab   the rest of 45 min
 #   make soak     what the others sample, whole; long runs, watched           an hour
 
 CARGO ?= cargo
@@ -40,9 +40,8 @@ tools:
 
 # All use the one build folder, which waits for who builds; so everything is built first, and then two run at a time.
 test: tools
-	$(CARGO) fmt --all --check
 	$(CARGO) test --workspace $(FEATURES) --no-run --quiet
-	$(MAKE) --jobs=2 --output-sync=target commands lint parts
+	$(MAKE) --jobs=2 --output-sync=target commands parts
 
 # Tests of the commands and of the crates from outside.
 commands:
@@ -56,7 +55,7 @@ parts:
 	$(CARGO) xtask machines --check
 
 # One after the other: the lab's guests want a quiet host.
-verify:
+verify: lint
 	sh scripts/tools.sh verify
 	$(CARGO) clippy --workspace --quiet -- -D warnings
 	$(MAKE) lab

@@ -11,6 +11,7 @@
 //! Lengths are drawn with additions, multiplications and shifts only: the same bits on every platform.
 
 use super::{Op, TaskId};
+use std::sync::Arc;
 
 /// A distribution of lengths; the unit is the user's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,21 +151,32 @@ fn exp2(y: f64, least: u64, greatest: u64) -> u64 {
     x.clamp(least, greatest)
 }
 
-/// Where a task is in its pattern, with everything of it that a step needs.
+/// Where a task is in its pattern. What every step needs is within a cache line: a machine of hundreds of CPUs has as
+/// many tasks, and the simulation goes from one to another.
 #[derive(Clone, Debug)]
 pub struct PatternCursor {
     rng: Rng,
-    /// The pattern's steps, each with the draw of its length; 0 for those without.
-    steps: Box<[(Step, Draw)]>,
-    step: usize,
+    /// The pattern's steps, each with the draw of its length; 0 for those without. Tasks of one kind share them.
+    steps: Arc<[(Step, Draw)]>,
     rounds_left: u64,
     until_ns: u64,
-    /// How runs divide into cycles and stall time; `None` where they do not stall.
-    memory: Option<MemoryShare>,
+    step: u32,
+    /// It waits before the first round.
+    starts: bool,
+    /// Some of its runs' time is stall time.
+    stalls: bool,
+    seldom: Box<Seldom>,
+}
+
+/// What few steps need.
+#[derive(Clone, Debug)]
+struct Seldom {
+    /// How runs divide into cycles and stall time.
+    memory: MemoryShare,
     /// The last multiple of the period that was slept to; [`u64::MAX`] before the first.
     due: u64,
-    /// What to wait for before the first round; taken.
-    start: Option<Dist>,
+    /// What to wait for before the first round.
+    start: Dist,
 }
 
 /// The share of each run's time at a clock that does not scale with the clock.
@@ -186,20 +198,34 @@ impl MemoryShare {
 impl PatternCursor {
     /// At the start of a pattern.
     pub fn new(p: &Pattern) -> PatternCursor {
+        PatternCursor::with_steps(p, PatternCursor::draws(p))
+    }
+
+    /// At the start of a pattern whose steps are those of another's, `like`.
+    pub fn sharing_steps(p: &Pattern, like: &PatternCursor) -> PatternCursor {
+        debug_assert!(like.steps.iter().map(|(step, _)| step).eq(&p.steps), "other steps");
+        PatternCursor::with_steps(p, Arc::clone(&like.steps))
+    }
+
+    fn draws(p: &Pattern) -> Arc<[(Step, Draw)]> {
         let length = |step: &Step| match *step {
             Step::Run(d) | Step::Sleep(d) | Step::Io(d) => Draw::new(d),
             _ => Draw::Fixed(0),
         };
+        p.steps.iter().map(|step| (*step, length(step))).collect()
+    }
+
+    fn with_steps(p: &Pattern, steps: Arc<[(Step, Draw)]>) -> PatternCursor {
         let memory = MemoryShare { share: p.memory_share, reference_khz: p.reference_khz };
         PatternCursor {
             rng: Rng::new(p.seed),
-            steps: p.steps.iter().map(|step| (*step, length(step))).collect(),
-            step: 0,
+            steps,
             rounds_left: p.rounds,
             until_ns: p.until_ns,
-            memory: (p.memory_share != 0.0).then_some(memory),
-            due: u64::MAX,
-            start: (p.start != Dist::Fixed(0)).then_some(p.start),
+            step: 0,
+            starts: p.start != Dist::Fixed(0),
+            stalls: p.memory_share != 0.0,
+            seldom: Box::new(Seldom { memory, due: u64::MAX, start: p.start }),
         }
     }
 
@@ -211,8 +237,8 @@ impl PatternCursor {
     #[cold]
     #[inline(never)]
     fn wait_to_start(&mut self) -> u64 {
-        let start = self.start.take().unwrap_or(Dist::Fixed(0));
-        Draw::new(start).draw(&mut self.rng)
+        self.starts = false;
+        Draw::new(self.seldom.start).draw(&mut self.rng)
     }
 
     /// Takes a job from a shared counter; `None` when none is left.
@@ -228,33 +254,31 @@ impl PatternCursor {
     /// The next op at time `now`, or `None` when the task has ended. `jobs` are the workload's shared counters.
     #[inline(always)]
     pub fn next(&mut self, now: u64, jobs: &mut [u64]) -> Option<Op> {
-        if self.start.is_some() {
+        if self.starts {
             return Some(Op::SleepFor(self.wait_to_start()));
         }
         loop {
             if self.step == 0 && (self.rounds_left == 0 || now >= self.until_ns) {
                 return None;
             }
-            let (step, length) = &self.steps[self.step];
+            let (step, length) = &self.steps[self.step as usize];
             let length = length.draw(&mut self.rng);
             self.step += 1;
-            if self.step == self.steps.len() {
+            if self.step as usize == self.steps.len() {
                 self.step = 0;
                 self.rounds_left -= 1;
             }
             return Some(match *step {
                 Step::Run(_) => {
-                    let (cycles, stall_ns) = match &self.memory {
-                        None => (length, 0),
-                        Some(memory) => memory.split(length),
-                    };
+                    let (cycles, stall_ns) =
+                        if self.stalls { self.seldom.memory.split(length) } else { (length, 0) };
                     Op::Run { cycles, stall_ns }
                 }
                 Step::Sleep(_) => Op::SleepFor(length),
                 Step::Period(ns) => {
-                    let from = if self.due == u64::MAX { now } else { self.due };
-                    self.due = from + ns;
-                    Op::SleepUntil(self.due)
+                    let due = &mut self.seldom.due;
+                    *due = if *due == u64::MAX { now } else { *due } + ns;
+                    Op::SleepUntil(*due)
                 }
                 Step::Io(_) => Op::Io(length),
                 Step::Block => Op::Block,

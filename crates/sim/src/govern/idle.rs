@@ -23,8 +23,9 @@ pub(crate) enum Cause {
     Interrupt,
 }
 
-/// A CPU's idle bookkeeping as the operating system sees it.
+/// A CPU's idle bookkeeping as the operating system sees it: one cache line.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct Stay {
     /// Start of the present or last stay.
     since: u64,
@@ -47,6 +48,9 @@ struct Stay {
     /// A task that had waited for a device woke here since the last sample.
     io_wake: bool,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Stay>() == 64);
 
 /// What a CPU that has nothing to do does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

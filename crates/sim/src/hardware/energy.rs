@@ -1,13 +1,13 @@
 //! What the residencies add up to: joules, and times by CPU, core and package.
 
 use super::Hardware;
-use super::residency::CoreAccount;
+use super::residency::{CoreAccount, Threads};
 use crate::outcome::{CpuTimes, Energy};
 
 impl Hardware<'_> {
     /// Books everything up to now.
     pub(crate) fn settle(&mut self, now: u64) {
-        self.cores.iter_mut().for_each(|c| c.settle(now));
+        self.cores.iter_mut().zip(&mut self.threads).for_each(|(c, threads)| c.settle(threads, now));
         self.packages.iter_mut().for_each(|p| p.residency.settle(now));
     }
 
@@ -74,13 +74,18 @@ impl Hardware<'_> {
     /// Where each CPU's time went so far.
     pub(crate) fn cpu_times(&self) -> Vec<CpuTimes> {
         let of = |c: usize| {
-            let (core, thread) = self.thread_of(c);
+            let (core, threads, thread) = self.thread_of(c);
             let kind = &self.machine.kinds[usize::from(core.kind)];
             let (stall, busy) = (usize::from(core.awake), usize::from(core.awake) + 1);
-            let levels = || core.thread_times(thread);
+            let levels = || core.thread_times(threads, thread);
             CpuTimes {
                 speed: kind.levels.iter().zip(levels()).map(|(l, t)| (l.khz, t[stall] + t[busy])).collect(),
-                idle: kind.idle.iter().map(|s| s.name.clone()).zip(core.thread_idle_ns(thread)).collect(),
+                idle: kind
+                    .idle
+                    .iter()
+                    .map(|s| s.name.clone())
+                    .zip(core.thread_idle_ns(threads, thread))
+                    .collect(),
                 busy_ns: levels().map(|t| t[busy]).sum(),
                 stall_ns: levels().map(|t| t[stall]).sum(),
             }
@@ -88,18 +93,20 @@ impl Hardware<'_> {
         (0..self.machine.cpus.len()).map(of).collect()
     }
 
-    /// A CPU's core, and which of its threads it is.
-    fn thread_of(&self, c: usize) -> (&CoreAccount, usize) {
-        let core = &self.cores[usize::from(self.machine.cpus[c].core)];
-        (core, c - usize::from(core.first_cpu))
+    /// A CPU's core, its threads, and which of them it is.
+    fn thread_of(&self, c: usize) -> (&CoreAccount, &Threads, usize) {
+        let index = usize::from(self.machine.cpus[c].core);
+        let core = &self.cores[index];
+        (core, &self.threads[index], c - usize::from(core.first_cpu))
     }
 
     /// A CPU's time awake so far, in each C-state, and its clock's speed times time, in kHz x ns.
     pub(crate) fn reading(&self, c: usize) -> (u64, Vec<u64>, f64) {
-        let (core, thread) = self.thread_of(c);
-        let awake = core.thread_times(thread).flat_map(|codes| &codes[usize::from(core.awake)..]).sum();
+        let (core, threads, thread) = self.thread_of(c);
+        let awake =
+            core.thread_times(threads, thread).flat_map(|codes| &codes[usize::from(core.awake)..]).sum();
         let kind = &self.machine.kinds[usize::from(core.kind)];
-        (awake, core.thread_idle_ns(thread).collect(), core.khz_ns(kind))
+        (awake, core.thread_idle_ns(threads, thread).collect(), core.khz_ns(kind))
     }
 
     /// Each core's time in each C-state so far.
@@ -109,7 +116,7 @@ impl Hardware<'_> {
 
     /// Each package's time awake, and in each of its idle states.
     pub(crate) fn package_times(&self) -> Vec<Vec<u64>> {
-        self.packages.iter().map(|p| p.residency.times.clone()).collect()
+        self.packages.iter().map(|p| p.residency.times.to_vec()).collect()
     }
 
     /// The highest temperature so far, in degrees Celsius.

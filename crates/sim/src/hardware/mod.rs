@@ -22,13 +22,17 @@ pub(crate) use heat::HEAT_NS;
 pub(crate) use residency::ThreadState;
 
 use clock::DomainClock;
-use residency::{CoreAccount, PackageAccount};
+use residency::{CoreAccount, EntryTimes, PackageAccount, Threads, entry_times};
 use wattwise_model::machine::{Core, MAX_SMT, MachineModel};
 
 /// Cores, packages and domains at work.
 pub(crate) struct Hardware<'a> {
     machine: &'a MachineModel,
     cores: Vec<CoreAccount>,
+    /// Each core's threads.
+    threads: Vec<Threads>,
+    /// By kind of core.
+    entry_ns: Vec<EntryTimes>,
     packages: Vec<PackageAccount>,
     domains: Vec<DomainClock>,
     /// `1 / (cycles per ns)` of one thread: `[kind][level * MAX_SMT + busy threads - 1]`.
@@ -66,9 +70,12 @@ impl<'a> Hardware<'a> {
             let level = domains[usize::from(c.domain)].level();
             CoreAccount::new(c, machine, level, &inverse_speed[usize::from(c.kind)])
         };
+        let cores: Vec<CoreAccount> = machine.cores.iter().map(core).collect();
         Hardware {
             machine,
-            cores: machine.cores.iter().map(core).collect(),
+            threads: cores.iter().map(|core| Threads::new(core, machine)).collect(),
+            cores,
+            entry_ns: entry_times(machine),
             packages: machine.packages.iter().map(PackageAccount::new).collect(),
             domains,
             inverse_speed,
@@ -97,7 +104,7 @@ impl<'a> Hardware<'a> {
         if !core.is_plain() {
             return None;
         }
-        core.set_plain(now, state);
+        core.set_plain(now, state, &self.entry_ns[usize::from(core.kind)]);
         Some(core.ns_per_cycle)
     }
 
@@ -119,21 +126,21 @@ impl<'a> Hardware<'a> {
 
     /// [`Hardware::set`] where the core has more threads.
     fn set_one_of_several(&mut self, now: u64, index: usize, c: usize, code: u8) {
-        let core = &mut self.cores[index];
-        let (first, count) = (core.first_cpu, core.count);
+        let (core, threads) = (&mut self.cores[index], &mut self.threads[index]);
+        let (first, count) = (core.first_cpu, u16::from(core.count));
         let thread = c - usize::from(first);
-        if core.thread_codes[thread] == code {
+        if threads.codes[thread] == code {
             return;
         }
-        core.open_thread(now, thread, code);
-        let was = std::mem::replace(&mut core.thread_codes[thread], code);
+        core.open_thread(threads, now, thread, code, &self.entry_ns[usize::from(core.kind)]);
+        let was = std::mem::replace(&mut threads.codes[thread], code);
         let busy_before = core.busy;
         core.busy = busy_before + u8::from(code > core.awake) - u8::from(was > core.awake);
         self.shared_cores += usize::from(core.busy == 2 && busy_before == 1);
         self.shared_cores -= usize::from(core.busy == 1 && busy_before == 2);
         let busy_changed = core.busy != busy_before;
         core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
-        let code = core.compute_code();
+        let code = core.compute_code(threads);
         if code != core.code {
             self.set_core_code(now, index, code);
         }
@@ -147,7 +154,7 @@ impl<'a> Hardware<'a> {
     fn set_core_code(&mut self, now: u64, index: usize, code: u8) {
         let core = &mut self.cores[index];
         let before = core.code;
-        core.open(now, code);
+        core.open(now, code, &self.entry_ns[usize::from(core.kind)]);
         if core.counted {
             // 0 is awake, then the C-states.
             let depth = |code: u8| if code < core.awake { usize::from(code) + 1 } else { 0 };
@@ -167,7 +174,7 @@ impl<'a> Hardware<'a> {
         package.cores[after] += 1;
         if !model.idle.is_empty() {
             let slot = package.fitting(model);
-            if slot != package.residency.slot {
+            if slot != package.residency.slot() {
                 package.residency.open(now, slot);
             }
         }
@@ -203,9 +210,9 @@ impl<'a> Hardware<'a> {
         let Some(level) = self.domains[d].settle_level() else { return };
         for &index in &self.machine.domains[d].cores {
             let core = &mut self.cores[usize::from(index)];
-            core.relevel(now, level);
+            core.relevel(&mut self.threads[usize::from(index)], now, level);
             core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
-            self.changed.extend(core.first_cpu..core.first_cpu + core.count);
+            self.changed.extend(core.first_cpu..core.first_cpu + u16::from(core.count));
         }
     }
 
@@ -280,19 +287,18 @@ impl<'a> Hardware<'a> {
         self.cores[usize::from(core)].ns_per_cycle
     }
 
-    /// When CPU `c`, which is in C-state `choice` since `since`, is awake if it is wanted now.
+    /// When a CPU of this core and domain, which is in C-state `choice` since `since`, is awake if it is wanted now.
     #[inline(always)]
-    pub(crate) fn awake_at(&self, now: u64, c: usize, choice: u8, since: u64) -> u64 {
-        let cpu = &self.machine.cpus[c];
-        let d = &self.domains[usize::from(cpu.domain)];
-        let core = &self.cores[usize::from(cpu.core)];
+    pub(crate) fn awake_at(&self, now: u64, core: u16, domain: u16, choice: u8, since: u64) -> u64 {
+        let d = &self.domains[usize::from(domain)];
+        let core = &self.cores[usize::from(core)];
         if core.wakes_at_once {
             return now.max(d.stalled_until());
         }
         // The hardware is only as deep as the core's shallowest thread.
         let depth = core.depth().unwrap_or(0).min(usize::from(choice));
-        let state = &self.machine.kinds[usize::from(cpu.kind)].idle[depth];
-        let package = usize::from(cpu.package);
+        let state = &self.machine.kinds[usize::from(core.kind)].idle[depth];
+        let package = usize::from(core.package);
         let package_exit =
             self.packages[package].idle_state().map_or(0, |i| self.machine.packages[package].idle[i].exit_ns);
         // A state that is being entered cannot be left before it has been reached.

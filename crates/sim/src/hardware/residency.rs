@@ -35,17 +35,24 @@ pub(crate) enum ThreadState {
 /// Time in states, of which one is running.
 #[derive(Clone, Debug)]
 pub(super) struct Residency {
-    pub(super) times: Vec<u64>,
-    pub(super) slot: usize,
+    pub(super) times: Box<[u64]>,
     since: u64,
     /// What is left of a C-state's entry, and the slot it is booked on.
     entry_left: u64,
-    entry_slot: usize,
+    entry_slot: u32,
+    slot: u32,
 }
 
 impl Residency {
     fn new(slots: usize, slot: usize) -> Residency {
-        Residency { times: vec![0; slots], slot, since: 0, entry_left: 0, entry_slot: slot }
+        let slot = slot as u32;
+        Residency { times: vec![0; slots].into(), slot, since: 0, entry_left: 0, entry_slot: slot }
+    }
+
+    /// The slot that is running.
+    #[inline]
+    pub(super) fn slot(&self) -> usize {
+        self.slot as usize
     }
 
     /// Books the time since the last booking.
@@ -56,16 +63,16 @@ impl Residency {
         if self.entry_left > 0 {
             let entry = passed.min(self.entry_left);
             self.entry_left -= entry;
-            self.times[self.entry_slot] += entry;
+            self.times[self.entry_slot as usize] += entry;
             passed -= entry;
         }
-        self.times[self.slot] += passed;
+        self.times[self.slot()] += passed;
     }
 
     #[inline]
     pub(super) fn open(&mut self, now: u64, slot: usize) {
         self.settle(now);
-        self.slot = slot;
+        self.slot = slot as u32;
         self.entry_left = 0;
     }
 
@@ -73,8 +80,8 @@ impl Residency {
     #[inline]
     fn shift(&mut self, now: u64, from: usize, to: usize) {
         self.settle(now);
-        self.slot = self.slot - from + to;
-        self.entry_slot = self.entry_slot - from + to;
+        self.slot = self.slot - from as u32 + to as u32;
+        self.entry_slot = self.entry_slot - from as u32 + to as u32;
     }
 
     /// Opens the slot of a code, of those from `first` on; `entry_ns` has the C-states' entry times.
@@ -82,39 +89,74 @@ impl Residency {
     fn open_code(&mut self, now: u64, first: usize, code: u8, entry_ns: &[u64]) {
         self.open(now, first + usize::from(code));
         if let Some(&ns) = entry_ns.get(usize::from(code)) {
-            self.entry_slot = first + entry_ns.len();
+            self.entry_slot = (first + entry_ns.len()) as u32;
             self.entry_left = ns;
         }
     }
 }
 
-/// A core's residency, and its threads'.
+/// A core's residency. With one thread all that a change of state needs is in one cache line, and the times in another: there
+/// may be hundreds of cores.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct CoreAccount {
     pub(super) residency: Residency,
-    /// One for each thread where there are several.
-    threads: Vec<Residency>,
-    /// What each thread does, and the core.
-    pub(super) thread_codes: [u8; MAX_SMT],
+    /// Time of a cycle for each of its busy threads, or for one that is about to be.
+    pub(super) ns_per_cycle: f64,
+    level: u16,
+    /// Codes at each level of `residency`.
+    codes: u16,
+    pub(super) first_cpu: u16,
+    pub(super) count: u8,
     pub(super) code: u8,
     /// The code for being awake without executing: the number of C-states.
     pub(super) awake: u8,
     pub(super) busy: u8,
-    pub(super) first_cpu: u16,
-    pub(super) count: u16,
-    level: usize,
-    /// Codes at each level of `residency`.
-    codes: usize,
-    /// Time of a cycle for each of its busy threads, or for one that is about to be.
-    pub(super) ns_per_cycle: f64,
+    pub(super) kind: u8,
     /// None of its C-states, nor of its package's, takes time to enter or to leave.
     pub(super) wakes_at_once: bool,
     /// How deep it sleeps matters to its package, which has idle states or boosts.
     pub(super) counted: bool,
-    /// Entry time of each C-state.
-    entry_ns: [u64; MAX_IDLE_STATES],
     pub(super) package: u16,
-    pub(super) kind: u8,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<CoreAccount>() == 64);
+
+/// The threads of a core that has several.
+#[derive(Clone, Debug)]
+pub(super) struct Threads {
+    /// What each does.
+    pub(super) codes: [u8; MAX_SMT],
+    /// A residency for each.
+    residencies: Vec<Residency>,
+}
+
+impl Threads {
+    /// Awake at a level; without residencies where the core has one thread.
+    pub(super) fn new(core: &CoreAccount, machine: &MachineModel) -> Threads {
+        let kind = &machine.kinds[usize::from(core.kind)];
+        let codes = usize::from(core.awake) + 2;
+        let slot = usize::from(core.level) * codes + usize::from(core.awake);
+        let threads = if core.count > 1 { usize::from(core.count) } else { 0 };
+        Threads {
+            codes: [core.awake; MAX_SMT],
+            residencies: vec![Residency::new(codes * kind.levels.len(), slot); threads],
+        }
+    }
+}
+
+/// Entry time of each C-state of a kind of core, in ns.
+pub(super) type EntryTimes = [u64; MAX_IDLE_STATES];
+
+/// Entry times for each kind of core.
+pub(super) fn entry_times(machine: &MachineModel) -> Vec<EntryTimes> {
+    let of = |kind: &CoreKind| {
+        let mut entry_ns = [0; MAX_IDLE_STATES];
+        entry_ns.iter_mut().zip(&kind.idle).for_each(|(ns, s)| *ns = s.entry_ns);
+        entry_ns
+    };
+    machine.kinds.iter().map(of).collect()
 }
 
 impl CoreAccount {
@@ -127,31 +169,23 @@ impl CoreAccount {
     ) -> CoreAccount {
         let kind = &machine.kinds[usize::from(core.kind)];
         let (awake, threads) = (kind.idle.len(), core.cpus.len());
-        let residency = |threads: usize| {
-            let codes = awake + 1 + threads;
-            Residency::new(codes * kind.levels.len(), level * codes + awake)
-        };
-        let mut entry_ns = [0; MAX_IDLE_STATES];
-        entry_ns.iter_mut().zip(&kind.idle).for_each(|(ns, s)| *ns = s.entry_ns);
+        let codes = awake + 1 + threads;
         let package = &machine.packages[usize::from(core.package)];
         let no_exit = |s: &CState| s.entry_ns == 0 && s.exit_ns.iter().all(|&ns| ns == 0);
         let mut account = CoreAccount {
-            residency: residency(threads),
-            threads: if threads > 1 { vec![residency(1); threads] } else { Vec::new() },
-            thread_codes: [awake as u8; MAX_SMT],
+            residency: Residency::new(codes * kind.levels.len(), level * codes + awake),
+            ns_per_cycle: 0.0,
+            level: level as u16,
+            codes: codes as u16,
+            first_cpu: core.cpus[0],
+            count: threads as u8,
             code: awake as u8,
             awake: awake as u8,
             busy: 0,
-            first_cpu: core.cpus[0],
-            count: threads as u16,
-            level,
-            codes: awake + 1 + threads,
-            ns_per_cycle: 0.0,
-            counted: !package.idle.is_empty() || package.boosts,
-            wakes_at_once: package.idle.is_empty() && kind.idle.iter().all(no_exit),
-            entry_ns,
-            package: core.package,
             kind: core.kind,
+            wakes_at_once: package.idle.is_empty() && kind.idle.iter().all(no_exit),
+            counted: !package.idle.is_empty() || package.boosts,
+            package: core.package,
         };
         account.look_up_speed(inverse_speed);
         account
@@ -160,7 +194,7 @@ impl CoreAccount {
     /// Looks its speed up in the table of [`super::inverse_speeds`].
     #[inline]
     pub(super) fn look_up_speed(&mut self, inverse_speed: &[f64]) {
-        self.ns_per_cycle = inverse_speed[self.level * MAX_SMT + self.busy_threads().max(1) - 1];
+        self.ns_per_cycle = inverse_speed[usize::from(self.level) * MAX_SMT + self.busy_threads().max(1) - 1];
     }
 
     #[inline]
@@ -176,8 +210,8 @@ impl CoreAccount {
 
     /// Its own code from its threads'.
     #[inline]
-    pub(super) fn compute_code(&self) -> u8 {
-        let codes = &self.thread_codes[..usize::from(self.count)];
+    pub(super) fn compute_code(&self, threads: &Threads) -> u8 {
+        let codes = &threads.codes[..usize::from(self.count)];
         match self.busy {
             0 if codes.contains(&self.awake) => self.awake,
             0 => codes.iter().copied().min().unwrap_or(self.awake),
@@ -187,14 +221,10 @@ impl CoreAccount {
 
     /// Opens the slot of a code.
     #[inline]
-    pub(super) fn open(&mut self, now: u64, code: u8) {
+    pub(super) fn open(&mut self, now: u64, code: u8, entry_ns: &EntryTimes) {
         self.code = code;
-        self.residency.open_code(
-            now,
-            self.level * self.codes,
-            code,
-            &self.entry_ns[..usize::from(self.awake)],
-        );
+        let first = usize::from(self.level) * usize::from(self.codes);
+        self.residency.open_code(now, first, code, &entry_ns[..usize::from(self.awake)]);
     }
 
     /// Whether it has one thread and nothing else depends on what that does.
@@ -205,11 +235,11 @@ impl CoreAccount {
 
     /// Changes what the thread of a plain core does, and with it the core.
     #[inline(always)]
-    pub(super) fn set_plain(&mut self, now: u64, state: ThreadState) {
+    pub(super) fn set_plain(&mut self, now: u64, state: ThreadState, entry_ns: &EntryTimes) {
         let code = self.code_of(state);
         if self.code != code {
             self.busy = u8::from(code > self.awake);
-            self.open(now, code);
+            self.open(now, code, entry_ns);
         }
     }
 
@@ -224,39 +254,54 @@ impl CoreAccount {
 
     /// Opens the slot of a code in the residency of one of several threads.
     #[inline]
-    pub(super) fn open_thread(&mut self, now: u64, thread: usize, code: u8) {
-        let entry_ns = &self.entry_ns[..usize::from(self.awake)];
-        self.threads[thread].open_code(now, self.level * (entry_ns.len() + 2), code, entry_ns);
+    pub(super) fn open_thread(
+        &self,
+        threads: &mut Threads,
+        now: u64,
+        thread: usize,
+        code: u8,
+        entry_ns: &EntryTimes,
+    ) {
+        let entry_ns = &entry_ns[..usize::from(self.awake)];
+        let first = usize::from(self.level) * (entry_ns.len() + 2);
+        threads.residencies[thread].open_code(now, first, code, entry_ns);
     }
 
     /// Books everything up to now.
-    pub(super) fn settle(&mut self, now: u64) {
+    pub(super) fn settle(&mut self, threads: &mut Threads, now: u64) {
         self.residency.settle(now);
-        self.threads.iter_mut().for_each(|r| r.settle(now));
+        threads.residencies.iter_mut().for_each(|r| r.settle(now));
     }
 
     /// Goes on at another level.
-    pub(super) fn relevel(&mut self, now: u64, level: usize) {
-        let was = std::mem::replace(&mut self.level, level);
-        self.residency.shift(now, was * self.codes, level * self.codes);
+    pub(super) fn relevel(&mut self, threads: &mut Threads, now: u64, level: usize) {
+        let was = usize::from(std::mem::replace(&mut self.level, level as u16));
+        let codes = usize::from(self.codes);
+        self.residency.shift(now, was * codes, level * codes);
         let codes = usize::from(self.awake) + 2;
-        self.threads.iter_mut().for_each(|r| r.shift(now, was * codes, level * codes));
+        threads.residencies.iter_mut().for_each(|r| r.shift(now, was * codes, level * codes));
     }
 
     /// `(level, code, ns)` of every slot.
     pub(super) fn slots(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
-        let levels = self.residency.times.chunks(self.codes).enumerate();
+        let levels = self.residency.times.chunks(usize::from(self.codes)).enumerate();
         levels.flat_map(|(level, codes)| codes.iter().enumerate().map(move |(code, &ns)| (level, code, ns)))
     }
 
     /// A thread's times so far, a slice of codes for each level.
-    pub(super) fn thread_times(&self, thread: usize) -> impl Iterator<Item = &[u64]> {
-        self.threads.get(thread).unwrap_or(&self.residency).times.chunks(usize::from(self.awake) + 2)
+    pub(super) fn thread_times<'t>(
+        &'t self,
+        threads: &'t Threads,
+        thread: usize,
+    ) -> impl Iterator<Item = &'t [u64]> {
+        let residency = threads.residencies.get(thread).unwrap_or(&self.residency);
+        residency.times.chunks(usize::from(self.awake) + 2)
     }
 
     /// A thread's time in each C-state so far.
-    pub(super) fn thread_idle_ns(&self, thread: usize) -> impl Iterator<Item = u64> + '_ {
-        (0..usize::from(self.awake)).map(move |code| self.thread_times(thread).map(|codes| codes[code]).sum())
+    pub(super) fn thread_idle_ns(&self, threads: &Threads, thread: usize) -> impl Iterator<Item = u64> {
+        let of = move |code: usize| self.thread_times(threads, thread).map(|codes| codes[code]).sum();
+        (0..usize::from(self.awake)).map(of)
     }
 
     /// The core's time in each C-state so far.
@@ -316,7 +361,7 @@ impl PackageAccount {
     /// The package idle state it is in.
     #[inline]
     pub(super) fn idle_state(&self) -> Option<usize> {
-        self.residency.slot.checked_sub(1)
+        self.residency.slot().checked_sub(1)
     }
 
     /// The deepest package state that the cores' depths allow, as a slot.

@@ -62,6 +62,8 @@ pub(crate) struct Scheduler<'a> {
     /// A queue a CPU.
     queues: Vec<Queue>,
     entities: Vec<Entity>,
+    /// Each task's load, where a policy follows it.
+    loads: Vec<TaskLoad>,
     idle_set: CpuSet,
     /// Of those, the ones on cores that idle as a whole; kept where a core has several threads.
     idle_cores: CpuSet,
@@ -121,6 +123,7 @@ impl<'a> Scheduler<'a> {
             placement,
             queues: (0..cpus).map(|_| Queue::default()).collect(),
             entities: Vec::new(),
+            loads: Vec::new(),
             idle_set: CpuSet::new(cpus),
             idle_cores: CpuSet::new(cpus),
             smt: machine.cores.len() < cpus,
@@ -138,6 +141,7 @@ impl<'a> Scheduler<'a> {
     /// A new task, whose CPU is `cpu` until it is placed.
     pub(crate) fn add(&mut self, cpu: u32, nice: i8, realtime: bool) {
         self.entities.push(Entity::new(cpu, nice, realtime));
+        self.loads.push(TaskLoad::default());
         self.chooser.add_task();
     }
 
@@ -185,7 +189,7 @@ impl<'a> Scheduler<'a> {
     /// A task's load.
     #[inline]
     pub(crate) fn load(&mut self, t: u32) -> &mut TaskLoad {
-        &mut self.entities[t as usize].load
+        &mut self.loads[t as usize]
     }
 
     /// A new task's credit, of 1024: half of what a CPU with this load has free.
@@ -198,8 +202,8 @@ impl<'a> Scheduler<'a> {
     /// What is expected of the tasks on a CPU, of 1024; `running` is the one that is not queued.
     pub(crate) fn expected_of(&self, c: usize, running: Option<u32>) -> u32 {
         let waiting = self.queues[c].realtime.iter().chain(&self.queues[c].fair);
-        let all = waiting.copied().chain(running).map(|t| self.entity(t));
-        all.filter(|e| e.cpu as usize == c).map(|e| e.load.expected()).sum()
+        let here = waiting.copied().chain(running).filter(|&t| self.cpu_of(t) == c);
+        here.map(|t| self.loads[t as usize].expected()).sum()
     }
 
     /// A CPU idles.

@@ -1,10 +1,14 @@
 //! What waits for a CPU, and what the scheduler knows of a task.
 
-use super::load::TaskLoad;
 use crate::NONE;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// A task as the scheduler knows it.
+/// How many may wait in a queue's own place: as many as take the room of a pointer and a length.
+const FEW: usize = 4;
+
+/// A task as the scheduler knows it: one cache line.
+#[repr(align(64))]
 pub(super) struct Entity {
     /// CPU of its last run, and of its timers.
     pub(super) cpu: u32,
@@ -22,9 +26,10 @@ pub(super) struct Entity {
     /// How long it has run, and when it was last seen to run, in ns.
     pub(super) ran_ns: u64,
     pub(super) ran_at: u64,
-    /// Where a policy follows it.
-    pub(super) load: TaskLoad,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Entity>() == 64 && size_of::<Queue>() == 64);
 
 impl Entity {
     pub(super) fn new(cpu: u32, nice: i8, realtime: bool) -> Entity {
@@ -38,7 +43,6 @@ impl Entity {
             queued_at: 0,
             ran_ns: 0,
             ran_at: 0,
-            load: TaskLoad::default(),
         }
     }
 
@@ -65,17 +69,52 @@ fn inverse_weight(nice: i8) -> u32 {
     (1024.0 * 1024.0 / weight) as u32
 }
 
-/// Tasks that wait for one CPU.
+/// Tasks that wait for one CPU: one cache line while they are few.
 #[derive(Default)]
+#[repr(align(64))]
 pub(super) struct Queue {
-    pub(super) realtime: VecDeque<u32>,
-    pub(super) fair: Vec<u32>,
+    pub(super) fair: SmallVec<[u32; FEW]>,
+    pub(super) realtime: Realtime,
     /// The queue's clock: virtual time of the task that is furthest behind, never goes back.
     pub(super) clock: u64,
     /// When the running task was last charged.
     pub(super) charged_at: u64,
     /// Time charged so far, in ns.
     pub(super) busy_ns: u64,
+}
+
+/// Real-time tasks in order of arrival. Most CPUs never have one: nothing is kept for them until then.
+#[derive(Default)]
+#[expect(clippy::box_collection, reason = "a queue's cache line has room for a pointer")]
+pub(super) struct Realtime(Option<Box<VecDeque<u32>>>);
+
+impl Realtime {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |tasks| tasks.len())
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &u32> {
+        self.0.iter().flat_map(|tasks| tasks.iter())
+    }
+
+    pub(super) fn push_back(&mut self, t: u32) {
+        self.0.get_or_insert_default().push_back(t);
+    }
+
+    pub(super) fn push_front(&mut self, t: u32) {
+        self.0.get_or_insert_default().push_front(t);
+    }
+
+    #[inline]
+    pub(super) fn pop_front(&mut self) -> Option<u32> {
+        self.0.as_mut()?.pop_front()
+    }
 }
 
 impl Queue {

@@ -32,7 +32,8 @@ impl Simulation<'_> {
         self.tell_leaves(c);
         self.sched.wakes(c, now);
         let (choice, since) = self.idlers.stay(c);
-        let ready = self.hardware.awake_at(now, c, choice, since);
+        let s = &self.cpus[c];
+        let ready = self.hardware.awake_at(now, s.core, s.domain, choice, since);
         let next_tick = if self.governor.busy_ticks() { self.clock.tick() } else { NEVER };
         let s = &mut self.cpus[c];
         s.phase = Phase::Exiting;

@@ -17,7 +17,7 @@ use crate::{Interrupt, NONE};
 use locks::LockState;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use wattwise_model::workload::pattern::PatternCursor;
+use wattwise_model::workload::pattern::{Pattern, PatternCursor};
 use wattwise_model::workload::{Op, Program, Script, ScriptPosition, TaskId, Workload};
 use work::{Work, WorkOutcome};
 
@@ -56,9 +56,9 @@ pub(crate) enum Steps<'a> {
     Daemon,
 }
 
-/// A task as it runs.
+/// A task as it runs: a cache line, and one for where it is in its program.
+#[repr(C, align(64))]
 struct TaskState<'a> {
-    cursor: Cursor<'a>,
     /// What is left of the current piece.
     left_cycles: f64,
     left_stall: f64,
@@ -66,24 +66,28 @@ struct TaskState<'a> {
     overhead: f64,
     /// The piece's cycles, credited when it is done.
     piece_cycles: f64,
-    /// It has not been on any CPU: its first placement is no migration.
-    fresh: bool,
     /// When it became runnable; [`NEVER`] while that latency is of no interest.
     woken_at: u64,
+    /// How its recorded run time divides, where its program does not say.
+    share: Option<Box<RunShare>>,
     /// Wake-ups that came before their block.
     tokens: u32,
     /// Who started it: the first to wake it, where that was within the run.
     parent: u32,
+    /// A lock to win before going on.
+    wants: u32,
+    state: RunState,
+    /// It has not been on any CPU: its first placement is no migration.
+    fresh: bool,
     /// Started within the run: it gets a credit.
     born: bool,
     /// After its program's last step it goes through it again.
     again: bool,
-    /// How its recorded run time divides, where its program does not say.
-    share: Option<RunShare>,
-    state: RunState,
-    /// A lock to win before going on.
-    wants: u32,
+    cursor: Cursor<'a>,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<TaskState<'_>>() == 2 * 64);
 
 /// How recorded run time divides into cycles and time that no clock shortens.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +227,7 @@ impl<'a> TaskState<'a> {
     /// Divides the run time of a recorded piece.
     #[inline(never)]
     fn divide(&mut self) {
-        if let Some(share) = self.share {
+        if let Some(share) = &self.share {
             self.left_stall += self.left_cycles * share.stall_ns;
             self.left_cycles *= share.cycles;
         }
@@ -261,17 +265,26 @@ impl<'a> Tasks<'a> {
         how: Replaying<'_>,
     ) -> Tasks<'a> {
         let khz = workload.recorded.as_ref().map_or(0, |r| r.khz);
+        // Tasks of one kind stand one after the other.
+        let mut before: Option<(&Pattern, PatternCursor)> = None;
+        let mut pattern = |p: &'a Pattern| {
+            let cursor = match &before {
+                Some((like, cursor)) if like.steps == p.steps => PatternCursor::sharing_steps(p, cursor),
+                _ => PatternCursor::new(p),
+            };
+            before = Some((p, cursor.clone()));
+            Cursor::Pattern(cursor)
+        };
         let state = |(t, task): (usize, &'a wattwise_model::workload::Task)| {
             let repeats = how.follow_work && task.repeats;
             let offset = if repeats { how.background_shift_ns } else { 0 };
-            let cursor = match &task.program {
+            let (cursor, share) = match &task.program {
                 Program::Recorded(script) => {
-                    Cursor::Recorded(Replay { script, at: ScriptPosition::default(), offset })
+                    let replay = Replay { script, at: ScriptPosition::default(), offset };
+                    (Cursor::Recorded(replay), how.share(t, khz).map(Box::new))
                 }
-                Program::Pattern(p) => Cursor::Pattern(PatternCursor::new(p)),
+                Program::Pattern(p) => (pattern(p), None),
             };
-            let recorded = matches!(task.program, Program::Recorded(_));
-            let share = how.share(t, khz).filter(|_| recorded);
             TaskState { again: repeats, share, ..TaskState::new(cursor, task.born) }
         };
         let of_workload = workload.tasks.iter().enumerate().map(state);
