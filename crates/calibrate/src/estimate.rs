@@ -4,14 +4,16 @@
 //!
 //! | known | scale of a core's watts |
 //! |---|---|
+//! | a server, and its firmware's year | busy and at rest it draws what published servers like it do (`server.rs`) |
 //! | long-term limit of the package, and the speed without boost | all cores at that speed, with the uncore, draw the limit |
 //! | else | in proportion to the highest speed |
 //!
-//! The ranges are wide, and are ours: nothing has been measured. The 25 bundled and published machines that we have spread
-//! over a factor of two in watts of a core at the same speed, so a core's watts are +-50 %, what hangs on the rest of the
-//! machine +-60 %.
+//! The ranges are wide: nothing has been measured. A server's are those of the published results. The others are ours: the 25
+//! bundled and published machines that we have spread over a factor of two in watts of a core at the same speed, so a
+//! core's watts are +-50 %, what hangs on the rest of the machine +-60 %.
 
 use crate::gather::{Seen, SeenKind};
+use crate::server::{self, Sums, Wall};
 use crate::write::{
     Boost, Idle, IdleState, Kind, MachineFile, Origin, Package, PackageState, Platform, Sourced, Speeds,
     Thermal, Topology, Transition,
@@ -77,7 +79,8 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
     let base_name = base_of(seen);
     let base = builtin::text(base_name).and_then(|text| file::parse(text, base_name).ok());
     let base = base.unwrap_or_else(|| unreachable!("{base_name} is bundled and sound, as its test says"));
-    let scale = Scale::of(seen, &base);
+    let wall = server::wall(seen);
+    let scale = Scale::of(seen, &base, wall.as_ref());
     let packages = seen.packages.max(1);
     let from = format!("{base_name}'s, scaled; nothing here was measured");
     let kinds: Vec<_> = seen.kinds.iter().map(|k| kind(seen, k, &base, scale, &from)).collect();
@@ -92,7 +95,9 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
     let file = MachineFile {
         name: name.to_owned(),
         summary: summary(seen, base_name),
-        notes: unknown(seen),
+        cpu_names: seen.processor.iter().cloned().collect(),
+        state: Vec::new(),
+        notes: unknown(seen, scale, wall.as_ref()),
         topology: Sourced::new(
             topology,
             Origin::kernel("sysfs: CPUs online, their cores, packages, clocks and caches"),
@@ -108,7 +113,7 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
             },
             Origin::word(&from),
         ),
-        platform: platform(seen, &base, &from),
+        platform: platform(seen, &base, scale, &from),
         draws: None,
     };
     (file, base_name)
@@ -118,29 +123,86 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
 #[derive(Clone, Copy)]
 struct Scale {
     core: f64,
-    rest: f64,
-    by_limit: bool,
+    /// What is in a package and is no core.
+    uncore: f64,
+    platform: f64,
+    by: By,
+    /// How far a core's watts, and those of C-states and of what is no core, may be off, in per cent.
+    percent: (u32, u32),
+}
+
+/// What the scale comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Servers,
+    Limit,
+    Speed,
 }
 
 impl Scale {
-    fn of(seen: &Seen, base: &MachineModel) -> Scale {
+    fn of(seen: &Seen, base: &MachineModel, wall: Option<&Wall>) -> Scale {
+        let percent = (CORE_PERCENT, REST_PERCENT);
+        if let Some((wall, sums)) = wall.zip(sums(seen, base))
+            && let Some((core, rest)) = wall.scale(sums)
+        {
+            let off = wall.percent(sums, (core, rest));
+            return Scale { core, uncore: rest, platform: rest, by: By::Servers, percent: (off, off) };
+        }
         let cores = |counts: &mut dyn Iterator<Item = usize>| counts.sum::<usize>().max(1) as f64;
         let here = cores(&mut seen.kinds.iter().map(|k| k.cores));
         let there = base.packages[0].cores.len().max(1) as f64;
         // A package of more cores has more around them, though not twice as much of twice as many.
-        let rest = if seen.guest { here / there } else { (here / there).sqrt() };
+        let uncore = if seen.guest { here / there } else { (here / there).sqrt() };
+        let platform = if seen.guest { seen.cpus() as f64 / base.cpus.len() as f64 } else { 1.0 };
         if let Some(limit_w) = seen.limit_w {
             let sum: Option<f64> = seen.kinds.iter().map(|k| full_w(k, base)).sum();
-            let uncore_w = base.packages[0].uncore_w * rest;
+            let uncore_w = base.packages[0].uncore_w * uncore;
             if let Some(sum) = sum.filter(|w| *w > 0.0 && limit_w > 1.5 * uncore_w) {
-                return Scale { core: (limit_w - uncore_w) / sum, rest, by_limit: true };
+                let core = (limit_w - uncore_w) / sum;
+                return Scale { core, uncore, platform, by: By::Limit, percent };
             }
         }
         let top = |k: &SeenKind| mhz(k).first().copied().unwrap_or(UNKNOWN_MHZ);
         let there = f64::from(base.kinds[0].levels[0].khz) * 1e-3;
         let core = seen.kinds.first().map_or(1.0, |k| top(k) / there);
-        Scale { core: if seen.guest { 1.0 } else { core }, rest, by_limit: false }
+        Scale { core: if seen.guest { 1.0 } else { core }, uncore, platform, by: By::Speed, percent }
     }
+}
+
+/// What the base model's watts add up to on this machine, unscaled.
+fn sums(seen: &Seen, base: &MachineModel) -> Option<Sums> {
+    let packages = seen.packages.max(1) as f64;
+    let own = &base.packages[0];
+    let mut sums = Sums {
+        cores_full: 0.0,
+        cores_rest: 0.0,
+        others_full: base.platform_w + packages * own.uncore_w,
+        others_rest: base.platform_w + packages * asleep_w(seen, base).unwrap_or(own.uncore_w),
+    };
+    for k in &seen.kinds {
+        let model = kind_of(k, base);
+        let threads = model.smt_power.get(k.threads - 1).or(model.smt_power.last()).copied().unwrap_or(1.0);
+        let top = mhz(k).first().copied()?;
+        let share = k.base_khz.map_or(1.0, |khz| khz as f64 * 1e-3 / top);
+        let deepest_us = k.idle.iter().map(|s| s.latency_us).max().unwrap_or(0);
+        let cores = packages * k.cores as f64;
+        sums.cores_full += cores * busy_w(model, share) * threads;
+        sums.cores_rest += cores * idle_w(model, deepest_us as f64);
+    }
+    Some(sums)
+}
+
+/// The base model's package asleep, where this machine's sleeps.
+fn asleep_w(seen: &Seen, base: &MachineModel) -> Option<f64> {
+    gating(seen).and(base.packages[0].idle.last()).map(|state| state.watts)
+}
+
+/// The C-state that every kind of core has and that lets the package sleep: the deepest of all.
+fn gating(seen: &Seen) -> Option<&str> {
+    let deep = |s: &&CpuidleState| s.latency_us as f64 >= DEEP_US;
+    let names: Option<Vec<&str>> =
+        seen.kinds.iter().map(|k| k.idle.iter().rfind(deep).map(|s| s.name.as_str())).collect();
+    names.filter(|n| n.windows(2).all(|w| w[0] == w[1])).and_then(|n| n.first().copied())
 }
 
 /// All cores of a kind in a package, busy at the highest speed without boost, with the base model's watts.
@@ -202,10 +264,14 @@ fn kind(seen: &Seen, k: &SeenKind, base: &MachineModel, scale: Scale, from: &str
     let mhz = mhz(k);
     let busy: Vec<f64> = mhz.iter().map(|f| rounded(busy_w(model, f / mhz[0]) * scale.core)).collect();
     let boosts = k.base_khz.map(|khz| (khz as f64 * 1e-3).round()).filter(|b| *b < mhz[0]);
-    let by = if scale.by_limit {
-        "scaled so that all cores at the speed without boost draw the package's limit; nothing here was measured"
-    } else {
-        "scaled with the highest speed; nothing here was measured"
+    let by = match scale.by {
+        By::Servers => {
+            "scaled so that the machine draws what published servers like it do; nothing here was measured"
+        }
+        By::Limit => {
+            "scaled so that all cores at the speed without boost draw the package's limit; nothing here was measured"
+        }
+        By::Speed => "scaled with the highest speed; nothing here was measured",
     };
     let speeds = Sourced::new(
         Speeds { mhz: mhz.clone(), busy_w: busy.clone(), base_mhz: boosts },
@@ -223,7 +289,10 @@ fn kind(seen: &Seen, k: &SeenKind, base: &MachineModel, scale: Scale, from: &str
     )
     .but(
         "busy_w",
-        Origin::guess(format!("{}'s at the same share of the highest speed, {by}", base.name), CORE_PERCENT),
+        Origin::guess(
+            format!("{}'s at the same share of the highest speed, {by}", base.name),
+            scale.percent.0,
+        ),
     );
     let smt = k.threads > 1;
     let like_base = |list: &[f64], other: [f64; 2]| -> Vec<f64> {
@@ -333,27 +402,22 @@ fn idle(k: &SeenKind, model: &CoreKind, scale: Scale, least_busy_w: f64) -> Sour
         false => Origin::word("no cpuidle: an idle CPU halts"),
     };
     let source = format!("{}'s of the same latency, scaled as the busy watts", model.name);
-    Sourced::new(Idle { states }, origin).but("watts", Origin::guess(source, REST_PERCENT))
+    Sourced::new(Idle { states }, origin).but("watts", Origin::guess(source, scale.percent.1))
 }
 
 fn package(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourced<Package> {
     let own = &base.packages[0];
-    let deep = |s: &&CpuidleState| s.latency_us as f64 >= DEEP_US;
-    // One package state, where every kind of core has one that gates its power: the deepest of all.
-    let names: Option<Vec<&str>> =
-        seen.kinds.iter().map(|k| k.idle.iter().rfind(deep).map(|s| s.name.as_str())).collect();
-    let needs = names.filter(|n| n.windows(2).all(|w| w[0] == w[1])).and_then(|n| n.first().copied());
-    let idle = own.idle.last().zip(needs).map(|(state, needs)| PackageState {
+    let idle = own.idle.last().zip(gating(seen)).map(|(state, needs)| PackageState {
         name: format!("P{needs}"),
         needs: needs.to_owned(),
-        watts: rounded(state.watts * scale.rest),
+        watts: rounded(state.watts * scale.uncore),
         exit_us: state.exit_ns as f64 * 1e-3,
     });
-    let table = Package { uncore_w: rounded(own.uncore_w * scale.rest), idle: idle.into_iter().collect() };
-    Sourced::new(table, Origin::guess(from.to_owned(), REST_PERCENT))
+    let table = Package { uncore_w: rounded(own.uncore_w * scale.uncore), idle: idle.into_iter().collect() };
+    Sourced::new(table, Origin::guess(from.to_owned(), scale.percent.1))
 }
 
-fn platform(seen: &Seen, base: &MachineModel, from: &str) -> Sourced<Platform> {
+fn platform(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourced<Platform> {
     let halts = seen.kinds.iter().all(|k| k.idle.is_empty());
     let idle_policy = match seen.idle_governor.as_deref() {
         _ if halts => "fixed:depth=0",
@@ -373,9 +437,7 @@ fn platform(seen: &Seen, base: &MachineModel, from: &str) -> Sourced<Platform> {
     };
     let one_speed = seen.kinds.iter().all(|k| mhz(k).len() == 1);
     let table = Platform {
-        watts: rounded(
-            base.platform_w * if seen.guest { seen.cpus() as f64 / base.cpus.len() as f64 } else { 1.0 },
-        ),
+        watts: rounded(base.platform_w * scale.platform),
         battery_wh: seen.battery_wh.map(rounded),
         idle_policy: idle_policy.to_owned(),
         system: "linux",
@@ -383,7 +445,7 @@ fn platform(seen: &Seen, base: &MachineModel, from: &str) -> Sourced<Platform> {
         default_policy: if one_speed { Some("performance".into()) } else { seen.policy.clone() },
     };
     Sourced::new(table, Origin::word(from))
-        .but("watts", Origin::guess(from.to_owned(), REST_PERCENT))
+        .but("watts", Origin::guess(from.to_owned(), scale.percent.1))
         .but("driver", Origin::kernel("cpufreq"))
         .but(
             "default_policy",
@@ -409,7 +471,7 @@ fn summary(seen: &Seen, base: &str) -> String {
 }
 
 /// What its user should know, a sentence each.
-fn unknown(seen: &Seen) -> Vec<String> {
+fn unknown(seen: &Seen, scale: Scale, wall: Option<&Wall>) -> Vec<String> {
     let mut out = Vec::new();
     if seen.guest {
         out.push(
@@ -423,9 +485,17 @@ fn unknown(seen: &Seen) -> Vec<String> {
     if seen.kinds.iter().all(|k| k.idle.is_empty()) {
         out.push("Its kernel has no cpuidle: the model has one idle state.".to_owned());
     }
-    out.push(format!(
-        "Watts of this machine were not measured: a core's may be off by {CORE_PERCENT} %, the rest by {REST_PERCENT} %."
-    ));
+    let (core, rest) = scale.percent;
+    out.push(match wall.filter(|_| scale.by == By::Servers) {
+        Some(wall) => format!(
+            "Watts of this machine were not measured: at the wall {:.0} W with all busy (90 %: {:.0} to {:.0}) and {:.0} W at \
+             rest ({:.0} to {:.0}), after {} published results of servers (SPECpower_ssj2008), which their vendors have tuned.",
+            wall.full.median, wall.full.low, wall.full.high, wall.rest.median, wall.rest.low, wall.rest.high, wall.results
+        ),
+        None => format!(
+            "Watts of this machine were not measured: a core's may be off by {core} %, the rest by {rest} %."
+        ),
+    });
     out
 }
 
@@ -450,6 +520,31 @@ mod tests {
     fn parsed(seen: &Seen) -> MachineModel {
         let e = estimate(seen, "this");
         library::parsed(&e.text, "this").unwrap_or_else(|why| panic!("{why}\n{}", e.text))
+    }
+
+    /// The model that is written draws what the fit says of servers like it, within the rounding of its figures.
+    #[test]
+    fn a_server_draws_what_published_servers_do() {
+        let xeon = Seen {
+            processor: Some("Intel(R) Xeon(R) Silver 4210 CPU @ 2.20GHz".into()),
+            year: Some(2019.0),
+            memory_gb: Some(768.0),
+            guest: false,
+            ..seen("server-64")
+        };
+        let wall = server::wall(&xeon).expect("a server");
+        let (rest, full) = parsed(&xeon).rest_and_full_w();
+        assert!((full / wall.full.median - 1.0).abs() < 0.03, "{full} W, {:?}", wall.full);
+        assert!((rest / wall.rest.median - 1.0).abs() < 0.03, "{rest} W, {:?}", wall.rest);
+        let notes = parsed(&xeon).notes;
+        assert!(notes.iter().any(|n| n.contains("published results of servers")), "{notes:?}");
+        for no_server in [
+            Seen { guest: true, ..xeon.clone() },
+            Seen { year: None, ..xeon.clone() },
+            Seen { processor: Some("Intel(R) Core(TM) i7-4510U".into()), ..xeon.clone() },
+        ] {
+            assert!(server::wall(&no_server).is_none());
+        }
     }
 
     /// Every emulated machine becomes a model that the engine takes, with its CPUs, levels and C-states.

@@ -38,6 +38,10 @@ pub struct Seen {
     pub limit_w: Option<f64>,
     /// Capacity of the battery, in Wh.
     pub battery_wh: Option<f64>,
+    /// Memory, in GB.
+    pub memory_gb: Option<f64>,
+    /// Year of the firmware: the machine is hardly younger.
+    pub year: Option<f64>,
     /// Whether the clock of a machine without cpufreq was measured.
     pub clock_measured: bool,
 }
@@ -120,6 +124,8 @@ impl Seen {
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             clock_measured: false,
             battery_wh: info.supply.batteries.iter().find_map(|b| b.full_wh),
+            memory_gb: memory_gb(root),
+            year: year_of_firmware(root),
         })
     }
 }
@@ -172,6 +178,21 @@ impl SeenKind {
             idle: idle.map_or(Vec::new(), |i| i.states.iter().filter(|s| !polls(s)).cloned().collect()),
         }
     }
+}
+
+/// `MemTotal`.
+fn memory_gb(root: &dyn Root) -> Option<f64> {
+    let meminfo = text(root, "proc/meminfo")?;
+    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    (kib.is_finite() && kib > 0.0).then_some(kib * 1024e-9)
+}
+
+/// From a date like 03/14/2022.
+fn year_of_firmware(root: &dyn Root) -> Option<f64> {
+    let date = text(root, "sys/devices/virtual/dmi/id/bios_date")?;
+    let year: u16 = date.trim().rsplit('/').next()?.parse().ok()?;
+    (1990..=2100).contains(&year).then(|| f64::from(year))
 }
 
 /// The clock that `/proc/cpuinfo` shows of the first CPU.

@@ -22,6 +22,7 @@ mod layout;
 mod made;
 pub mod pages;
 pub mod plan;
+mod server;
 pub mod site;
 pub mod truth;
 pub mod window;

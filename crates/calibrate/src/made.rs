@@ -44,6 +44,7 @@ pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
     }
     file.summary = file.summary.replacen("estimated: ", "calibrated: ", 1);
     file.summary = file.summary.split("; watts after ").next().unwrap_or_default().to_owned();
+    file.state = made.plan.state.clone();
     file.notes = told(made, base);
     file.draws = (!drawn.is_empty()).then_some(draws);
     (written(&file), notes)

@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 pub(crate) struct MachineFile {
     pub(crate) name: String,
     pub(crate) summary: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) cpu_names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) state: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) topology: Sourced<Topology>,
     pub(crate) kind: Vec<Sourced<Kind>>,

@@ -59,6 +59,7 @@ pub const PATHS: &[&str] = &[
     "sys/devices/virtual/dmi/id/{sys_vendor,product_name,product_family,board_name,bios_version,bios_date}",
     "sys/firmware/devicetree/base/{model,compatible}",
     "proc/cpuinfo",
+    "proc/meminfo",
     "proc/stat",
     "proc/cmdline",
     "proc/sys/kernel/osrelease",

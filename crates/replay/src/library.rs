@@ -310,8 +310,8 @@ pub fn machine_of(name: &str, cpu_name: Option<&str>, cpus: u16) -> Result<Machi
     })
 }
 
-/// Whether it is one of ours, as [`workload`] gives them.
-fn is_bundled(workload: &Workload) -> bool {
+/// Whether it is one of ours, as [`workload()`] gives them.
+pub fn is_bundled(workload: &Workload) -> bool {
     RECORDED.iter().any(|(name, title, _)| workload.name == *name && workload.source == bundled_source(title))
 }
 

@@ -29,9 +29,9 @@ pub(crate) struct Args {
     /// How long it may take (90s, 10min); on a battery an hour tells more
     #[arg(long, value_name = "DURATION", default_value = "10min", value_parser = duration)]
     budget: Duration,
-    /// The machine file to write
-    #[arg(short, long, value_name = "FILE", default_value = "this.toml")]
-    output: PathBuf,
+    /// The machine file to write [default: where '--machine this' finds it; this.toml for another root]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Write the machine file even if the fit misses its own check
     #[arg(long)]
     keep_bad: bool,
@@ -57,6 +57,8 @@ pub(crate) const SCHEMA: &str = "wattwise.calibration/1";
 pub(crate) struct Calibrated {
     /// The machine file.
     file: PathBuf,
+    /// It is where `--machine this` finds it.
+    default: bool,
     /// What was metered, largest part first; empty where nothing was.
     meters: Vec<&'static str>,
     /// Windows that the fit is of.
@@ -92,15 +94,20 @@ pub(crate) struct FittedFigure {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let kept = args.output.with_extension("windows.jsonl");
-    let stem = args.output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    writable(&args.output)?;
+    let root = args.root.open()?;
+    let output = match &args.output {
+        Some(path) => path.clone(),
+        None if root.is_this_machine() => crate::model::own::to_write()?,
+        None => PathBuf::from("this.toml"),
+    };
+    let kept = output.with_extension("windows.jsonl");
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    writable(&output)?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let sleep = |time: Duration| {
         signals.sleep(time);
         signals.reason()
     };
-    let root = args.root.open()?;
     let emulated = args.root.emulated()?;
     let site: Box<dyn Site> = match emulated {
         Some(machine) => {
@@ -135,10 +142,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let passed = calibration.check.quantile(0.95).is_none_or(|p95| p95 <= Check::limit(calibration.meters));
     if passed || args.keep_bad {
-        std::fs::write(&args.output, &calibration.text).map_err(|e| not_written(&args.output, e))?;
+        std::fs::write(&output, &calibration.text).map_err(|e| not_written(&output, e))?;
         _ = std::fs::remove_file(&kept);
     }
-    let found = found(&args.output, &calibration);
+    let found = found(&output, args.output.is_none() && root.is_this_machine(), &calibration);
     if args.json {
         print_json_as(SCHEMA, &found)?;
     } else {
@@ -186,7 +193,7 @@ fn told(p: &Progress<'_>) {
     }
 }
 
-fn found(file: &Path, calibration: &Calibration) -> Calibrated {
+fn found(file: &Path, default: bool, calibration: &Calibration) -> Calibrated {
     let m = calibration.meters;
     let meters = [(m.machine, "machine"), (m.package, "packages"), (m.cores, "cores")];
     let percent = |p: f64| calibration.check.quantile(p).map(|off| off * 100.0);
@@ -195,6 +202,7 @@ fn found(file: &Path, calibration: &Calibration) -> Calibrated {
     figures.sort_by_key(|f| numbers(&f.figure));
     Calibrated {
         file: file.to_owned(),
+        default,
         meters: meters.into_iter().filter(|(there, _)| *there).map(|(_, word)| word).collect(),
         windows: calibration.windows,
         check_median_percent: percent(0.5),
@@ -260,7 +268,8 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
         _ = writeln!(out, "Note: {note}");
     }
     if written {
-        _ = writeln!(out, "\n{file}: written. Use it: wattwise compare -m {file} -- COMMAND");
+        let flag = if found.default { String::new() } else { format!("-m {file} ") };
+        _ = writeln!(out, "\n{file}: written. Use it: wattwise compare {flag}-- COMMAND");
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use crate::args::root;
 use crate::exit::Failure;
+use crate::model::own::{self, Kept};
 use std::io::Read;
 use wattwise_calibrate::estimate::{Estimate, estimate};
 use wattwise_calibrate::gather::Seen;
@@ -20,27 +21,53 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// # Errors
 /// Bad input: an unknown name, a file that is none, a machine whose files list no CPU.
 pub(crate) fn machine(given: &str) -> Result<MachineModel, Failure> {
-    match file_of(given)? {
+    if given == THIS {
+        return this(record::clock_khz).map(|(model, _)| model);
+    }
+    match estimated(given)? {
         Some(estimate) => library::parsed(&estimate.text, given).map_err(Failure::work),
         None => library::machine(given).map_err(Failure::input),
     }
 }
 
-/// The estimate of this machine, whose clock is `khz` where its kernel does not tell.
-fn this(khz: Option<u32>) -> Result<Estimate, Failure> {
+/// The file of a machine; none where a model is named.
+pub(crate) fn file_of(given: &str) -> Result<Option<String>, Failure> {
+    if given == THIS {
+        return this(record::clock_khz).map(|(_, text)| Some(text));
+    }
+    Ok(estimated(given)?.map(|estimate| estimate.text))
+}
+
+/// This machine as it was calibrated, else its estimate, with the clock that `khz` measures where its kernel does not
+/// tell one; and the file.
+fn this(khz: impl FnOnce() -> Option<u32>) -> Result<(MachineModel, String), Failure> {
     let root = root::open(None, "--machine")?;
     let seen = Seen::read(&*root).ok_or_else(|| Failure::impossible("this machine's sysfs lists no CPU"))?;
-    let seen = match khz {
+    let foreign = match own::kept(&*root, &seen)? {
+        Kept::Calibrated(model, text) => return Ok((*model, text)),
+        Kept::Foreign(why) => Some(why),
+        Kept::Nothing => None,
+    };
+    let seen = match khz() {
         Some(khz) => seen.with_clock(u64::from(khz)),
         None => seen,
     };
-    Ok(estimate(&seen, THIS))
+    let text = estimate(&seen, THIS).text;
+    let mut model = library::parsed(&text, THIS).map_err(Failure::work)?;
+    model.notes.extend(foreign);
+    Ok((model, text))
+}
+
+/// Whether somebody has calibrated this machine.
+fn is_calibrated() -> Result<bool, Failure> {
+    let root = root::open(None, "--machine")?;
+    let Some(seen) = Seen::read(&*root) else { return Ok(false) };
+    Ok(matches!(own::kept(&*root, &seen)?, Kept::Calibrated(..)))
 }
 
 /// The estimate of a machine that is there as files; none where a model is named.
-pub(crate) fn file_of(given: &str) -> Result<Option<Estimate>, Failure> {
+fn estimated(given: &str) -> Result<Option<Estimate>, Failure> {
     let root = match given {
-        THIS => return this(record::clock_khz()).map(Some),
         _ if given.starts_with("emulated:") || is_capture(given) => root::open(Some(given), "--machine")?,
         _ => return Ok(None),
     };
@@ -56,9 +83,17 @@ fn is_capture(path: &str) -> bool {
     read.is_ok() && head == ZSTD
 }
 
-/// The machine for a workload when none is named: a model of the recorded processor, else this machine if the recording
-/// was made on one with the same processor and as many CPUs; for bundled and generated work the default model.
+/// The machine for a workload when none is named: this machine, where the recording was made on one with its processor and as
+/// many CPUs and somebody has calibrated it; a bundled model of the recorded processor; this machine's estimate. For
+/// bundled and generated work the default model.
 pub(crate) fn machine_for(workload: &Workload) -> Result<MachineModel, Failure> {
+    if let Some(r) = &workload.recorded
+        && !library::is_bundled(workload)
+        && is_here(r.cpu_name.as_deref(), r.cpus)
+        && is_calibrated()?
+    {
+        return machine(THIS);
+    }
     let no_model = match library::machine_for(workload) {
         Ok(machine) => return Ok(machine),
         Err(e) => e,
@@ -67,8 +102,7 @@ pub(crate) fn machine_for(workload: &Workload) -> Result<MachineModel, Failure> 
         // The clock that the recording ran at is this machine's, where nothing else tells it.
         Some(r) if is_here(r.cpu_name.as_deref(), r.cpus) => {
             let measured = (r.clock == ClockOrigin::Measured).then_some(r.khz);
-            let estimate = this(measured.or_else(record::clock_khz))?;
-            library::parsed(&estimate.text, THIS).map_err(Failure::work)
+            this(|| measured.or_else(record::clock_khz)).map(|(model, _)| model)
         }
         _ => Err(Failure::input(no_model)),
     }
@@ -82,8 +116,11 @@ fn cpus_here() -> u16 {
     std::thread::available_parallelism().map_or(1, |n| n.get().min(usize::from(u16::MAX)) as u16)
 }
 
-/// The model of this machine: a bundled one of its processor, else its estimate.
+/// The model of this machine: its calibrated one, else a bundled one of its processor, else its estimate.
 pub(crate) fn here() -> Result<MachineModel, Failure> {
+    if is_calibrated()? {
+        return machine(THIS);
+    }
     let known = library::machine_of("this machine", record::cpu_name().as_deref(), cpus_here());
     known.or_else(|_| machine(THIS))
 }

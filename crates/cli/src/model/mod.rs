@@ -6,6 +6,7 @@ pub(crate) mod list;
 pub(crate) mod machine;
 pub(crate) mod machines;
 pub(crate) mod output;
+pub(crate) mod own;
 pub(crate) mod recording;
 pub(crate) mod reproduce;
 pub(crate) mod stop;

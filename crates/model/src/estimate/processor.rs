@@ -54,6 +54,12 @@ pub fn read(name: &str, year: f64) -> Processor {
     Processor { family, line, low_power: words.iter().any(|w| is_low_power(w)) }
 }
 
+/// Whether a name is a server processor's.
+pub fn is_server(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["xeon", "epyc", "opteron"].into_iter().any(|line| name.contains(line))
+}
+
 /// Digits at the start of a word, and the rest.
 fn digits(word: &str) -> (&str, &str) {
     word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()))

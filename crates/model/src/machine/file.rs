@@ -4,6 +4,7 @@
 //! name = "example"
 //! summary = "one core of two speeds"
 //! cpu_names = ["i9-9999X"]        # parts of processors' names: recordings made on one are replayed on this machine
+//! state = ["kernel 6.12.0"]       # what held while its figures were measured
 //! notes = ["..."]                 # told with every answer for this machine, a sentence each
 //!
 //! [topology]                      # per machine
@@ -293,6 +294,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         default_policy,
         load_invariant: true,
         cpu_names: file.cpu_names.clone(),
+        state: file.state.clone(),
         notes: file.notes.clone(),
         provenance: Vec::new(),
         written: Written::default(),

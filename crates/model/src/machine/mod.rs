@@ -62,6 +62,8 @@ pub struct MachineModel {
     pub load_invariant: bool,
     /// Parts of processors' names, such as `i7-4510U`, that this machine is a model of.
     pub cpu_names: Vec<String>,
+    /// What held while its figures were measured, such as `kernel 6.12.0` or `on mains`.
+    pub state: Vec<String>,
     /// What whoever reads an answer for it should know, a sentence each.
     pub notes: Vec<String>,
     /// Where each figure comes from, in the order of the file.

@@ -49,6 +49,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) cpu_names: Vec<String>,
     #[serde(default)]
+    pub(super) state: Vec<String>,
+    #[serde(default)]
     pub(super) notes: Vec<String>,
     pub(super) topology: TopologyTable,
     pub(super) kind: Vec<KindTable>,

@@ -77,6 +77,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
         default_policy: "schedutil".into(),
         load_invariant: true,
         cpu_names: Vec::new(),
+        state: Vec::new(),
         notes: Vec::new(),
         provenance: vec![],
         written: Default::default(),

@@ -41,7 +41,7 @@ pub(crate) struct ShownMachine {
 fn text(name: &str) -> Result<String, Failure> {
     match (builtin::text(name), file_of(name)?) {
         (Some(text), _) => Ok(text.to_owned()),
-        (None, Some(estimate)) => Ok(estimate.text),
+        (None, Some(text)) => Ok(text),
         (None, None) => std::fs::read_to_string(name).map_err(Failure::input),
     }
 }

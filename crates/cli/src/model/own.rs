@@ -1,0 +1,151 @@
+//! This machine's calibrated model: where `calibrate` writes it and `this` finds it.
+//!
+//! | who | written | looked for |
+//! |---|---|---|
+//! | who sets `XDG_DATA_HOME` | `$XDG_DATA_HOME/wattwise/this.toml` | there, then `/var/lib` |
+//! | root | `/var/lib/wattwise/this.toml` | there |
+//! | anybody else | `~/.local/share/wattwise/this.toml` | there, then `/var/lib` |
+//!
+//! A file that is there is of this machine only if it says so: another processor, or another number of CPUs, makes it a
+//! model of another machine, as after a disk was moved. Whatever else has changed since (kernel, microcode, mains) is told.
+
+use crate::exit::Failure;
+use std::path::{Path, PathBuf};
+use wattwise_calibrate::calibration::state_of;
+use wattwise_calibrate::gather::Seen;
+use wattwise_hw::root::Root;
+use wattwise_model::machine::{Confidence, MachineModel, is_part_of_name};
+use wattwise_replay::library;
+
+const FILE: &str = "wattwise/this.toml";
+const ALL_USERS: &str = "/var/lib";
+
+/// Of one user; none for root, or where no home is known.
+fn own_folder() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let of_home = || Some(absolute("HOME")?.join(".local/share"));
+    let is_root = rustix::process::geteuid().is_root();
+    absolute("XDG_DATA_HOME").or_else(|| of_home().filter(|_| !is_root))
+}
+
+/// Where a calibration of this machine is written. Its folder is made.
+///
+/// # Errors
+/// The folder cannot be made.
+pub(crate) fn to_write() -> Result<PathBuf, Failure> {
+    let path = own_folder().unwrap_or_else(|| PathBuf::from(ALL_USERS)).join(FILE);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::input(format!("{}: {e}; name another file with --output", folder.display())))?;
+    Ok(path)
+}
+
+/// What is known of this machine by a calibration.
+pub(crate) enum Kept {
+    /// Nothing.
+    Nothing,
+    /// Its model, and the file's text.
+    Calibrated(Box<MachineModel>, String),
+    /// A file that is of another machine: why.
+    Foreign(String),
+}
+
+/// The model of this machine that a calibration has written.
+///
+/// # Errors
+/// There is a file that cannot be read, or that is no machine file.
+pub(crate) fn kept(root: &dyn Root, seen: &Seen) -> Result<Kept, Failure> {
+    let folders = own_folder().into_iter().chain([PathBuf::from(ALL_USERS)]);
+    for path in folders.map(|folder| folder.join(FILE)) {
+        let wrong = |e: &dyn std::fmt::Display| {
+            Failure::input(format!("{}: {e}; calibrate again, or remove it", path.display()))
+        };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(wrong(&e)),
+        };
+        let model = library::parsed(&text, &path.display().to_string()).map_err(|e| wrong(&e))?;
+        // Without meters a calibration writes the estimate, which can be made anew.
+        if model.provenance.iter().any(|f| f.confidence == Confidence::Fitted) {
+            return Ok(of_this_machine(model, text, &path, seen, &state_of(root)));
+        }
+    }
+    Ok(Kept::Nothing)
+}
+
+fn of_this_machine(mut model: MachineModel, text: String, path: &Path, seen: &Seen, now: &[String]) -> Kept {
+    let path = path.display();
+    let processor = seen.processor.as_deref().unwrap_or_default();
+    if !model.cpu_names.iter().any(|name| is_part_of_name(name, processor)) {
+        return Kept::Foreign(format!(
+            "{path} is of another processor: this machine is estimated. Calibrate it."
+        ));
+    }
+    if model.cpus.len() != seen.cpus() {
+        return Kept::Foreign(format!(
+            "{path} has {} CPUs and this machine {}: it is estimated. Calibrate it.",
+            model.cpus.len(),
+            seen.cpus()
+        ));
+    }
+    let changed = changed(&model.state, now);
+    if !changed.is_empty() {
+        model.notes.push(format!("Since the calibration ({path}) this has changed: {}.", changed.join(", ")));
+    }
+    Kept::Calibrated(Box::new(model), text)
+}
+
+/// What is said now of the same things in other words.
+fn changed(then: &[String], now: &[String]) -> Vec<String> {
+    let what = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    let other = |line: &&String| now.iter().all(|n| n != *line) && now.iter().any(|n| what(n) == what(line));
+    let pair = |line: &String| {
+        let new = now.iter().find(|n| what(n) == what(line)).map_or("", String::as_str);
+        format!("{line}, now {new}")
+    };
+    then.iter().filter(other).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_calibrate::estimate::estimate;
+
+    fn lines(of: &[&str]) -> Vec<String> {
+        of.iter().map(|&s| s.to_owned()).collect()
+    }
+
+    /// The estimate of an emulated machine, as if it were that one's calibration.
+    fn judged(of: &str, on: &str, state: &str, now: &[&str]) -> Kept {
+        let seen = |name: &str| Seen::read(&wattwise_emulator::named(name).unwrap()).unwrap();
+        let text = estimate(&seen(of), "this").text;
+        let text = format!("state = [{state}]\n{text}");
+        let model = library::parsed(&text, "this").unwrap();
+        of_this_machine(model, text, Path::new("this.toml"), &seen(on), &lines(now))
+    }
+
+    #[test]
+    fn a_kept_model_is_of_the_machine_that_it_names() {
+        let Kept::Calibrated(model, _) = judged("hybrid-laptop", "hybrid-laptop", "", &["kernel 6.1"]) else {
+            panic!("its own")
+        };
+        let before = model.notes.len();
+        let Kept::Calibrated(model, _) = judged(
+            "hybrid-laptop",
+            "hybrid-laptop",
+            "'kernel 6.1', 'on mains', 'driver x'",
+            &["kernel 6.12", "on mains"],
+        ) else {
+            panic!("its own")
+        };
+        assert_eq!(model.notes.len(), before + 1);
+        assert!(model.notes[before].ends_with("kernel 6.1, now kernel 6.12."), "{}", model.notes[before]);
+        let Kept::Foreign(why) = judged("hybrid-laptop", "core-i5-2gen", "", &[]) else {
+            panic!("another's")
+        };
+        assert!(why.contains("another processor"), "{why}");
+        let Kept::Foreign(why) = judged("server-64", "server-256", "", &[]) else { panic!("another's") };
+        assert!(why.contains("this machine"), "{why}");
+    }
+}
