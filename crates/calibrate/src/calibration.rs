@@ -319,22 +319,38 @@ fn failed(path: &Path, e: impl std::fmt::Display) -> CalibrationError {
     ))
 }
 
-/// What an earlier run kept; nothing where there is none, or it was of something else.
+/// What an earlier run kept; nothing where there is none. A line that a crash cut short is taken off the file, and measured again.
 fn kept(path: &Path, head: &Head) -> Result<Vec<Observation>, CalibrationError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(failed(path, e)),
     };
-    let mut lines = text.lines();
-    let first: Option<Head> = lines.next().and_then(|l| serde_json::from_str(l).ok());
+    if !text.contains('\n') {
+        // The head itself was cut short.
+        return std::fs::remove_file(path).map(|()| Vec::new()).map_err(|e| failed(path, e));
+    }
+    let first: Option<Head> = text.lines().next().and_then(|l| serde_json::from_str(l).ok());
     match first {
         Some(first) if first == *head => {}
         Some(_) => return Err(failed(path, "it is of another machine, budget or seed")),
         None => return Err(failed(path, "its first line is none of a calibration")),
     }
-    // A line that a crash cut short is measured again.
-    Ok(lines.map_while(|l| serde_json::from_str(l).ok()).take(head.windows).collect())
+    let whole = |l: &&str| l.ends_with('\n');
+    let mut sound = 0;
+    let mut observations = Vec::new();
+    for line in text.split_inclusive('\n').take_while(whole).take(1 + head.windows) {
+        // The first is the head.
+        match (sound, serde_json::from_str(line)) {
+            (0, _) => {}
+            (_, Ok(observation)) => observations.push(observation),
+            (_, Err(_)) => break,
+        }
+        sound += line.len();
+    }
+    let file = std::fs::OpenOptions::new().write(true).open(path).map_err(|e| failed(path, e))?;
+    file.set_len(sound as u64).map_err(|e| failed(path, e))?;
+    Ok(observations)
 }
 
 fn keep(path: &Path, head: &Head, observation: &Observation) -> Result<(), CalibrationError> {
