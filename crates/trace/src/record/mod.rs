@@ -15,7 +15,8 @@
 //!
 //! Where the processor counts cycles, instructions and cache misses, these are in one group with
 //! sched_switch, so that each switch's sample tells what the CPU has counted by then (as
-//! `perf record -e '{sched:sched_switch,cycles,instructions,cache-misses}:S' -a` would have it).
+//! `perf record -e '{sched:sched_switch,cycles,instructions,cache-misses}:S' -a` would have it). Not verified on hardware: no
+//! machine that this was built on has such counters. What reads them is tested with files written for it.
 //!
 //! What no event tells goes into the file as notes (`crate::notes`): which task is the command, how it
 //! ended, and the clock.
