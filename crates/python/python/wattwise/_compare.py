@@ -10,6 +10,7 @@ from typing import Any, Union
 from . import _wattwise as engine
 from ._inputs import AnyMachine, AnyWorkload, load, machine_for
 from ._listing import rows_html
+from ._optional import optional
 from ._policy import SpeedPolicy
 from ._progress import Progress
 from ._shares import Share, share
@@ -134,10 +135,7 @@ class Comparison:
 
     def plot(self) -> Any:
         """The same chart by altair, where it is installed (``pip install wattwise[plot]``)."""
-        try:
-            import altair
-        except ImportError:
-            raise Error("plot: needs altair; install it with 'pip install wattwise[plot]'") from None
+        altair = optional("altair", "plot", "plot")
         rows = [
             {
                 "policy": r["policy"],

@@ -7,6 +7,7 @@ numbers. So many blocks are under way as keep every thread busy and one waiting.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import itertools
 import json
 import threading
@@ -57,6 +58,10 @@ def _mismatch(who: str, theirs: str, ours: str) -> str:
     return f"client: {who} has wattwise {theirs}, and this is {ours}; install the same version everywhere"
 
 
+def _of(e: BaseException, number: int) -> Error:
+    return Error(str(e) if isinstance(e, Error) else f"client: block {number}: {type(e).__name__}: {e}")
+
+
 def _threads(client: Any) -> int:
     return sum(client.nthreads().values())
 
@@ -70,8 +75,8 @@ def on_cluster(
     tell: Callable[[int], None],
 ) -> Iterator[tuple[int, bytes]]:
     """Blocks as they are done."""
-    from distributed import as_completed
-    from distributed.scheduler import KilledWorker
+    distributed: Any = importlib.import_module("distributed")
+    killed: Any = importlib.import_module("distributed.scheduler").KilledWorker
 
     from ._sweep import VERSION
 
@@ -86,15 +91,15 @@ def on_cluster(
             raise Error(_mismatch(worker, theirs, VERSION))
 
     def send() -> tuple[Any, list[Any]]:
-        data = [text.encode(), *inputs.values()]
-        return (lambda all: (all[0], all[1:]))(client.scatter(data, broadcast=True, hash=True))
+        sent = client.scatter([text.encode(), *inputs.values()], broadcast=True, hash=True)
+        return sent[0], sent[1:]
 
     plan, files = send()
     run = next(_runs)
     flying: dict[Any, int] = {}
     tries: dict[int, int] = {}
     waiting = list(reversed(todo))
-    arriving = as_completed()
+    arriving = distributed.as_completed()
     counted, most = 0.0, 0
     cases = 0
 
@@ -122,9 +127,8 @@ def on_cluster(
                 cases += blocks[number][1] - blocks[number][0]
                 tell(cases)
                 yield number, data
-            elif future.status == "error" and not isinstance(future.exception(), KilledWorker):
-                e = future.exception()
-                raise Error(str(e) if isinstance(e, Error) else f"client: block {number}: {type(e).__name__}: {e}")
+            elif future.status == "error" and not isinstance(future.exception(), killed):
+                raise _of(future.exception(), number)
             else:
                 # The worker died, perhaps with the only copy of the inputs.
                 plan, files = send()

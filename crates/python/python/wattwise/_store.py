@@ -1,4 +1,4 @@
-"""A sweep's folder: `_plan.json`, which says what is swept and how it is cut, and one file a block.
+"""A sweep's folder: `.plan.json`, which says what is swept and how it is cut, and one file a block.
 
 A block's file is written beside its place and moved there once it is on the disk, so it is there whole or not at all.
 """
@@ -17,7 +17,8 @@ from typing import Any
 from . import _wattwise as engine
 from ._wattwise import Error
 
-PLAN = "_plan.json"
+PLAN = ".plan.json"
+"""Hidden, so that whoever reads a folder of Parquet files leaves it aside."""
 
 
 class Store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Callable
 from . import _wattwise as engine
 from ._inputs import AnyMachine, AnyPath, AnyWorkload, load, machine
 from ._listing import Listing
+from ._optional import optional
 from ._progress import Progress
 from ._shares import Share, share
 from ._store import Store
@@ -28,6 +30,10 @@ MOST_BLOCKS = 10_000
 
 _PROBED = 32
 """Pairs of workload and machine whose cases are timed; the others count as their mean."""
+
+
+_LONG = 20
+"""A draw that takes so many times a block's length is cut."""
 
 
 class Sweep:
@@ -56,7 +62,7 @@ class Sweep:
     def summary(self) -> Listing:
         """For each workload, machine and policy: cases, those that failed, and the mean energy and time over the reference
         policy's in the same draws. Needs pyarrow."""
-        pyarrow = _pyarrow("summary")
+        pyarrow = optional("pyarrow", "summary", "sweep")
         sums: dict[tuple[str, str, str], list[float]] = {}
         for batch in pyarrow.RecordBatchReader.from_stream(self):
             names = [batch.column(name).to_pylist() for name in ("workload", "machine", "policy")]
@@ -78,10 +84,7 @@ class Sweep:
 
     def plot(self) -> Any:
         """Energy against time, over the reference policy's: one point a policy. Needs altair and pyarrow."""
-        try:
-            import altair
-        except ImportError:
-            raise Error("plot: needs altair; install it with 'pip install wattwise[plot]'") from None
+        altair = optional("altair", "plot", "plot")
         scale = altair.Scale(zero=False)
         return (
             altair.Chart(altair.Data(values=list(self.summary())))
@@ -100,14 +103,6 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         return f"<p>{self._cases:,} cases in {len(self.files)} files in <code>{html.escape(str(self.path))}</code></p>"
-
-
-def _pyarrow(what: str) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise Error(f"{what}: needs pyarrow; install it with 'pip install wattwise[sweep]'") from None
-    return pyarrow
 
 
 class _Order:
@@ -166,9 +161,10 @@ def opened(spec: dict[str, Any], inputs: dict[str, bytes]) -> engine.Plan:
 
 
 def _blocks(plan: engine.Plan, block_s: float) -> list[tuple[int, int]]:
-    """Blocks of at least about ``block_s``, whole draws where they are that long, at most ``MOST_BLOCKS`` in all.
+    """Blocks of at least about ``block_s``, at most ``MOST_BLOCKS`` in all. How the cases are cut changes no result.
 
-    The first cases of some pairs of workload and machine are timed. How the cases are cut changes no result.
+    The first cases of some pairs of workload and machine are timed. The reference policy is run once for each draw that a
+    block has a part of, so blocks are whole draws, but where a draw is very long.
     """
     pairs = plan.pairs()
     costs = {i: _cost(plan, *pairs[i][:2], block_s) for i in range(0, len(pairs), max(1, len(pairs) // _PROBED))}
@@ -177,10 +173,10 @@ def _blocks(plan: engine.Plan, block_s: float) -> list[tuple[int, int]]:
     length = max(block_s, total / max(1, MOST_BLOCKS - len(pairs)))
     blocks = []
     for i, (first, count, policies) in enumerate(pairs):
-        size = max(1, round(length / costs.get(i, mean)))
-        # The reference policy is run once a draw and block: whole draws run it least often.
-        if size > policies:
-            size -= size % policies
+        cost = costs.get(i, mean)
+        size = policies * max(1, math.ceil(length / (cost * policies)))
+        if size == policies and cost * policies > _LONG * length:
+            size = math.ceil(_LONG * length / cost)
         blocks += [(at, min(at + size, first + count)) for at in range(first, first + count, size)]
     return blocks
 
