@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 8
 # Seconds of the watched long runs in `make soak`.
 SOAK_SECONDS ?= 1800
 
-.PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab clean
+.PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab python clean
 
 check: clippy unit
 
@@ -62,8 +62,13 @@ verify:
 	$(MAKE) lab
 	sh scripts/first-command.sh
 	sh scripts/perfetto.sh
+	$(MAKE) python
 	sh scripts/deny.sh
 	$(MAKE) fuzz loom miri
+
+# The Python package in empty environments of the oldest and the newest Python, with its tests; downloads libraries.
+python:
+	sh scripts/python.sh
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)

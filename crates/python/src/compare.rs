@@ -51,7 +51,7 @@ fn source(word: &str) -> PyResult<PowerSource> {
 /// The limit of time, as a share; none: any.
 pub(crate) fn rule(goal_word: &str, max_slowdown: Option<f64>) -> PyResult<Rule> {
     let max_slowdown = max_slowdown.unwrap_or(f64::INFINITY);
-    if !(max_slowdown >= 0.0) {
+    if max_slowdown.is_nan() || max_slowdown < 0.0 {
         return Err(error(format!("max_slowdown={max_slowdown}: expected a share such as 0.03, or 'any'")));
     }
     Ok(Rule { goal: goal(goal_word)?, max_slowdown })
@@ -98,7 +98,7 @@ fn policies(
         }
     }
     for (i, spec) in specs.iter().enumerate() {
-        if kept.iter().any(|_| true) && specs[..i].iter().any(|s| s.text == spec.text) {
+        if !kept.is_empty() && specs[..i].iter().any(|s| s.text == spec.text) {
             return Err(error(format!("{}: two policies have this name", spec.text)));
         }
     }

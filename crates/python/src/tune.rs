@@ -50,7 +50,7 @@ pub(crate) fn tune(
     }
     let rule = rule(goal, max_slowdown)?;
     let max_p99 = max_p99.unwrap_or(f64::INFINITY);
-    if !(max_p99 >= 0.0) {
+    if max_p99.is_nan() || max_p99 < 0.0 {
         return Err(error(format!("max_p99={max_p99}: expected a share such as 0.5, or 'any'")));
     }
     let time = match time_s {

@@ -16,5 +16,5 @@ def test_the_first_notebook_runs(tmp_path: Path) -> None:
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert any("<svg" in output.get("data", {}).get("text/html", "") for output in outputs), "no chart is shown"
-    assert any("blocks" in output.get("data", {}).get("text/html", "") or "cases in" in output.get("data", {}).get("text/html", "") for output in outputs)
+    assert any("cases in" in output.get("data", {}).get("text/html", "") for output in outputs), "no sweep is shown"
     assert not [output for output in outputs if output.output_type == "error"]

@@ -101,7 +101,7 @@ pub(crate) fn keep(
             )));
         }
     }
-    if !(call_limit_s > 0.0) {
+    if call_limit_s.is_nan() || call_limit_s <= 0.0 {
         return Err(error(format!("call_limit_s={call_limit_s}: expected seconds, more than 0")));
     }
     let slot = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
 use wattwise_policy::speed::Cadence as RustCadence;
 use wattwise_policy::{
-    CpuSample as RustCpu, DomainInfo, Intent as RustIntent, Khz, Observation as RustObservation,
-    Platform as RustPlatform, PowerSource, Scope,
+    CpuSample as RustCpu, DomainInfo, DomainIntent, Intent as RustIntent, Khz,
+    Observation as RustObservation, Platform as RustPlatform, PowerSource, Scope,
 };
 
 /// When a policy wants to be asked.
@@ -250,6 +250,9 @@ impl Intent {
     }
 }
 
+/// Which speed of an intent.
+type Field = fn(&mut DomainIntent) -> &mut Khz;
+
 /// What an answer must be.
 const EXPECTED: &str =
     "a speed in kHz (0 to 4294967295), a list with one for each frequency domain, a wattwise.Intent, or None";
@@ -267,7 +270,7 @@ pub(crate) fn apply(
         Scope::Cpu(cpu) => Some(domain_of_cpu.get(usize::from(cpu)).copied().map_or(0, usize::from)),
     };
     let domains = out.domains.len();
-    let mut put = |value: &Bound<'_, PyAny>, at: fn(&mut wattwise_policy::DomainIntent) -> &mut Khz| {
+    let mut put = |value: &Bound<'_, PyAny>, at: Field| {
         for (d, khz) in speeds(value, domains, about)?.into_iter().enumerate() {
             if let Some(khz) = khz {
                 *at(&mut out.domains[d]) = khz;
@@ -277,7 +280,7 @@ pub(crate) fn apply(
     };
     let Ok(intent) = answer.cast::<Intent>() else { return put(answer, |d| &mut d.desired) };
     let (py, intent) = (answer.py(), intent.get());
-    let parts: [(&Option<Py<PyAny>>, fn(&mut wattwise_policy::DomainIntent) -> &mut Khz); 3] = [
+    let parts: [(&Option<Py<PyAny>>, Field); 3] = [
         (&intent.khz, |d| &mut d.desired),
         (&intent.min_khz, |d| &mut d.min),
         (&intent.max_khz, |d| &mut d.max),
