@@ -63,18 +63,20 @@ class Sweep:
         """For each workload, machine and policy: cases, those that failed, and the mean energy and time over the reference
         policy's in the same draws. Needs pyarrow."""
         pyarrow = optional("pyarrow", "summary", "sweep")
+        by = ["workload", "machine", "policy"]
+        wanted = [("energy_ratio", "sum"), ("elapsed_ratio", "sum"), ("energy_ratio", "count"), ("case", "count")]
         sums: dict[tuple[str, str, str], list[float]] = {}
+        # Batch by batch: a sweep may be larger than memory.
         for batch in pyarrow.RecordBatchReader.from_stream(self):
-            names = [batch.column(name).to_pylist() for name in ("workload", "machine", "policy")]
-            ratios = [batch.column(name).to_pylist() for name in ("energy_ratio", "elapsed_ratio")]
-            for workload, model, policy, energy, elapsed in zip(*names, *ratios):
-                entry = sums.setdefault((workload, model, policy), [0, 0, 0.0, 0.0])
-                entry[0] += 1
-                if energy is None:
-                    entry[1] += 1
-                else:
-                    entry[2] += energy
-                    entry[3] += elapsed
+            table = pyarrow.Table.from_batches([batch])
+            for name in by:
+                table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pyarrow.string()))
+            for row in table.group_by(by, use_threads=False).aggregate(wanted).to_pylist():
+                entry = sums.setdefault((row["workload"], row["machine"], row["policy"]), [0.0, 0.0, 0.0, 0.0])
+                entry[0] += row["case_count"]
+                entry[1] += row["case_count"] - row["energy_ratio_count"]
+                entry[2] += row["energy_ratio_sum"] or 0.0
+                entry[3] += row["elapsed_ratio_sum"] or 0.0
         rows = []
         for (workload, model, policy), (cases, failed, energy, elapsed) in sums.items():
             done = cases - failed
