@@ -46,6 +46,11 @@ if [ ! -x "$build/tools/bin/maturin" ]; then
     "$(find_python "$newest")" -m venv --clear "$build/tools"
     "$build/tools/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
 fi
+tree=$(cargo tree --quiet -p wattwise-python --edges normal --prefix none)
+if echo "$tree" | grep -E '^(wattwise-hw|zbus|fuser) '; then
+    echo "python: the module has a machine's wing in its tree" >&2
+    exit 1
+fi
 PATH=$build/tools/bin:$PATH sh scripts/wheel.sh "$build/wheels" "$profile"
 wheel=$(ls "$build"/wheels/wattwise-*-abi3-*.whl)
 

@@ -26,6 +26,9 @@ SHORT = Path(__file__).with_name("short.toml")
 MACHINE = "i7-4510u"
 POLICIES = "schedutil:rate_limit=1ms..20ms:n100"
 
+SENT = 10_000_000
+"""Bytes of one result, to see how fast results come."""
+
 
 def cpu_s() -> float:
     """This process and all its threads."""
@@ -67,14 +70,33 @@ def main() -> None:
     workers = len(os.sched_getaffinity(0))
     cases = 100 * draws
     plan = engine.Plan(
-        [wattwise.load(SHORT)], [wattwise.machine(MACHINE)], [POLICIES], reference=None, goal="energy", max_slowdown=0.1,
-        replicas=100, seed=0, budget_text="",
+        [wattwise.load(SHORT)],
+        [wattwise.machine(MACHINE)],
+        [POLICIES],
+        reference=None,
+        goal="energy",
+        max_slowdown=0.1,
+        replicas=100,
+        seed=0,
+        budget_text="",
     )
     print(f"{len(plan.run(0, 10_000)) / 10_000:.1f} bytes a case as an Arrow file; {workers} CPUs, load {os.getloadavg()[0]:.1f}")
     with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         since = time.perf_counter()
         client.gather(client.map(nothing, range(2000), pure=False))
         print(f"Dask: {(time.perf_counter() - since) / 2:.2f} ms a task that does nothing (2000 of them)")
+        since = time.perf_counter()
+        for future in [client.submit(os.urandom, SENT, pure=False) for _ in range(20)]:
+            future.result()
+        print(f"Dask: {20 * SENT / 1e6 / (time.perf_counter() - since):.0f} MB/s from workers to whoever asked")
+        folder = Path(tempfile.mkdtemp(prefix="wattwise-rate-"))
+        since = time.perf_counter()
+        tiny = wattwise.sweep(
+            SHORT, MACHINE, "performance", replicas=2000, client=client, block_s=1e-9, out=folder / "s.parquet", progress=False
+        )
+        taken = (time.perf_counter() - since) / len(tiny.files)
+        shutil.rmtree(folder)
+        print(f"a block of one case on the cluster, from the plan to its file: {1e3 * taken:.2f} ms")
         for turn in range(turns):
             loop = plain(program, draws)
             here, here_cpu, size = swept(draws)

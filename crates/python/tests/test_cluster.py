@@ -81,7 +81,9 @@ def test_another_version_is_refused(cluster: Any, short: Path, tmp_path: Path, m
 
 @pytest.mark.parametrize("cluster", [1], indirect=True)
 def test_a_case_that_does_not_end_is_marked(cluster: Any, short: Path, endless: Path, tmp_path: Path) -> None:
-    done = wattwise.sweep([endless, short], "i7-4510u", "performance", replicas=2, budget="events=100000", client=cluster, out=tmp_path / "s.arrow")
+    done = wattwise.sweep(
+        [endless, short], "i7-4510u", "performance", replicas=2, budget="events=100000", client=cluster, out=tmp_path / "s.arrow"
+    )
     assert [r["error"] is None for r in rows(done)] == [False, False, True, True]
 
 

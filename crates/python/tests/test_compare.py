@@ -18,10 +18,26 @@ import wattwise
 @pytest.mark.parametrize(
     ("workload", "arguments", "options"),
     [
-        ("build", {"policies": ["schedutil", "schedutil:rate_limit=1ms..20ms:n3"]}, ["-p", "schedutil", "-p", "schedutil:rate_limit=1ms..20ms:n3"]),
-        ("tbench", {"machine": "xeon-4210", "max_slowdown": "3%", "goal": "edp"}, ["-m", "xeon-4210", "--max-slowdown", "3%", "--best", "edp"]),
-        ("burst", {"machine": "thinkpad-r51", "exact": True, "max_slowdown": "any"}, ["-m", "thinkpad-r51", "--exact", "--max-slowdown", "any"]),
-        ("cyclictest", {"memory_bound": 0.2, "reference": "performance"}, ["--memory-bound", "20%", "--reference", "performance"]),
+        (
+            "build",
+            {"policies": ["schedutil", "schedutil:rate_limit=1ms..20ms:n3"]},
+            ["-p", "schedutil", "-p", "schedutil:rate_limit=1ms..20ms:n3"],
+        ),
+        (
+            "tbench",
+            {"machine": "xeon-4210", "max_slowdown": "3%", "goal": "edp"},
+            ["-m", "xeon-4210", "--max-slowdown", "3%", "--best", "edp"],
+        ),
+        (
+            "burst",
+            {"machine": "thinkpad-r51", "exact": True, "max_slowdown": "any"},
+            ["-m", "thinkpad-r51", "--exact", "--max-slowdown", "any"],
+        ),
+        (
+            "cyclictest",
+            {"memory_bound": 0.2, "reference": "performance"},
+            ["--memory-bound", "20%", "--reference", "performance"],
+        ),
     ],
 )
 def test_the_same_json_as_the_command_line_to_the_bit(workload: str, arguments: dict[str, object], options: list[str]) -> None:
@@ -87,7 +103,10 @@ def test_a_table_can_be_taken_twice(short: Path) -> None:
         (lambda: wattwise.machine("xeon"), ["compare", "burst", "-m", "xeon"]),
         (lambda: wattwise.compare("burst", policies="shedutil"), ["compare", "burst", "-p", "shedutil"]),
         (lambda: wattwise.compare("burst", policies="schedutil:rate=1"), ["compare", "burst", "-p", "schedutil:rate=1"]),
-        (lambda: wattwise.compare("burst", policies="schedutil:rate_limit=1ms..:n5"), ["compare", "burst", "-p", "schedutil:rate_limit=1ms..:n5"]),
+        (
+            lambda: wattwise.compare("burst", policies="schedutil:rate_limit=1ms..:n5"),
+            ["compare", "burst", "-p", "schedutil:rate_limit=1ms..:n5"],
+        ),
         (lambda: wattwise.compare("burst", policies="schedutil+cmax=C99"), ["compare", "burst", "-p", "schedutil+cmax=C99"]),
         (lambda: wattwise.compare("burst", reference="shedutil"), ["compare", "burst", "--reference", "shedutil"]),
         (lambda: wattwise.load("/dev/null"), ["compare", "/dev/null"]),
@@ -168,7 +187,18 @@ def test_lists_and_pages() -> None:
     kinds = {entry["kind"] for entry in wattwise.policies()}
     assert kinds == {"speed", "idle", "cores", "placement"}
     page = wattwise.policy("ondemand")
-    assert page["params"][0] == {"name": "up", "help": page["params"][0]["help"], "expected": page["params"][0]["expected"], "unit": "%", "range": (0.0, 100.0), "default": 95.0} or page["params"][0]["unit"] == "%"
+    assert (
+        page["params"][0]
+        == {
+            "name": "up",
+            "help": page["params"][0]["help"],
+            "expected": page["params"][0]["expected"],
+            "unit": "%",
+            "range": (0.0, 100.0),
+            "default": 95.0,
+        }
+        or page["params"][0]["unit"] == "%"
+    )
     assert "Linux 6.12" in page["text"]
     with pytest.raises(wattwise.Error, match="did you mean 'ondemand'"):
         wattwise.policy("ondeman")
@@ -178,4 +208,8 @@ def test_lists_and_pages() -> None:
 def test_plots_where_altair_is_installed(short: Path) -> None:
     pytest.importorskip("altair")
     chart = wattwise.compare(short, "i7-4510u", ["performance", "powersave"], replicas=8).plot().to_dict()
-    assert {row["policy"] for row in chart["data"]["values"]} >= {"performance", "powersave"} if "values" in chart.get("data", {}) else chart["layer"]
+    assert (
+        {row["policy"] for row in chart["data"]["values"]} >= {"performance", "powersave"}
+        if "values" in chart.get("data", {})
+        else chart["layer"]
+    )

@@ -94,7 +94,9 @@ def test_an_intent_has_limits_and_its_own_period() -> None:
             seen.append(now.now_ns)
             assert now.scope == "all" and len(now.cpus) == self.platform.cpus
             assert all(0.0 <= sample.load <= 1.0 for sample in now.cpus)
-            return Intent([d.fastest_khz for d in self.platform.domains], max_khz=self.platform.domains[0].slowest_khz, next_ns=5_000_000)
+            return Intent(
+                [d.fastest_khz for d in self.platform.domains], max_khz=self.platform.domains[0].slowest_khz, next_ns=5_000_000
+            )
 
     told = wattwise.compare("build", "xeon-4210", [Capped, "powersave"], exact=True)
     slowest = min(min(levels) for levels in wattwise.machine("xeon-4210").levels_khz)

@@ -26,7 +26,9 @@ def test_every_case_is_there_once_and_in_order(short: Path, tmp_path: Path) -> N
     assert [r["case"] for r in table] == list(range(48))
     named = [(r["workload"], r["machine"], r["draw"], r["policy"]) for r in table]
     rates = [f"schedutil:rate_limit={rate}" for rate in (1000, 10500, 20000)]
-    assert named == [(w, m, d, p) for w in ("short", "burst") for m in MACHINES for d in range(3) for p in [*rates, "performance"]]
+    assert named == [
+        (w, m, d, p) for w in ("short", "burst") for m in MACHINES for d in range(3) for p in [*rates, "performance"]
+    ]
     assert all(r["error"] is None and r["energy_j"] > 0 for r in table)  # type: ignore[operator]
 
 
@@ -47,7 +49,17 @@ def test_the_same_bits_whatever_the_threads_and_blocks(short: Path, tmp_path: Pa
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     all_of_them = [
-        rows(wattwise.sweep(short, MACHINES, POLICIES, replicas=20, threads=threads, block_s=block_s, out=tmp_path / f"{threads}-{block_s}.{suffix}"))
+        rows(
+            wattwise.sweep(
+                short,
+                MACHINES,
+                POLICIES,
+                replicas=20,
+                threads=threads,
+                block_s=block_s,
+                out=tmp_path / f"{threads}-{block_s}.{suffix}",
+            )
+        )
         for threads, block_s in ((1, 1.0), (2, 1e-4), (4, 1e-3), (1, 1e-9))
     ]
     assert all(other == all_of_them[0] for other in all_of_them)
@@ -97,14 +109,18 @@ def test_another_sweep_s_folder_is_refused(short: Path, tmp_path: Path) -> None:
 
 
 def test_a_case_that_does_not_end_is_marked_and_the_sweep_goes_on(short: Path, endless: Path, tmp_path: Path) -> None:
-    table = rows(wattwise.sweep([endless, short], "i7-4510u", POLICIES, replicas=2, budget="events=100000", out=tmp_path / "s.arrow"))
+    table = rows(
+        wattwise.sweep([endless, short], "i7-4510u", POLICIES, replicas=2, budget="events=100000", out=tmp_path / "s.arrow")
+    )
     failed = [r for r in table if r["workload"] == "endless"]
     assert len(failed) == 8 and all("events" in str(r["error"]) and r["energy_j"] is None for r in failed)
     assert all(r["error"] is None for r in table if r["workload"] == "short")
 
 
 def test_a_summary_has_means_and_failures(short: Path, endless: Path, tmp_path: Path) -> None:
-    done = wattwise.sweep([endless, short], "i7-4510u", "performance", replicas=4, budget="events=100000", out=tmp_path / "s.arrow")
+    done = wattwise.sweep(
+        [endless, short], "i7-4510u", "performance", replicas=4, budget="events=100000", out=tmp_path / "s.arrow"
+    )
     summary = list(done.summary())
     own = [r for r in rows(done) if r["workload"] == "short"]
     assert [(s["workload"], s["cases"], s["failed"]) for s in summary] == [("endless", 4, 4), ("short", 4, 0)]
@@ -122,7 +138,7 @@ def test_a_full_disk_is_one_line_and_what_is_done_is_kept(short: Path, tmp_path:
 import resource, signal, wattwise
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
-wattwise.sweep({str(short)!r}, "i7-4510u", ["schedutil:rate_limit=1ms..20ms:n200"], replicas=3, out={str(tmp_path / 's.arrow')!r})
+wattwise.sweep({str(short)!r}, "i7-4510u", ["schedutil:rate_limit=1ms..20ms:n200"], replicas=3, out={str(tmp_path / "s.arrow")!r})
 """
     assert signal.SIGXFSZ and resource.RLIMIT_FSIZE
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -157,7 +173,15 @@ def test_ctrl_c_keeps_what_is_done(endless: Path, tmp_path: Path) -> None:
     presser = threading.Thread(target=press)
     presser.start()
     with pytest.raises(KeyboardInterrupt):
-        wattwise.sweep(endless, "i7-4510u", ["performance", "powersave"], replicas=1000, budget="events=1000000", block_s=0.05, out=tmp_path / "s.arrow")
+        wattwise.sweep(
+            endless,
+            "i7-4510u",
+            ["performance", "powersave"],
+            replicas=1000,
+            budget="events=1000000",
+            block_s=0.05,
+            out=tmp_path / "s.arrow",
+        )
     presser.join()
     assert (tmp_path / "s.arrow").is_dir()
 
@@ -188,9 +212,9 @@ def test_without_pyarrow_parquet_is_refused_and_arrow_is_not(short: Path, tmp_pa
 import sys
 sys.modules["pyarrow"] = None
 import wattwise
-assert len(wattwise.sweep({str(short)!r}, "i7-4510u", "performance", replicas=2, out={str(tmp_path / 'a.arrow')!r})) == 2
+assert len(wattwise.sweep({str(short)!r}, "i7-4510u", "performance", replicas=2, out={str(tmp_path / "a.arrow")!r})) == 2
 try:
-    wattwise.sweep({str(short)!r}, "i7-4510u", "performance", out={str(tmp_path / 'a.parquet')!r})
+    wattwise.sweep({str(short)!r}, "i7-4510u", "performance", out={str(tmp_path / "a.parquet")!r})
 except wattwise.Error as e:
     print(e)
 """

@@ -15,7 +15,24 @@ def test_the_same_json_as_the_command_line_to_the_bit(short: Path, tmp_path: Pat
     other.write_text(short.read_text().replace('"short"', '"other"').replace("900", "1900"))
     found = wattwise.tune([short, other], "i7-4510u", space="schedutil", trials=20, replicas=40, seed=3)
     out = tmp_path / "tuned.toml"
-    told = cli("tune", short, other, "-m", "i7-4510u", "--space", "schedutil", "--budget", "trials=20", "--replicas", 40, "--seed", 3, "-o", out, "--json")
+    told = cli(
+        "tune",
+        short,
+        other,
+        "-m",
+        "i7-4510u",
+        "--space",
+        "schedutil",
+        "--budget",
+        "trials=20",
+        "--replicas",
+        40,
+        "--seed",
+        3,
+        "-o",
+        out,
+        "--json",
+    )
     assert told.stdout == found.to_json() + "\n", told.stderr
     assert found.file == out.read_text()
     assert found.policy.startswith("schedutil") and found.front and found.verdict

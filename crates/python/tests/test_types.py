@@ -11,7 +11,7 @@ import pytest
 import wattwise
 from wattwise import _wattwise as engine
 
-CALLER = '''
+CALLER = """
 import wattwise
 
 
@@ -25,12 +25,14 @@ text: str = answer.recommended
 rows: wattwise.Sweep = wattwise.sweep(["build"], ["xeon-4210"], "schedutil", out="x.arrow")
 names: list[str] = wattwise.machines().names
 cpus: int = wattwise.machine("this").cpus
-'''
+"""
 
 
 def mypy(*arguments: object) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("mypy")
-    return subprocess.run([sys.executable, "-m", "mypy", "--strict", *map(str, arguments)], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
 
 
 def test_the_package_passes_strict_rules(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ def test_a_caller_passes_strict_rules(tmp_path: Path) -> None:
     file = tmp_path / "caller.py"
     file.write_text(CALLER)
     assert (done := mypy("--cache-dir", tmp_path / "cache", file)).returncode == 0, done.stdout
-    file.write_text(CALLER.replace('answer.recommended', 'answer.recommend'))
+    file.write_text(CALLER.replace("answer.recommended", "answer.recommend"))
     assert 'has no attribute "recommend"' in mypy("--cache-dir", tmp_path / "cache", file).stdout
 
 

@@ -113,22 +113,32 @@ class Comparison:
 
     def _chart(self) -> str:
         """Energy against time, both over the reference policy's, with their intervals: one point a policy."""
-        points = [(r["policy"], r["uncertain"]["time_ratio"], r["uncertain"]["energy_ratio"], r["tied"]) for r in self._data["results"]]
+        points = [
+            (r["policy"], r["uncertain"]["time_ratio"], r["uncertain"]["energy_ratio"], r["tied"]) for r in self._data["results"]
+        ]
         width, height, edge = 560, 320, 48
         across = _scale([t[k] for _, t, _, _ in points for k in ("low", "high")], edge, width - edge)
         upwards = _scale([e[k] for _, _, e, _ in points for k in ("low", "high")], height - edge, edge / 2)
-        parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' font-family='sans-serif' font-size='11'>"]
-        parts.append(f"<rect x='{edge}' y='{edge / 2}' width='{width - 2 * edge}' height='{height - 1.5 * edge}' fill='none' stroke='#999'/>")
+        parts = [
+            f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' font-family='sans-serif' font-size='11'>"
+        ]
+        parts.append(
+            f"<rect x='{edge}' y='{edge / 2}' width='{width - 2 * edge}' height='{height - 1.5 * edge}' fill='none' stroke='#999'/>"
+        )
         for value in across.ticks:
             parts.append(f"<text x='{across(value):.1f}' y='{height - edge + 14}' text-anchor='middle'>{value:.3g}</text>")
         for value in upwards.ticks:
             parts.append(f"<text x='{edge - 4}' y='{upwards(value) + 4:.1f}' text-anchor='end'>{value:.3g}</text>")
-        parts.append(f"<text x='{width / 2}' y='{height - 8}' text-anchor='middle'>time over {html.escape(self.reference)}</text>")
+        parts.append(
+            f"<text x='{width / 2}' y='{height - 8}' text-anchor='middle'>time over {html.escape(self.reference)}</text>"
+        )
         parts.append(f"<text x='12' y='{height / 2}' text-anchor='middle' transform='rotate(-90 12 {height / 2})'>energy</text>")
         for name, time, energy, tied in points:
             colour = "#0a7d32" if tied else "#555"
             x, y = across(time["median"]), upwards(energy["median"])
-            parts.append(f"<path d='M{across(time['low']):.1f} {y:.1f}H{across(time['high']):.1f}M{x:.1f} {upwards(energy['low']):.1f}V{upwards(energy['high']):.1f}' stroke='{colour}' opacity='.5'/>")
+            parts.append(
+                f"<path d='M{across(time['low']):.1f} {y:.1f}H{across(time['high']):.1f}M{x:.1f} {upwards(energy['low']):.1f}V{upwards(energy['high']):.1f}' stroke='{colour}' opacity='.5'/>"
+            )
             parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'><title>{html.escape(name)}</title></circle>")
             parts.append(f"<text x='{x + 6:.1f}' y='{y - 4:.1f}' fill='{colour}'>{html.escape(name)}</text>")
         return "".join(parts) + "</svg>"
@@ -158,9 +168,12 @@ class Comparison:
         )
         spread = base.mark_rule(opacity=0.5).encode(y="energy_low:Q", y2="energy_high:Q")
         along = base.mark_rule(opacity=0.5).encode(x="time_low:Q", x2="time_high:Q")
-        return (spread + along + base.mark_point(filled=True, size=60) + base.mark_text(dx=8, dy=-8, align="left").encode(text="policy:N")).properties(
-            title=f"{self.workload} on {self.machine}"
-        )
+        return (
+            spread
+            + along
+            + base.mark_point(filled=True, size=60)
+            + base.mark_text(dx=8, dy=-8, align="left").encode(text="policy:N")
+        ).properties(title=f"{self.workload} on {self.machine}")
 
 
 class _Scale:

@@ -6,6 +6,7 @@ numbers. So many blocks are under way as keep every thread busy and one waiting.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import itertools
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _wattwise as engine
+from ._store import parquet
 from ._wattwise import Error
 
 _EACH = 2
@@ -37,8 +39,9 @@ def version() -> str:
     return engine.__version__
 
 
-def block(text: bytes, inputs: Sequence[bytes], first: int, last: int, wanted: str) -> bytes:
-    """What a worker does: some cases of a plan."""
+def block(text: bytes, inputs: Sequence[bytes], first: int, last: int, packed: bool, wanted: str) -> bytes:
+    """What a worker does: some cases of a plan; as a Parquet file where that is wanted and the worker has pyarrow, since much less
+    has to be sent then."""
     if engine.__version__ != wanted:
         raise Error(_mismatch("a worker", engine.__version__, wanted))
     from ._sweep import opened
@@ -51,7 +54,11 @@ def block(text: bytes, inputs: Sequence[bytes], first: int, last: int, wanted: s
             plan = opened(json.loads(text), files)
             _plans.clear()
             _plans[name] = plan
-    return plan.run(first, last)
+    data = plan.run(first, last)
+    if packed:
+        with contextlib.suppress(ImportError):
+            return parquet(data)
+    return data
 
 
 def _mismatch(who: str, theirs: str, ours: str) -> str:
@@ -72,6 +79,7 @@ def on_cluster(
     inputs: dict[str, bytes],
     blocks: Sequence[tuple[int, int]],
     todo: Sequence[int],
+    packed: bool,
     tell: Callable[[int], None],
 ) -> Iterator[tuple[int, bytes]]:
     """Blocks as they are done."""
@@ -107,9 +115,11 @@ def on_cluster(
         first, last = blocks[number]
         tries[number] = tries.get(number, 0) + 1
         if tries[number] > _TRIES:
-            raise Error(f"client: block {number} (cases {first} to {last}) lost its worker {_TRIES} times; is its memory large enough?")
+            raise Error(
+                f"client: block {number} (cases {first} to {last}) lost its worker {_TRIES} times; is its memory large enough?"
+            )
         key = f"wattwise-{id(client)}-{run}-{number}-{tries[number]}"
-        future = client.submit(block, plan, files, first, last, VERSION, key=key, pure=False)
+        future = client.submit(block, plan, files, first, last, packed, VERSION, key=key, pure=False)
         flying[future] = number
         arriving.add(future)
 

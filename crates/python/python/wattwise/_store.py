@@ -21,6 +21,22 @@ PLAN = ".plan.json"
 """Hidden, so that whoever reads a folder of Parquet files leaves it aside."""
 
 
+_PARQUET = b"PAR1"
+"""What a Parquet file begins with."""
+
+
+def parquet(data: bytes) -> bytes:
+    """A block as a Parquet file's bytes: a twentieth of an Arrow file's."""
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.ipc.open_file(pyarrow.py_buffer(data)).read_all()
+    out = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(table, out, compression="zstd")
+    packed: bytes = out.getvalue().to_pybytes()
+    return packed
+
+
 class Store:
     """The folder ``path``, for one sweep at a time."""
 
@@ -108,18 +124,16 @@ class Store:
         return self._file(number).exists()
 
     def write(self, number: int, data: bytes) -> None:
-        """Keeps a block, an Arrow file's bytes."""
+        """Keeps a block: an Arrow file's bytes, or a Parquet file's."""
         self._whole(self._file(number), lambda part: self._put(part, data))
 
-    def _put(self, part: Path, data: bytes) -> None:
-        if self._suffix == ".arrow":
-            part.write_bytes(data)
-            return
-        import pyarrow
-        import pyarrow.parquet
+    @property
+    def is_parquet(self) -> bool:
+        """Whether blocks become Parquet files."""
+        return self._suffix == ".parquet"
 
-        table = pyarrow.ipc.open_file(pyarrow.py_buffer(data)).read_all()
-        pyarrow.parquet.write_table(table, part, compression="zstd")
+    def _put(self, part: Path, data: bytes) -> None:
+        part.write_bytes(parquet(data) if self.is_parquet and not data.startswith(_PARQUET) else data)
 
     def _whole(self, file: Path, put: Callable[[Path], object]) -> None:
         part = file.with_name(f".{file.name}.part")
@@ -132,7 +146,9 @@ class Store:
             with contextlib.suppress(OSError):
                 part.unlink()
             why = e.strerror or str(e)
-            raise Error(f"out {self.path}: {why}; what is done is kept: run it again when there is room, and it goes on") from None
+            raise Error(
+                f"out {self.path}: {why}; what is done is kept: run it again when there is room, and it goes on"
+            ) from None
 
     def stream(self, requested_schema: object | None) -> object:
         """All blocks as one Arrow stream."""

@@ -81,7 +81,9 @@ class Sweep:
         for (workload, model, policy), (cases, failed, energy, elapsed) in sums.items():
             done = cases - failed
             means = {"energy_ratio": energy / done if done else None, "elapsed_ratio": elapsed / done if done else None}
-            rows.append({"workload": workload, "machine": model, "policy": policy, "cases": int(cases), "failed": int(failed), **means})
+            rows.append(
+                {"workload": workload, "machine": model, "policy": policy, "cases": int(cases), "failed": int(failed), **means}
+            )
         return Listing(rows)
 
     def plot(self) -> Any:
@@ -273,7 +275,7 @@ def sweep(
             else:
                 from ._dask import on_cluster
 
-                results = on_cluster(client, order.text, order.inputs, blocks, todo, tell)
+                results = on_cluster(client, order.text, order.inputs, blocks, todo, store.is_parquet, tell)
             for number, data in results:
                 store.write(number, data)
         finally:

@@ -65,9 +65,7 @@ class Tuned:
 
     def _repr_html_(self) -> str:
         head = ("policy", "cost ratio", "time ratio", "p99 ratio")
-        rows = [
-            (p["policy"], f"{p['cost_ratio']:.4f}", f"{p['time_ratio']:.4f}", f"{p['p99_ratio']:.3f}") for p in self.front
-        ]
+        rows = [(p["policy"], f"{p['cost_ratio']:.4f}", f"{p['time_ratio']:.4f}", f"{p['p99_ratio']:.3f}") for p in self.front]
         return f"<p><b>{html.escape(self.verdict)}</b></p>" + rows_html(head, rows)
 
 
