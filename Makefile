@@ -10,6 +10,8 @@ NIGHTLY ?= nightly
 TARGET = $${CARGO_TARGET_DIR:-target}
 # What tests are built with: all features, and the shapes of results that only tests look at.
 FEATURES = --features wattwise/full,wattwise-live/schema
+# `make python` has the Python module's tests: its library has none, and need not be built for them.
+WITHOUT = --exclude wattwise-python
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 # Seconds of the watched long runs in `make soak`.
@@ -32,7 +34,7 @@ lint: clippy
 
 # Long tests are left to `make test`: #[ignore].
 unit:
-	$(CARGO) test --workspace $(FEATURES) --quiet --lib --bins
+	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --quiet --lib --bins
 
 # Installs what the tests need, saying so; without root it names the command.
 tools:
@@ -50,7 +52,7 @@ commands:
 
 # Tests of the parts from inside, the long ones too; examples in the docs; figures that are drawn from data.
 parts:
-	$(CARGO) test --workspace $(FEATURES) --lib --bins --examples -- --include-ignored
+	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --lib --bins --examples -- --include-ignored
 	$(CARGO) test --workspace $(FEATURES) --doc
 	$(CARGO) xtask charts --check
 	$(CARGO) xtask machines --check
