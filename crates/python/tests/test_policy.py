@@ -86,6 +86,20 @@ def test_another_threshold_gives_other_numbers() -> None:
     assert figures(told, "lower") == figures(told, "ondemand:up=20") != figures(told, "ondemand")
 
 
+def test_a_tuple_with_none_leaves_domains_as_they_are() -> None:
+    class FirstOnly(SpeedPolicy):
+        def start(self, now: Observation) -> tuple[int | None, ...]:
+            return (self.platform.domains[0].slowest_khz,) + (None,) * (len(self.platform.domains) - 1)
+
+        def observe(self, now: Observation) -> None:
+            return None
+
+    told = wattwise.compare("tbench", "xeon-4210", [FirstOnly, "powersave", "performance"], exact=True)
+    first, none, all_of_them = (figures(told, name) for name in ("FirstOnly", "powersave", "performance"))
+    speeds = {r["khz"] for r in first["speed_residency"]}  # type: ignore[attr-defined]
+    assert len(speeds) >= 2 and first != none and first != all_of_them
+
+
 def test_an_intent_has_limits_and_its_own_period() -> None:
     seen: list[int] = []
 

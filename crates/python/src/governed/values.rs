@@ -300,11 +300,16 @@ fn speeds(
     domains: usize,
     about: Option<usize>,
 ) -> Result<Vec<Option<Khz>>, String> {
-    if let Ok(list) = value.cast::<PyList>() {
+    let list: Option<Vec<Bound<'_, PyAny>>> = match (value.cast::<PyList>(), value.cast::<PyTuple>()) {
+        (Ok(list), _) => Some(list.iter().collect()),
+        (_, Ok(tuple)) => Some(tuple.iter().collect()),
+        _ => None,
+    };
+    if let Some(list) = list {
         if list.len() != domains {
             return Err(format!("{EXPECTED}; there are {domains} domains"));
         }
-        return list.iter().map(|v| if v.is_none() { Ok(None) } else { speed(&v).map(Some) }).collect();
+        return list.iter().map(|v| if v.is_none() { Ok(None) } else { speed(v).map(Some) }).collect();
     }
     if value.is_none() {
         return Ok(vec![None; domains]);
