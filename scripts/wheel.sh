@@ -14,6 +14,8 @@ cargo build --profile "$profile" -p wattwise --features full --quiet
 scripts=crates/python/wattwise.data/scripts
 mkdir -p "$scripts" "$out"
 cp "$target/$profile/wattwise" "$scripts/wattwise"
+# Names of functions are a third of it.
+! command -v strip >/dev/null || strip "$scripts/wattwise"
 rm -f "$out"/wattwise-*.whl
 maturin build --quiet --profile "$profile" --manifest-path crates/python/Cargo.toml --out "$out"
 ls "$out"/wattwise-*.whl
