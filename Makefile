@@ -1,7 +1,7 @@
 # Everything that a person, or CI, runs, in tiers:
 #   make check    before a commit: format, lints, unit tests                  4 min from a fresh clone on 2 cores
 #   make test     what must be green: installs what it needs, runs all tests  12 min
-#   make verify   the long rest: lints, docs, fuzzing, loom, miri, licences, the lab   the rest of 45 min
+#   make verify   the long rest: lints, docs, the Python package, fuzzing, loom, miri, licences, the lab   the rest of 45 min
 #   make soak     what the others sample, whole; long runs, watched           an hour
 
 CARGO ?= cargo
@@ -10,29 +10,31 @@ NIGHTLY ?= nightly
 TARGET = $${CARGO_TARGET_DIR:-target}
 # What tests are built with: all features, and the shapes of results that only tests look at.
 FEATURES = --features wattwise/full,wattwise-live/schema
+# The Python module is built and tested by `make python`: its libraries are large.
+WITHOUT = --exclude wattwise-python
 # Seconds for each fuzz target in `make verify`.
 FUZZ_SECONDS ?= 8
 # Seconds of the watched long runs in `make soak`.
 SOAK_SECONDS ?= 1800
 
-.PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab clean
+.PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab python clean
 
 check: clippy unit
 
 clippy:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets $(FEATURES) --quiet -- -D warnings
+	$(CARGO) clippy --workspace $(WITHOUT) --all-targets $(FEATURES) --quiet -- -D warnings
 	$(CARGO) clippy -p wattwise-locks --no-default-features --quiet -- -D warnings
 	$(CARGO) xtask arrows
 	sh scripts/commit-hygiene.sh
 
 # The docs with the lints: a link that leads nowhere is an error.
 lint: clippy
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES) --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace $(WITHOUT) --no-deps $(FEATURES) --quiet
 
 # Long tests are left to `make test`: #[ignore].
 unit:
-	$(CARGO) test --workspace $(FEATURES) --quiet --lib --bins
+	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --quiet --lib --bins
 
 # Installs what the tests need, saying so; without root it names the command.
 tools:
@@ -40,17 +42,17 @@ tools:
 
 # All use the one build folder, which waits for who builds; so everything is built first, and then two run at a time.
 test: tools
-	$(CARGO) test --workspace $(FEATURES) --no-run --quiet
+	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --no-run --quiet
 	$(MAKE) --jobs=2 --output-sync=target commands parts
 
 # Tests of the commands and of the crates from outside.
 commands:
-	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=16 $(CARGO) test --workspace $(FEATURES) --test '*' -- --include-ignored
+	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=16 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '*' -- --include-ignored
 
 # Tests of the parts from inside, the long ones too; examples in the docs; figures that are drawn from data.
 parts:
-	$(CARGO) test --workspace $(FEATURES) --lib --bins --examples -- --include-ignored
-	$(CARGO) test --workspace $(FEATURES) --doc
+	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --lib --bins --examples -- --include-ignored
+	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --doc
 	$(CARGO) xtask charts --check
 	$(CARGO) xtask machines --check
 
@@ -58,11 +60,18 @@ parts:
 verify: lint
 	sh scripts/tools.sh verify
 	$(CARGO) clippy --workspace --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p wattwise-python --no-deps --quiet
 	$(MAKE) lab
 	sh scripts/first-command.sh
 	sh scripts/perfetto.sh
+	$(MAKE) python
 	sh scripts/deny.sh
-	$(MAKE) fuzz loom miri
+	$(MAKE) trees fuzz loom miri
+	sh scripts/soak.sh 180
+
+# The Python package in empty environments of the oldest and the newest Python, with its tests; downloads libraries.
+python:
+	sh scripts/python.sh
 
 fuzz:
 	sh scripts/fuzz.sh $(NIGHTLY) $(FUZZ_SECONDS)

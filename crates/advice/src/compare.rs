@@ -136,9 +136,9 @@ pub(crate) struct Sample {
     /// The 95th percentile of stretch; of a second run of the reference policy in the same replica.
     p95: f64,
     twin_p95: f64,
-    energy_j: f64,
-    own_j: f64,
-    elapsed_s: f64,
+    pub(crate) energy_j: f64,
+    pub(crate) own_j: f64,
+    pub(crate) elapsed_s: f64,
     above_idle_j: f64,
     response: Response,
     missed: f64,
@@ -152,13 +152,25 @@ pub fn compare(
     job: &ReplayJob<'_>,
     options: &Options<'_>,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+    compare_from(job, options, 1)
+}
+
+/// [`compare`] with other draws of what is uncertain: replicas from number `first` on. 0 is the nominal model.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_from(
+    job: &ReplayJob<'_>,
+    options: &Options<'_>,
+    first: u64,
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
     let comparing = Comparing::new(job, (options.reference, options.rule), &tell)?;
     let mut nominal = comparing.nominal()?;
     let kind = nominal.judged.kind;
     let stopped = || options.stop.load(Ordering::Relaxed);
-    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> = (1..=options.replicas)
+    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> = (first..first.saturating_add(options.replicas))
         .into_par_iter()
         .filter_map(|number| (!stopped()).then(|| comparing.replica(number, kind)))
         .collect::<Result<_, _>>()?;
@@ -285,6 +297,14 @@ impl<'a, 'j> Comparing<'a, 'j> {
         let samples = self.samples(&ran, &with, judged.kind, self.idle_w(&with))?;
         let release_ns = with.workload.release_ns;
         Ok(Nominal { judged, window_ns: window_ns.saturating_sub(release_ns), ran, samples })
+    }
+
+    /// What is judged as time: by the nominal run of the reference policy.
+    pub(crate) fn kind(&self) -> Result<TimeKind, CompareError> {
+        let replica = Replica::draw(self.job.machine, &self.workload, 0)?;
+        let with = replica.circumstances();
+        let reference = self.run(&with, self.policies[self.reference], None, false)?;
+        Ok(judged(with.workload, &reference.own.work).kind)
     }
 
     /// All policies in one replica.

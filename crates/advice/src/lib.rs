@@ -13,6 +13,7 @@
 //! | `result` | what is told, as JSON |
 //! | `summary` | several comparisons as one |
 //! | `paired` | one policy after another in the same replicas, for a search |
+//! | `each` | one policy in one draw, by number, for a sweep |
 //! | `watched` | one run once more, for somebody who watches |
 //!
 //! It uses `replay` and what that stands on.
@@ -20,6 +21,7 @@
 
 pub mod answer;
 pub mod compare;
+pub mod each;
 mod limit;
 pub mod measurable;
 pub mod paired;

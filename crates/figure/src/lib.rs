@@ -20,4 +20,4 @@ pub use histogram::Histogram;
 pub use provenance::Provenance;
 pub use random::Random;
 pub use spread::{Spread, mean_sd};
-pub use text::{is_acted_on, nearest, on_screen, one_line, suggest};
+pub use text::{is_acted_on, nearest, on_screen, on_screen_json, one_line, suggest};

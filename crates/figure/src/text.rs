@@ -37,6 +37,19 @@ pub fn one_line(text: &str) -> String {
     on_screen(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
 }
 
+/// JSON as it may go to a terminal, with the same meaning: what a terminal acts on is written as `\u001b`.
+pub fn on_screen_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        // JSON's own line breaks are the only control characters left, and all others are within 16 bits.
+        match c != '\n' && is_acted_on(c) {
+            true => _ = write!(shown, "\\u{:04x}", u32::from(c)),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// The name among `known` that is most like `given`.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let likeness = |k: &str| (strsim::jaro_winkler(given, k) * 1e9) as u64;

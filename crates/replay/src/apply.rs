@@ -90,6 +90,16 @@ impl Target {
     }
 }
 
+/// How policies are put in force on a machine, under the system that its model names.
+pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<String, String> + Sync {
+    let target = System::find(&machine.system).map(|system| Target::of(machine, system));
+    let name = machine.name.clone();
+    move |policy| match &target {
+        Some(target) => apply_line(policy, target),
+        None => Err(format!("{name} has no system that wattwise knows")),
+    }
+}
+
 /// The command that puts a policy in force.
 ///
 /// # Errors

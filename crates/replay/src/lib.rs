@@ -6,6 +6,7 @@
 
 pub mod apply;
 pub mod bursts;
+pub mod cases;
 pub mod defaults;
 pub mod export;
 pub mod job;

@@ -36,6 +36,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("report", &["page", "advice", "live"]),
     ("calibrate", &["live", "emulator", "page"]),
     ("cli", &["study", "tune", "report", "calibrate", "live", "emulator"]),
+    ("python", &["study", "tune"]),
     ("lab", &["study", "trace", "sim", "model", "policy", "hw"]),
     ("xtask", &["policy", "model"]),
 ];

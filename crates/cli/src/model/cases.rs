@@ -1,21 +1,12 @@
-//! Workloads times machines: what is compared, one case each. Everything about a case that can be wrong is found before
-//! the first one runs.
+//! Workloads times machines: what is compared, one case each ([`Case`]).
 
 use crate::exit::Failure;
 use crate::model::machine;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
-use wattwise_replay::job::{fits, reference_policy};
+pub(crate) use wattwise_replay::cases::Case;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
-
-/// One comparison to be made.
-pub(crate) struct Case<'w> {
-    pub(crate) workload: &'w Workload,
-    pub(crate) machine: MachineModel,
-    pub(crate) policies: Vec<PolicySpec>,
-    pub(crate) reference: PolicySpec,
-}
 
 /// Who asks for cases.
 pub(crate) struct Asked<'a> {
@@ -50,12 +41,5 @@ fn case<'w>(workload: &'w Workload, machine: MachineModel, asked: &Asked<'_>) ->
         [] => (asked.usual)(&machine),
         named => named.to_vec(),
     };
-    let reference = match asked.reference {
-        Some(text) => PolicySpec::parse(text).map_err(|e| Failure::input(format!("--reference: {e}")))?,
-        None => reference_policy(&machine).map_err(Failure::input)?,
-    };
-    for policy in policies.iter().chain([&reference]) {
-        fits(policy, &machine).map_err(Failure::input)?;
-    }
-    Ok(Case { workload, machine, policies, reference })
+    Case::new(workload, machine, policies, asked.reference).map_err(Failure::input)
 }

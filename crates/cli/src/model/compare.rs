@@ -14,7 +14,7 @@ use wattwise_advice::rule::{Goal, Rule};
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::{PowerSource, System};
-use wattwise_replay::apply::{Target, apply_line};
+use wattwise_replay::apply;
 use wattwise_replay::defaults::default_policies;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
@@ -210,18 +210,8 @@ pub(crate) fn conduct(
     reference: &PolicySpec,
 ) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
     let stop = Stop::follow();
-    let target = System::find(&job.machine.system).map(|system| Target::of(job.machine, system));
-    let mut options = Options {
-        rule,
-        replicas,
-        reference,
-        apply: &|policy| match &target {
-            Some(target) => apply_line(policy, target),
-            None => Err(format!("{} has no system that wattwise knows", job.machine.name)),
-        },
-        done: &|_| {},
-        stop: stop.flag(),
-    };
+    let apply = apply::on(job.machine);
+    let mut options = Options { rule, replicas, reference, apply: &apply, done: &|_| {}, stop: stop.flag() };
     let progress = Progress::new(options.runs(job.policies.len()));
     let tell = |n: usize| progress.tell(n);
     options.done = &tell;

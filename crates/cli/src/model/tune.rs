@@ -19,8 +19,8 @@ use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
 use wattwise_figure::units::duration_ns;
 use wattwise_model::workload::Workload;
-use wattwise_policy::{PowerSource, System};
-use wattwise_replay::apply::{Target, apply_line};
+use wattwise_policy::PowerSource;
+use wattwise_replay::apply;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_trace::ImportOptions;
@@ -136,6 +136,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .zip(&jobs)
         .map(|(c, job)| Input { job, reference: &c.reference, recording: asked.number(c.workload) })
         .collect();
+    let apply = apply::on(&cases[0].machine);
     let tuning = Tuning {
         inputs: &inputs,
         test: &asked.test,
@@ -143,13 +144,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         limits,
         replicas: plan.replicas,
         seed: plan.seed,
-        apply: &|policy| {
-            let machine = &cases[0].machine;
-            match System::find(&machine.system) {
-                Some(system) => apply_line(policy, &Target::of(machine, system)),
-                None => Err(format!("{} has no system that wattwise knows", machine.name)),
-            }
-        },
+        apply: &apply,
         method: Method::Evolution,
         spend: args.budget.spend,
     };

@@ -114,15 +114,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Prints a value as JSON. What a terminal acts on is written as JSON's own escapes, which mean the same.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::work)?;
-    let mut shown = String::with_capacity(text.len() + 1);
-    for c in text.chars() {
-        // JSON's own line breaks are the only control characters left, and all others are within 16 bits.
-        match c != '\n' && wattwise_figure::is_acted_on(c) {
-            true => shown += &format!("\\u{:04x}", u32::from(c)),
-            false => shown.push(c),
-        }
-    }
-    print(&(shown + "\n"))
+    print(&(wattwise_figure::on_screen_json(&text) + "\n"))
 }
 
 /// Says something on standard error, as it is. That nobody reads it is no failure.

@@ -1,0 +1,115 @@
+//! One case after another by number: for sweeps, whose cases are too many to be kept.
+//!
+//! A case is a policy in a draw of everything that is uncertain. What it comes to depends on the work, the machine, the
+//! policy, the reference policy and the draw's number alone, so any program may do any part of a sweep.
+
+use crate::compare::{CompareError, Comparing, Judge, Ran};
+use crate::replicas::Replica;
+use crate::rule::Rule;
+use crate::time::TimeKind;
+use wattwise_replay::job::ReplayJob;
+use wattwise_replay::spec::PolicySpec;
+
+/// A piece of work on a machine, ready to be run under any policy in any draw.
+pub struct Each<'a> {
+    comparing: Comparing<'a, 'a>,
+    reference: &'a PolicySpec,
+    kind: TimeKind,
+}
+
+/// One draw, and the reference policy in it.
+pub struct Draw {
+    replica: Replica,
+    reference: Ran,
+    figures: Figures,
+}
+
+/// What a policy came to in one draw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// From the release of the foreground to its end, in s.
+    pub elapsed_s: f64,
+    /// Energy over that time, in J.
+    pub energy_j: f64,
+    /// Energy over the window that the reference policy sets, in J.
+    pub window_energy_j: f64,
+    /// What is judged as time: the makespan in s, the 95th percentile of the stretch, or the share of deadlines missed.
+    pub time: f64,
+    /// The 99th percentile of the time from runnable to running, in s.
+    pub wake_p99_s: f64,
+    /// Changes of speed.
+    pub transitions: u64,
+}
+
+impl<'a> Each<'a> {
+    /// Finds what is judged as time, by the nominal run. The job's policies are not asked for.
+    ///
+    /// # Errors
+    /// As [`compare`](crate::compare::compare()).
+    pub fn new(
+        job: &'a ReplayJob<'a>,
+        rule: Rule,
+        reference: &'a PolicySpec,
+        known: Option<TimeKind>,
+    ) -> Result<Each<'a>, CompareError> {
+        let comparing = Comparing::new(job, (reference, rule), &|| {})?;
+        let kind = match known {
+            Some(kind) => kind,
+            None => comparing.kind()?,
+        };
+        Ok(Each { comparing, reference, kind })
+    }
+
+    /// What is judged as time; a later [`Each::new`] for the same work, machine and reference may be told.
+    pub fn kind(&self) -> TimeKind {
+        self.kind
+    }
+
+    /// Draw number `number`, run under the reference policy.
+    ///
+    /// # Errors
+    /// The work does not end under it.
+    pub fn draw(&self, number: u64) -> Result<Draw, CompareError> {
+        let replica = Replica::draw(self.comparing.job.machine, &self.comparing.workload, number)?;
+        let reference = self.comparing.run(&replica.circumstances(), self.reference, None, false)?;
+        let figures = self.figures(&replica, &reference, &reference);
+        Ok(Draw { replica, reference, figures })
+    }
+
+    /// What a policy comes to in a draw.
+    ///
+    /// # Errors
+    /// The work does not end under it, or is not the same.
+    pub fn run(&self, draw: &Draw, policy: &PolicySpec) -> Result<Figures, CompareError> {
+        if policy.text == self.reference.text {
+            return Ok(draw.figures);
+        }
+        let with = draw.replica.circumstances();
+        let ran = self.comparing.run(&with, policy, Some(draw.reference.window_ns), false)?;
+        self.comparing.same_work(policy, &ran, &draw.reference)?;
+        Ok(self.figures(&draw.replica, &draw.reference, &ran))
+    }
+
+    fn figures(&self, replica: &Replica, reference: &Ran, ran: &Ran) -> Figures {
+        let with = replica.circumstances();
+        let limit = self.comparing.rule.max_slowdown;
+        // What is above the idle machine is not told, so nobody looks at the idle machine.
+        let sample =
+            Judge { reference, workload: with.workload, kind: self.kind, idle_w: 0.0, limit }.sample(ran);
+        Figures {
+            elapsed_s: sample.elapsed_s,
+            energy_j: sample.own_j,
+            window_energy_j: sample.energy_j,
+            time: sample.time,
+            wake_p99_s: ran.own.wake_latency.quantile(0.99) as f64 * 1e-9,
+            transitions: ran.own.transitions,
+        }
+    }
+}
+
+impl Draw {
+    /// What the reference policy came to.
+    pub fn reference(&self) -> &Figures {
+        &self.figures
+    }
+}

@@ -1,0 +1,272 @@
+"""The main job: the same work under several policies."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from typing import Any, Union
+
+from . import _wattwise as engine
+from ._inputs import AnyMachine, AnyWorkload, load, machine_for
+from ._listing import rows_html
+from ._optional import optional
+from ._policy import SpeedPolicy
+from ._progress import Progress
+from ._shares import Share, share
+from ._wattwise import Error, Table
+
+AnyPolicy = Union[str, type[SpeedPolicy]]
+
+
+class Comparison:
+    """What a comparison says. Figures without an interval are of the nominal run."""
+
+    def __init__(self, compared: engine.Compared) -> None:
+        self._compared = compared
+        self._json = compared.json()
+        self._data: dict[str, Any] = json.loads(self._json)
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence or two."""
+        return str(self._data["answer"]["text"])
+
+    @property
+    def winner(self) -> str | None:
+        """The best policy, where one is told apart from all others."""
+        winner: str | None = self._data["answer"]["winner"]
+        return winner
+
+    @property
+    def recommended(self) -> str:
+        """The policy to use: the winner, or of those that cannot be told apart the reference, else the simplest."""
+        return str(self._data["answer"]["recommended"])
+
+    @property
+    def tied(self) -> list[str]:
+        """Policies that cannot be told apart from the recommended one."""
+        return list(self._data["answer"]["tied"])
+
+    @property
+    def apply(self) -> str | None:
+        """The command that puts the recommended policy in force, where there is one."""
+        line: str | None = self._data["answer"]["apply"]
+        return line
+
+    @property
+    def reference(self) -> str:
+        """The policy that the others are held against."""
+        return str(self._data["reference"])
+
+    @property
+    def machine(self) -> str:
+        """The machine's name."""
+        return str(self._data["machine"])
+
+    @property
+    def workload(self) -> str:
+        """The workload's name."""
+        return str(self._data["workload"]["name"])
+
+    @property
+    def table(self) -> Table:
+        """One row a policy, as an Arrow table: ``pandas.DataFrame.from_arrow``, ``polars.DataFrame`` and ``pyarrow.table`` take it.
+        The columns are the JSON's fields, with its units."""
+        return self._compared.table()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def to_json(self) -> str:
+        """What ``wattwise compare --json`` prints (schema ``wattwise-compare-2``), without the last line break."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as Python's values."""
+        copy: dict[str, Any] = json.loads(self._json)
+        return copy
+
+    def __str__(self) -> str:
+        return self.answer
+
+    def __repr__(self) -> str:
+        return f"<wattwise.Comparison {self.workload} on {self.machine}: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        line = f"<p><b>{html.escape(self.answer)}</b></p>"
+        what = f"<p>{html.escape(self.workload)} on {html.escape(self.machine)}, against {html.escape(self.reference)}</p>"
+        head = ("policy", "time (s)", "energy (J)", "energy ratio", "time ratio", "best in", "")
+        rows = [
+            (
+                r["policy"],
+                f"{r['elapsed_s']:.4g}",
+                f"{r['window_energy_j']:.4g}",
+                _interval(r["uncertain"]["energy_ratio"]),
+                _interval(r["uncertain"]["time_ratio"]),
+                f"{100 * r['best_share']:.0f} %",
+                "" if r["admissible"] else "too slow",
+            )
+            for r in self._data["results"]
+        ]
+        return line + what + rows_html(head, rows) + self._chart()
+
+    def _chart(self) -> str:
+        """Energy against time, both over the reference policy's, with their intervals: one point a policy."""
+        points = [
+            (r["policy"], r["uncertain"]["time_ratio"], r["uncertain"]["energy_ratio"], r["tied"]) for r in self._data["results"]
+        ]
+        width, height, edge = 560, 320, 48
+        across = _scale([t[k] for _, t, _, _ in points for k in ("low", "high")], edge, width - edge)
+        upwards = _scale([e[k] for _, _, e, _ in points for k in ("low", "high")], height - edge, edge / 2)
+        parts = [
+            f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' font-family='sans-serif' font-size='11'>"
+        ]
+        parts.append(
+            f"<rect x='{edge}' y='{edge / 2}' width='{width - 2 * edge}' height='{height - 1.5 * edge}' fill='none' stroke='#999'/>"
+        )
+        for value in across.ticks:
+            parts.append(f"<text x='{across(value):.1f}' y='{height - edge + 14}' text-anchor='middle'>{value:.3g}</text>")
+        for value in upwards.ticks:
+            parts.append(f"<text x='{edge - 4}' y='{upwards(value) + 4:.1f}' text-anchor='end'>{value:.3g}</text>")
+        parts.append(
+            f"<text x='{width / 2}' y='{height - 8}' text-anchor='middle'>time over {html.escape(self.reference)}</text>"
+        )
+        parts.append(f"<text x='12' y='{height / 2}' text-anchor='middle' transform='rotate(-90 12 {height / 2})'>energy</text>")
+        for name, time, energy, tied in points:
+            colour = "#0a7d32" if tied else "#555"
+            x, y = across(time["median"]), upwards(energy["median"])
+            parts.append(
+                f"<path d='M{across(time['low']):.1f} {y:.1f}H{across(time['high']):.1f}M{x:.1f} {upwards(energy['low']):.1f}V{upwards(energy['high']):.1f}' stroke='{colour}' opacity='.5'/>"
+            )
+            parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'><title>{html.escape(name)}</title></circle>")
+            parts.append(f"<text x='{x + 6:.1f}' y='{y - 4:.1f}' fill='{colour}'>{html.escape(name)}</text>")
+        return "".join(parts) + "</svg>"
+
+    def plot(self) -> Any:
+        """The same chart by altair, where it is installed (``pip install wattwise[plot]``)."""
+        altair = optional("altair", "plot", "plot")
+        rows = [
+            {
+                "policy": r["policy"],
+                "time_ratio": r["uncertain"]["time_ratio"]["median"],
+                "time_low": r["uncertain"]["time_ratio"]["low"],
+                "time_high": r["uncertain"]["time_ratio"]["high"],
+                "energy_ratio": r["uncertain"]["energy_ratio"]["median"],
+                "energy_low": r["uncertain"]["energy_ratio"]["low"],
+                "energy_high": r["uncertain"]["energy_ratio"]["high"],
+                "tied": r["tied"],
+            }
+            for r in self._data["results"]
+        ]
+        axis = altair.Scale(zero=False)
+        base = altair.Chart(altair.Data(values=rows)).encode(
+            x=altair.X("time_ratio:Q", scale=axis, title=f"time over {self.reference}"),
+            y=altair.Y("energy_ratio:Q", scale=axis, title=f"energy over {self.reference}"),
+            color=altair.Color("tied:N", title="best, or not told apart"),
+            tooltip=["policy:N", "time_ratio:Q", "energy_ratio:Q"],
+        )
+        spread = base.mark_rule(opacity=0.5).encode(y="energy_low:Q", y2="energy_high:Q")
+        along = base.mark_rule(opacity=0.5).encode(x="time_low:Q", x2="time_high:Q")
+        return (
+            spread
+            + along
+            + base.mark_point(filled=True, size=60)
+            + base.mark_text(dx=8, dy=-8, align="left").encode(text="policy:N")
+        ).properties(title=f"{self.workload} on {self.machine}")
+
+
+class _Scale:
+    def __init__(self, low: float, high: float, first: float, last: float) -> None:
+        self._low, self._high, self._first, self._last = low, high, first, last
+        self.ticks = [low + (high - low) * i / 4 for i in range(5)]
+
+    def __call__(self, value: float) -> float:
+        return self._first + (value - self._low) / (self._high - self._low) * (self._last - self._first)
+
+
+def _scale(values: Sequence[float], first: float, last: float) -> _Scale:
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low) or 0.05
+    return _Scale(low - margin, high + margin, first, last)
+
+
+def _interval(of: dict[str, float]) -> str:
+    return f"{of['median']:.3f} ({of['low']:.3f} to {of['high']:.3f})"
+
+
+def compare(
+    workload: AnyWorkload = "build",
+    machine: AnyMachine | None = None,
+    policies: AnyPolicy | Sequence[AnyPolicy] | None = None,
+    *,
+    reference: str | None = None,
+    goal: str = "energy",
+    max_slowdown: Share = "10%",
+    replicas: int = 64,
+    exact: bool = False,
+    seed: int = 0,
+    system: str | None = None,
+    power: str = "unknown",
+    latency_limit_us: float | None = None,
+    budget: str = "",
+    call_limit_s: float = 1.0,
+    progress: bool | None = None,
+) -> Comparison:
+    """The same work under several policies on a machine model: how long, how many joules, and which is best.
+
+    With the same arguments it gives what ``wattwise compare`` gives, to the bit. The engine runs on all CPUs without Python's
+    lock; Ctrl-C ends it.
+
+    :param workload: a bundled workload, a file, or a :class:`Workload`
+    :param machine: a bundled model, a model's file, ``this``, a capture, or a :class:`Machine`; by default the recording's own
+    :param policies: texts as ``--policy`` takes them, scans too (``schedutil:rate_limit=1ms..20ms:n5``), and classes like
+        :class:`SpeedPolicy`; by default those that the machine's system offers
+    :param reference: the policy that the others are held against; by default what the machine does unless told otherwise
+    :param goal: what is to be small: ``energy``, ``own-energy``, ``edp`` or ``time``
+    :param max_slowdown: policies slower than the reference by more than this are not recommended: ``"10%"``, ``0.1``, ``"any"``
+    :param replicas: runs of the whole comparison with other phases, seeds and figures, 8 to 4096
+    :param exact: one run of the nominal model, without intervals
+    :param seed: other draws of what is uncertain; 0 has those of the command line
+    :param system: without ``policies``: those of ``linux``, ``freebsd``, ``openbsd`` or ``any``
+    :param power: ``mains`` or ``battery``, for policies that ask
+    :param latency_limit_us: longest C-state exit latency to tolerate, in microseconds
+    :param budget: the most that a replay may take, such as ``events=1e9``
+    :param call_limit_s: how long one call of a policy written in Python may take, in seconds
+    :param progress: whether to show how far it has come; by default on a terminal and in a notebook
+    """
+    work = load(workload)
+    asked: list[AnyPolicy]
+    if policies is None:
+        asked = []
+    elif isinstance(policies, (str, type)):
+        asked = [policies]
+    else:
+        asked = list(policies)
+        if not asked:
+            raise Error("policies: an empty list; expected one or more, or None for those that the machine's system offers")
+    if not exact and not 8 <= replicas <= 4096:
+        raise Error(f"--replicas {replicas}: expected 8 to 4096")
+    if seed < 0:
+        raise Error(f"seed={seed}: expected 0 or more")
+    shown = Progress("replaying", progress)
+    try:
+        compared = engine.compare(
+            work,
+            machine_for(work, machine),
+            asked,
+            system=system,
+            reference=reference,
+            goal=goal,
+            max_slowdown=share(max_slowdown, "--max-slowdown"),
+            replicas=0 if exact else replicas,
+            seed=seed,
+            power=power,
+            latency_limit_us=latency_limit_us,
+            budget_text=budget,
+            call_limit_s=call_limit_s,
+            progress=shown,
+        )
+    finally:
+        shown.end()
+    return Comparison(compared)

@@ -1,0 +1,301 @@
+"""Sweeps: all workloads on all machines under all policies in all draws, here or on a Dask cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Callable
+
+from . import _wattwise as engine
+from ._inputs import AnyMachine, AnyPath, AnyWorkload, load, machine
+from ._listing import Listing
+from ._optional import optional
+from ._progress import Progress
+from ._shares import Share, share
+from ._store import Store
+from ._tune import several
+from ._wattwise import Error, Machine, Workload
+
+SCHEMA = "wattwise.sweep/1"
+VERSION = engine.__version__
+
+MOST_BLOCKS = 10_000
+"""A scheduler of Dask takes 10^5 tasks with pain: a sweep has a tenth of that."""
+
+_PROBED = 32
+"""Pairs of workload and machine whose cases are timed; the others count as their mean."""
+
+
+_LONG = 20
+"""A draw that takes so many times a block's length is cut."""
+
+
+class Sweep:
+    """A sweep's results: a folder with one file a block. Whatever takes Arrow tables takes this."""
+
+    def __init__(self, store: Store, cases: int) -> None:
+        self._store = store
+        self._cases = cases
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._store.path
+
+    @property
+    def files(self) -> list[Path]:
+        """The blocks' files, in the order of the cases."""
+        return self._store.files()
+
+    def __len__(self) -> int:
+        return self._cases
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._store.stream(requested_schema)
+
+    def summary(self) -> Listing:
+        """For each workload, machine and policy: cases, those that failed, and the mean energy and time over the reference
+        policy's in the same draws. Needs pyarrow."""
+        pyarrow = optional("pyarrow", "summary", "sweep")
+        by = ["workload", "machine", "policy"]
+        wanted = [("energy_ratio", "sum"), ("elapsed_ratio", "sum"), ("energy_ratio", "count"), ("case", "count")]
+        sums: dict[tuple[str, str, str], list[float]] = {}
+        # Batch by batch: a sweep may be larger than memory.
+        for batch in pyarrow.RecordBatchReader.from_stream(self):
+            table = pyarrow.Table.from_batches([batch])
+            for name in by:
+                table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pyarrow.string()))
+            for row in table.group_by(by, use_threads=False).aggregate(wanted).to_pylist():
+                entry = sums.setdefault((row["workload"], row["machine"], row["policy"]), [0.0, 0.0, 0.0, 0.0])
+                entry[0] += row["case_count"]
+                entry[1] += row["case_count"] - row["energy_ratio_count"]
+                entry[2] += row["energy_ratio_sum"] or 0.0
+                entry[3] += row["elapsed_ratio_sum"] or 0.0
+        rows = []
+        for (workload, model, policy), (cases, failed, energy, elapsed) in sums.items():
+            done = cases - failed
+            means = {"energy_ratio": energy / done if done else None, "elapsed_ratio": elapsed / done if done else None}
+            rows.append(
+                {"workload": workload, "machine": model, "policy": policy, "cases": int(cases), "failed": int(failed), **means}
+            )
+        return Listing(rows)
+
+    def plot(self) -> Any:
+        """Energy against time, over the reference policy's: one point a policy. Needs altair and pyarrow."""
+        altair = optional("altair", "plot", "plot")
+        scale = altair.Scale(zero=False)
+        return (
+            altair.Chart(altair.Data(values=list(self.summary())))
+            .mark_point(filled=True)
+            .encode(
+                x=altair.X("elapsed_ratio:Q", scale=scale, title="time over the reference's"),
+                y=altair.Y("energy_ratio:Q", scale=scale, title="energy over the reference's"),
+                color="machine:N",
+                shape="workload:N",
+                tooltip=["workload:N", "machine:N", "policy:N", "energy_ratio:Q", "elapsed_ratio:Q"],
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"<wattwise.Sweep {self.path}: {self._cases:,} cases in {len(self.files)} files>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._cases:,} cases in {len(self.files)} files in <code>{html.escape(str(self.path))}</code></p>"
+
+
+class _Order:
+    """A sweep as it was asked for: what it is, in words that have a hash, and the files that it needs, by theirs."""
+
+    def __init__(self, works: Sequence[Workload], machines: Sequence[Machine], rest: dict[str, Any]) -> None:
+        self.inputs: dict[str, bytes] = {}
+        self.spec: dict[str, Any] = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "workloads": [self._workload(work) for work in works],
+            "machines": [{"name": one.name, "sha256": self._input(one.text.encode())} for one in machines],
+            **rest,
+        }
+        self.text = json.dumps(self.spec, sort_keys=True)
+        self.sha256 = hashlib.sha256(self.text.encode()).hexdigest()
+
+    def _workload(self, work: Workload) -> dict[str, Any]:
+        out: dict[str, Any] = {"name": work.name, "asked": work.asked}
+        data = work.data()
+        if data is None:
+            return {**out, "bundled": work.bundled}
+        return {**out, "source": work.source, "file": os.path.basename(work.given), "sha256": self._input(data)}
+
+    def _input(self, data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        self.inputs[name] = data
+        return name
+
+
+def _plan(spec: dict[str, Any], works: Sequence[Workload], machines: Sequence[Machine]) -> engine.Plan:
+    return engine.Plan(
+        list(works),
+        list(machines),
+        spec["policies"],
+        reference=spec["reference"],
+        goal=spec["goal"],
+        max_slowdown=spec["max_slowdown"],
+        replicas=spec["replicas"],
+        seed=spec["seed"],
+        budget_text=spec["budget"],
+    )
+
+
+def opened(spec: dict[str, Any], inputs: dict[str, bytes]) -> engine.Plan:
+    """The plan on a computer that has nothing but its words and its files."""
+    works = []
+    for entry in spec["workloads"]:
+        if "bundled" in entry:
+            works.append(Workload.find(entry["bundled"], *entry["asked"]))
+        else:
+            work = Workload.from_bytes(entry["file"], inputs[entry["sha256"]], *entry["asked"])
+            works.append(work.renamed(entry["name"], entry["source"]))
+    machines = [Machine.parse(inputs[entry["sha256"]].decode(), entry["name"]) for entry in spec["machines"]]
+    return _plan(spec, works, machines)
+
+
+def _blocks(plan: engine.Plan, block_s: float) -> list[tuple[int, int]]:
+    """Blocks of at least about ``block_s``, at most ``MOST_BLOCKS`` in all. How the cases are cut changes no result.
+
+    The first cases of some pairs of workload and machine are timed. The reference policy is run once for each draw that a
+    block has a part of, so blocks are whole draws, but where a draw is very long.
+    """
+    pairs = plan.pairs()
+    costs = {i: _cost(plan, *pairs[i][:2], block_s) for i in range(0, len(pairs), max(1, len(pairs) // _PROBED))}
+    mean = sum(costs.values()) / len(costs)
+    total = sum(count * costs.get(i, mean) for i, (_, count, _) in enumerate(pairs))
+    length = max(block_s, total / max(1, MOST_BLOCKS - len(pairs)))
+    blocks = []
+    for i, (first, count, policies) in enumerate(pairs):
+        cost = costs.get(i, mean)
+        size = policies * max(1, math.ceil(length / (cost * policies)))
+        if size == policies and cost * policies > _LONG * length:
+            size = math.ceil(_LONG * length / cost)
+        blocks += [(at, min(at + size, first + count)) for at in range(first, first + count, size)]
+    return blocks
+
+
+def _cost(plan: engine.Plan, first: int, count: int, block_s: float) -> float:
+    """Seconds a case, from the first cases of a pair."""
+    cases = 1
+    while True:
+        since = time.perf_counter()
+        plan.run(first, first + cases)
+        taken = time.perf_counter() - since
+        if taken > 0.05 * block_s or cases == count:
+            return max(taken / cases, 1e-9)
+        cases = min(count, cases * 4)
+
+
+def sweep(
+    workloads: AnyWorkload | Sequence[AnyWorkload] = "build",
+    machines: AnyMachine | Sequence[AnyMachine] | None = None,
+    policies: str | Sequence[str] | None = None,
+    *,
+    replicas: int = 8,
+    seed: int = 0,
+    reference: str | None = None,
+    goal: str = "energy",
+    max_slowdown: Share = "10%",
+    budget: str = "events=1e9",
+    client: Any = None,
+    out: AnyPath = "sweep.parquet",
+    resume: bool = True,
+    threads: int | None = None,
+    block_s: float = 1.0,
+    progress: bool | None = None,
+) -> Sweep:
+    """All workloads on all machines under all policies, each in ``replicas`` draws of what is uncertain: one row a case.
+
+    The rows are the same whatever runs them: some threads here, or any number of workers of ``client``. They come as they are
+    done, into a folder, one file a block; run again with the same arguments, it goes on where it stopped. A case that
+    fails or does not end has the reason in its column ``error``, and the sweep goes on.
+
+    Columns: ``case``, ``workload``, ``machine``, ``policy``, ``draw``; ``elapsed_s`` and ``energy_j`` of the work alone,
+    ``window_energy_j`` over the window that the reference policy sets, ``time`` (what is judged: seconds, a stretch, or the
+    share of deadlines missed), ``wake_p99_s``, ``energy_ratio`` and ``elapsed_ratio`` over the reference policy's in the same draw,
+    ``transitions``, ``error``.
+
+    :param workloads: bundled workloads, files, or :class:`Workload`
+    :param machines: bundled models, files, ``this``, or :class:`Machine`; by default each recording's own
+    :param policies: texts, scans among them (``schedutil:rate_limit=1ms..20ms:n5``); by default those of each machine's system
+    :param replicas: draws of each case; draw 0 of seed 0 is the first replica of :func:`compare`
+    :param budget: the most that one case may take
+    :param client: a ``dask.distributed.Client``; without one all CPUs of this computer are used
+    :param out: the folder: ``*.parquet`` (needs pyarrow) or ``*.arrow`` (needs nothing)
+    :param resume: whether to go on with a folder that is there; else it must not be
+    :param threads: here, without ``client``: how many cases at a time
+    :param block_s: least length of a block, in seconds
+    :param progress: whether to show how far it has come; by default on a terminal and in a notebook
+
+    The other arguments are those of :func:`compare`.
+    """
+    works = [load(work) for work in several(workloads)]
+    models = [] if machines is None else [machine(one) for one in several(machines)]
+    asked = [] if policies is None else several(policies)
+    if policies is not None and not asked:
+        raise Error("policies: an empty list; expected one or more, or None for those of each machine's system")
+    for one in asked:
+        if not isinstance(one, str):
+            raise Error(f"policy {one!r}: a sweep takes text; compare() takes a class too")
+    if machines is not None and not models:
+        raise Error("machines: an empty list; expected one or more, or None for each recording's own")
+    if replicas < 1 or seed < 0:
+        raise Error(f"replicas={replicas}, seed={seed}: expected 1 or more, and 0 or more")
+    rest = {
+        "policies": [policy for text in asked for policy in engine.expand(text)],
+        "reference": reference,
+        "goal": goal,
+        "max_slowdown": share(max_slowdown, "--max-slowdown"),
+        "replicas": replicas,
+        "seed": seed,
+        "budget": budget,
+    }
+    order = _Order(works, models, rest)
+    plan = _plan(order.spec, works, models)
+    with Store(out, order.spec, order.sha256) as store:
+        blocks = store.open(resume, lambda: _blocks(plan, block_s))
+        todo = [n for n in range(len(blocks)) if not store.has(n)]
+        done = len(plan) - sum(blocks[n][1] - blocks[n][0] for n in todo)
+        shown = Progress("cases", progress)
+        tell: Callable[[int], None] = lambda now: shown(done + now, len(plan))
+        try:
+            if client is None:
+                results = _here(plan, blocks, todo, threads or _cpus(), tell)
+            else:
+                from ._dask import on_cluster
+
+                results = on_cluster(client, order.text, order.inputs, blocks, todo, store.is_parquet, tell)
+            for number, data in results:
+                store.write(number, data)
+        finally:
+            shown.end()
+    return Sweep(store, len(plan))
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _here(
+    plan: engine.Plan, blocks: Sequence[tuple[int, int]], todo: Sequence[int], threads: int, tell: Callable[[int], None]
+) -> Iterator[tuple[int, bytes]]:
+    running = plan.start([blocks[n] for n in todo], threads)
+    try:
+        while (got := running.next()) is not None:
+            block, cases = got
+            tell(cases)
+            if block is not None:
+                yield todo[block[0]], block[1]
+    finally:
+        running.stop()

@@ -1,0 +1,77 @@
+//! The engine on its own thread. The thread that asked waits without Python's lock, and wakes now and then: to see whether
+//! Ctrl-C was pressed, to tell how far the work has come, and to look after policies that are written in Python.
+
+use crate::errors::error;
+use crate::governed::Kept;
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often the waiting thread looks up.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How far some work has come, and whether anybody still wants it.
+#[derive(Default)]
+pub(crate) struct Watched {
+    pub(crate) done: AtomicU64,
+    pub(crate) of: AtomicU64,
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// Does `work` on a thread of its own. Ctrl-C, or an exception of `progress`, sets its `stop` and does not wait for it.
+pub(crate) fn run<T: Send + 'static>(
+    py: Python<'_>,
+    watched: &Arc<Watched>,
+    policies: &[Kept],
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watched) -> T + Send + 'static,
+) -> PyResult<T> {
+    let (send, mut receive) = channel();
+    let own = watched.clone();
+    std::thread::Builder::new()
+        .name("wattwise".into())
+        .spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| work(&own)));
+            // Nobody may wait any more.
+            _ = send.send(result);
+        })
+        .map_err(error)?;
+    let stopped = |e: PyErr| {
+        watched.stop.store(true, Ordering::Relaxed);
+        e
+    };
+    let mut told = u64::MAX;
+    loop {
+        let (back, got) = py.detach(move || {
+            let got = receive.recv_timeout(LOOK);
+            (receive, got)
+        });
+        receive = back;
+        match got {
+            Ok(Ok(result)) => {
+                return match policies.iter().find_map(|p| p.class.failure(py)) {
+                    Some(failure) => Err(failure),
+                    None => Ok(result),
+                };
+            }
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(error("the engine failed; please report it"));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        py.check_signals().map_err(stopped)?;
+        if let Some(late) = policies.iter().find_map(|p| p.class.watch(py)) {
+            return Err(stopped(late));
+        }
+        let done = watched.done.load(Ordering::Relaxed);
+        if let Some(progress) = progress
+            && told != done
+        {
+            told = done;
+            progress.call1((done, watched.of.load(Ordering::Relaxed))).map_err(stopped)?;
+        }
+    }
+}

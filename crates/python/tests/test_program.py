@@ -1,0 +1,52 @@
+"""What the bundled program does: this machine, and recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import cli
+
+import wattwise
+
+
+def test_the_program_is_the_wheel_s_own_and_of_the_same_version() -> None:
+    assert wattwise.__version__ in cli("--version").stdout
+    assert Path(wattwise.program()).name == "wattwise"
+
+
+def test_this_machine_and_emulated_ones_are_estimated() -> None:
+    this = wattwise.machine("this")
+    assert this.name == "this" and this.cpus >= 1
+    assert wattwise.machine(this) is this
+
+
+def test_a_machine_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(wattwise.machine("i7-4510u").text)
+    assert wattwise.machine(file).cpus == wattwise.machine("i7-4510u").cpus
+    file.write_text("nonsense = 1")
+    with pytest.raises(wattwise.Error, match="mine.toml"):
+        wattwise.machine(file)
+
+
+def test_a_command_is_recorded_or_the_reason_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "sleep.perf"
+    probe = cli("record", "-o", tmp_path / "probe.perf", "--", "true")
+    if probe.returncode == 3:
+        with pytest.raises(wattwise.Error) as caught:
+            wattwise.record("sleep 0.1")
+        assert str(caught.value) in probe.stderr
+        pytest.skip(f"recording is not possible here: {caught.value}")
+    work = wattwise.record("sleep 0.1", output=file)
+    assert work.name == "sleep 0.1" and work.events > 0 and file.exists()
+    told = wattwise.compare(work, "i7-4510u", ["performance", "powersave"], replicas=8)
+    assert told.workload == "sleep 0.1"
+
+
+def test_a_command_that_cannot_run_is_one_line() -> None:
+    with pytest.raises(wattwise.Error) as caught:
+        wattwise.record(["/nowhere/such-a-command"])
+    assert "\n" not in str(caught.value)
+    with pytest.raises(wattwise.Error, match="no command"):
+        wattwise.record([])

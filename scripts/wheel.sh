@@ -1,0 +1,21 @@
+#!/bin/sh
+# The Python wheel: the module for every Python since 3.10, and the program. Prints where it is.
+#   sh scripts/wheel.sh [FOLDER] [PROFILE]     FOLDER: where it goes (target/wheels), PROFILE: dist
+set -eu
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+out=${1:-$target/wheels}
+profile=${2:-dist}
+command -v maturin >/dev/null || {
+    echo "wheel: no maturin; install it with 'pip install maturin'" >&2
+    exit 3
+}
+cargo build --profile "$profile" -p wattwise --features full --quiet
+scripts=crates/python/wattwise.data/scripts
+mkdir -p "$scripts" "$out"
+cp "$target/$profile/wattwise" "$scripts/wattwise"
+# Names of functions are a third of it.
+! command -v strip >/dev/null || strip "$scripts/wattwise"
+rm -f "$out"/wattwise-*.whl
+maturin build --quiet --profile "$profile" --manifest-path crates/python/Cargo.toml --out "$out"
+ls "$out"/wattwise-*.whl
