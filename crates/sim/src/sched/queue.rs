@@ -1,11 +1,7 @@
 //! What waits for a CPU, and what the scheduler knows of a task.
 
 use crate::NONE;
-use smallvec::SmallVec;
 use std::collections::VecDeque;
-
-/// How many may wait in a queue's own place: as many as take the room of a pointer and a length.
-const FEW: usize = 4;
 
 /// A task as the scheduler knows it: one cache line.
 #[repr(align(64))]
@@ -69,11 +65,11 @@ fn inverse_weight(nice: i8) -> u32 {
     (1024.0 * 1024.0 / weight) as u32
 }
 
-/// Tasks that wait for one CPU: one cache line while they are few.
+/// Tasks that wait for one CPU: one cache line, beside the list itself.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Queue {
-    pub(super) fair: SmallVec<[u32; FEW]>,
+    pub(super) fair: Vec<u32>,
     pub(super) realtime: Realtime,
     /// The queue's clock: virtual time of the task that is furthest behind, never goes back.
     pub(super) clock: u64,
