@@ -83,12 +83,12 @@ class Soak:
         self.start("run", [self.wattwise, "run", "-o", "run.json", "--", "sh", "-c", "while :; do sleep 0.05; done"])
 
     def compared(self):
-        """Each time killed after some pairs; resumed, it goes on where it was."""
+        """Each time killed after some pairs; resumed, it goes on where it was. One that is complete gives way to the next."""
         file = self.folder / "ab.jsonl"
-        blocks = rounds = 0
+        blocks = rounds = complete = 0
         while not self.over.is_set():
-            arms = ["ab", "--same", "--of", "time", "--pairs", "100000", "--pilot", "100000", "--budget", "100h"]
-            command = [self.wattwise, *arms, "-o", str(file), *(["--resume"] if file.exists() else []), "--", "true"]
+            arms = ["ab", "--same", "--of", "time", "--pairs", "100000", "--effect", "0.01%", "--budget", "100h", "--idle-floor", "0"]
+            command = [self.wattwise, *arms, "--resume" if file.exists() else "-o", str(file), "--", "true"]
             process = self.start("ab", command, watch=False, stderr=subprocess.PIPE)
             self.over.wait(6)
             process.send_signal(signal.SIGINT if rounds % 2 else signal.SIGKILL)
@@ -99,7 +99,10 @@ class Soak:
                 self.wrong.append(f"ab: round {rounds} added no run to {blocks}: {said.strip()[-200:]}")
                 return
             blocks = now
-        print(f"soak: ab was ended and resumed {rounds} times, {blocks} runs")
+            if process.returncode == 0:
+                file.unlink()
+                blocks, complete = 0, complete + 1
+        print(f"soak: ab was ended and resumed {rounds} times, {complete} to its own end, {blocks} runs at last")
 
     def redis(self):
         port = free_port()
