@@ -2,7 +2,7 @@
 #   make check    before a commit: format, lints, unit tests                  4 min from a fresh clone on 2 cores
 #   make test     what must be green: installs what it needs, runs all tests  12 min
 #   make verify   the long rest: lints, docs, the Python package, fuzzing, loom, miri, licences, the lab   the rest of 45 min
-#   make soak     what the others sample, whole; long runs, watched           an hour
+#   make soak     what the others sample, whole; long runs, watched           three hours
 
 CARGO ?= cargo
 # A nightly toolchain: only the fuzzers and miri need one.
@@ -16,6 +16,8 @@ WITHOUT = --exclude wattwise-python
 FUZZ_SECONDS ?= 8
 # Seconds of the watched long runs in `make soak`.
 SOAK_SECONDS ?= 1800
+# Damaged files that `make soak` gives to whole commands.
+SOAK_INPUTS ?= 1000000
 
 .PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab python clean
 
@@ -67,6 +69,7 @@ verify: lint
 	$(MAKE) python
 	sh scripts/deny.sh
 	$(MAKE) trees fuzz loom miri
+	sh scripts/mutated.sh 5000
 	sh scripts/soak.sh 180
 
 # The Python package in empty environments of the oldest and the newest Python, with its tests; downloads libraries.
@@ -92,12 +95,13 @@ tsan:
 	sh scripts/locks.sh tsan $(NIGHTLY)
 
 # What `make test` samples, whole: 10,000 sequences of set, hotplug, fault and restore, a kill at every write of a
-# transaction over 64 CPUs, a million windows of the meters; and the locks' storm under the thread sanitizer. Half an hour. Then
+# transaction over 64 CPUs, a million windows of the meters, a million damaged files; and the locks' storm under the thread sanitizer. Half an hour. Then
 # record, run, ab --resume and the interposer under redis and nginx, watched for as long as asked.
 soak: tsan
 	sh scripts/soak.sh $(SOAK_SECONDS)
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
 	$(CARGO) test -p wattwise --test hardware killed
+	sh scripts/mutated.sh $(SOAK_INPUTS)
 
 # Others' tests, unchanged, from Debian's source packages: posixtestsuite's and glibc's own of mutexes and condition variables
 # under the interposer; hwloc's and util-linux's captured machines through `info`.

@@ -254,6 +254,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         .collect::<Result<_, _>>()?;
     let workloads: Vec<Workload> = library::workloads()
         .iter()
+        .filter(|b| b.development)
         .map(|b| library::workload(b.name, &ImportOptions::default()))
         .collect::<Result<_, _>>()?;
     let policies = policies();

@@ -35,7 +35,7 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
     let mut group: Vec<usize> = a.standing.ties.clone();
     group.push(leader);
     group.sort_unstable();
-    let chosen = recommended(a, &group, leader);
+    let chosen = recommended(a, leader);
     let tied: Vec<String> =
         group.iter().filter(|&&p| p != chosen).map(|&p| a.results[p].policy.clone()).collect();
     let (apply, why_not) = match (a.apply)(a.policies[chosen]) {
@@ -52,18 +52,17 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
     }
 }
 
-/// Of policies that cannot be told apart the reference, else the simplest that can be applied, else the simplest.
-fn recommended(a: &Answered<'_>, group: &[usize], leader: usize) -> usize {
-    if group.len() == 1 {
-        return leader;
-    }
-    if group.contains(&a.reference) {
+/// Of the leader and its close ties the reference, else the simplest that can be applied, else the simplest.
+fn recommended(a: &Answered<'_>, leader: usize) -> usize {
+    let mut close = a.standing.close.clone();
+    close.push(leader);
+    if close.contains(&a.reference) {
         return a.reference;
     }
     let text = |p: usize| a.policies[p].text.as_str();
     let parts = |p: usize| text(p).matches(['+', ',']).count() + text(p).matches(':').count();
     let order = |p: &&usize| ((a.apply)(a.policies[**p]).is_err(), parts(**p), **p);
-    group.iter().min_by_key(order).copied().unwrap_or(leader)
+    close.iter().min_by_key(order).copied().unwrap_or(leader)
 }
 
 fn text(a: &Answered<'_>, chosen: usize, tied: &[String]) -> String {

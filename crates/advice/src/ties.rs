@@ -8,6 +8,8 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
+//! - A tie is *close* if the median of its excess is below [`NOTICEABLE`] too: more likely than not it costs nothing to take it.
+//!   What is recommended is the reference if it is a close tie, else the simplest of the close ones and the leader.
 //! - A *winner is named* if the leader surely keeps the limit of time (`limit.rs`), is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
 
@@ -38,6 +40,8 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Policies that tie with the leader, in order.
     pub ties: Vec<usize>,
+    /// Those of them that more likely than not cost at most 1 % more.
+    pub close: Vec<usize>,
     /// Whether the leader would be within the limit of time in other replicas as well.
     pub sure: bool,
     /// Whether the leader is named the winner.
@@ -72,18 +76,25 @@ pub fn standing(candidates: &[Candidate], sure: impl FnOnce(usize) -> bool) -> S
     let total = |p: usize| candidates[p].cost.iter().sum::<f64>();
     let order = |a: &usize, b: &usize| beaten[*a].cmp(&beaten[*b]).then(total(*a).total_cmp(&total(*b)));
     let leader = in_race.iter().copied().min_by(order);
-    let ties = leader.map_or_else(Vec::new, |w| {
-        in_race.iter().copied().filter(|&p| p != w && ties_with(&candidates[p], &candidates[w])).collect()
-    });
+    let within_1_percent = |q: f64| {
+        let near = |p: usize, w: usize| quantile(&excess(&candidates[p], &candidates[w]), q) < NOTICEABLE;
+        let of = |w: usize| in_race.iter().copied().filter(|&p| p != w && near(p, w)).collect();
+        leader.map_or_else(Vec::new, of)
+    };
+    // A rival's excess over the leader that cannot be told from nothing; one that is more likely nothing than not.
+    let (ties, close) = (within_1_percent(1.0 - SURE), within_1_percent(0.5));
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
     let sure = leader.is_some_and(sure);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
-    Standing { admissible, best_share: wins.into_iter().map(of_all).collect(), leader, ties, sure, named }
-}
-
-/// Whether a rival's excess over the leader cannot be told from nothing.
-fn ties_with(rival: &Candidate, leader: &Candidate) -> bool {
-    quantile(&excess(rival, leader), 1.0 - SURE) < NOTICEABLE
+    Standing {
+        admissible,
+        best_share: wins.into_iter().map(of_all).collect(),
+        leader,
+        ties,
+        close,
+        sure,
+        named,
+    }
 }
 
 /// What one costs more than another, as a share of the other, by replica, sorted.
@@ -130,6 +141,17 @@ mod tests {
                 .count();
             assert!(named <= 8, "noise of {own}: {named} of 400");
         }
+    }
+
+    /// What costs 2 % more in the mean through a noise of 2 % is a tie, and no close one; what costs nothing is both.
+    #[test]
+    fn ties_that_cost_something_are_not_close() {
+        let all = standing(&drawn(&mut Random::new(4), &[10.0, 10.2, 10.0], 0.25, 0.02));
+        let mut group = all.ties.clone();
+        group.extend(all.leader);
+        assert_eq!(group.len(), 3, "{all:?}");
+        assert!(!all.close.contains(&1) && all.leader != Some(1), "{all:?}");
+        assert_eq!(all.close.len(), 1, "{all:?}");
     }
 
     /// A gap of 5 % is found through a noise of a per cent for each and 25 % for all.

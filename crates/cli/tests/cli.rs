@@ -159,7 +159,7 @@ fn results_are_the_same_bytes_twice_on_any_number_of_threads() {
 }
 
 #[test]
-fn every_machine_runs_every_workload() {
+fn every_machine_and_every_workload_are_compared() {
     let names = |what: &str| -> Vec<String> {
         let out = wattwise(&[what, "--json"]);
         let list: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -167,8 +167,9 @@ fn every_machine_runs_every_workload() {
     };
     // The long benchmark job is left to the benchmark.
     let workloads: Vec<String> = names("workloads").into_iter().filter(|w| w != "bursts-v1").collect();
-    for machine in names("machines") {
-        for workload in &workloads {
+    // Each machine with every eighth workload, beginning at another one: `holds same` has all pairs.
+    for (first, machine) in names("machines").into_iter().enumerate() {
+        for workload in workloads.iter().skip(first % 8).step_by(8) {
             let policies = ["-p", "schedutil", "-p", "powersave", "--exact", "--json"];
             let out = wattwise(&[&["compare", workload, "--machine", &machine][..], &policies].concat());
             assert_eq!(out.status.code(), Some(0), "{workload} on {machine}: {}", text(&out.stderr));

@@ -22,10 +22,12 @@ pub enum Part {
     Cpus,
     /// What a packed recording unpacks to, bytes.
     Disk,
+    /// The tasks of a recording and their steps, bytes.
+    Memory,
 }
 
 /// Name in the flag, unit in a sentence, default, in the order of [`Part`].
-const PARTS: [(&str, &str, u64); 5] = [
+const PARTS: [(&str, &str, u64); 6] = [
     // A day: recordings are of minutes.
     ("simulated", "simulated seconds", 86_400),
     // A minute of computing for a run; a recording of ten million events takes a tenth.
@@ -36,6 +38,8 @@ const PARTS: [(&str, &str, u64); 5] = [
     ("cpus", "CPUs", 1024),
     // A recording of ten million events has 900 MB.
     ("disk", "unpacked bytes", 4 << 30),
+    // Twenty times what a recording of ten million events needs.
+    ("memory", "bytes of tasks and steps", 4 << 30),
 ];
 
 /// More was needed.

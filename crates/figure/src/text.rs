@@ -32,9 +32,15 @@ pub fn on_screen(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// An error as one line: what it quotes may come from a file, and nothing there may break the line.
+/// The most characters of a line: room for a path as long as Linux allows in a sentence.
+const LINE_MOST: usize = 5000;
+
+/// An error, or a cell of a table, as one line: what it quotes may come from a file, and nothing there may break the line or
+/// make it longer than anybody reads. (`{:width$}` panics where the width has more than 16 bits.)
 pub fn one_line(text: &str) -> String {
-    on_screen(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
+    let end = text.char_indices().nth(LINE_MOST).map(|(at, _)| at);
+    let (shown, more) = end.map_or((text, ""), |at| (&text[..at], "…"));
+    on_screen(&shown.replace(['\n', '\r', '\t'], " ")).into_owned() + more
 }
 
 /// JSON as it may go to a terminal, with the same meaning: what a terminal acts on is written as `\u001b`.
@@ -79,5 +85,6 @@ mod tests {
         assert_eq!(on_screen("two\nlines\tof µJ – 漢字"), "two\nlines\tof µJ – 漢字");
         assert_eq!(on_screen("a,b\r\nc\rd\r\n"), "a,b\r\nc\\u{d}d\r\n");
         assert_eq!(one_line("a\nb\u{1b}c"), "a b\\u{1b}c");
+        assert_eq!(one_line(&"ä".repeat(70_000)).chars().count(), LINE_MOST + 1);
     }
 }

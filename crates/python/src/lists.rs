@@ -22,11 +22,12 @@ pub(crate) fn machine_list() -> PyResult<Vec<(String, String, String)>> {
 /// Name, kind and summary of each bundled workload.
 #[pyfunction]
 pub(crate) fn workload_list() -> Vec<(String, String, String)> {
-    let kind = |recorded| if recorded { "recorded" } else { "generated" };
-    library::workloads()
-        .into_iter()
-        .map(|w| (w.name.to_owned(), kind(w.recorded).to_owned(), w.summary))
-        .collect()
+    let kind = |w: &library::Bundled| match (w.recorded, w.development) {
+        (true, true) => "recorded, used in development",
+        (true, false) => "recorded",
+        (false, _) => "generated",
+    };
+    library::workloads().into_iter().map(|w| (w.name.to_owned(), kind(&w).to_owned(), w.summary)).collect()
 }
 
 /// Every policy, placements among them.

@@ -84,6 +84,8 @@ pub struct Bundled {
     pub summary: String,
     /// True for a recording of real work.
     pub recorded: bool,
+    /// True where it was looked at while wattwise was made: what is chosen by it should be tested on others.
+    pub development: bool,
     /// The file as bundled.
     pub bytes: &'static [u8],
 }
@@ -100,55 +102,73 @@ const GENERATED: &[(&str, &str)] = &[
     ("bursts-v1", include_str!("../../../workloads/bursts-v1.toml")),
 ];
 
-/// Recordings: name, title, file. `workloads/record.sh` says how each was made.
-const RECORDED: &[(&str, &str, &[u8])] = &[
-    (
-        "build",
-        "a C library (zstd) compiled by make -j2 on a 2-CPU cloud guest, 4 s",
-        include_bytes!("../../../workloads/build.perf.zst"),
-    ),
-    (
-        "python-loop",
-        "a python loop of 100 000 iterations, started eight times on a machine at rest (study 000's job), 7 s",
-        include_bytes!("../../../workloads/python-loop.perf.zst"),
-    ),
-    (
-        "cyclictest",
-        "cyclictest --policy=other -t 30 -i 200 (study 002's first test), 2 s, timer starts included",
-        include_bytes!("../../../workloads/cyclictest.perf.zst"),
-    ),
-    (
-        "tbench",
-        "tbench with one client on loopback (study 002's second test), 1 s",
-        include_bytes!("../../../workloads/tbench.perf.zst"),
-    ),
-    (
-        "nuttcp",
-        "nuttcp on loopback (study 003's test), 1 s",
-        include_bytes!("../../../workloads/nuttcp.perf.zst"),
-    ),
-    (
-        "idle-browse",
-        "a headless browser that lays out and scrolls a page every four seconds, and otherwise idles, 20 s",
-        include_bytes!("../../../workloads/idle-browse.perf.zst"),
-    ),
-];
+/// A recording: name, title, file. `workloads/recipes/NAME.sh` makes it anew.
+type Recorded = (&'static str, &'static str, &'static [u8]);
+
+macro_rules! recorded {
+    ($($name:literal: $title:literal,)*) => {
+        &[$(($name, $title, include_bytes!(concat!("../../../workloads/", $name, ".perf.zst")))),*]
+    };
+}
+
+/// Recordings that were looked at while wattwise was made: its rules and defaults may suit them better than others.
+const DEVELOPMENT: &[Recorded] = recorded! {
+    "build": "a C library (zstd) compiled by make -j2 on a 2-CPU cloud guest, 4 s",
+    "python-loop": "a python loop of 100 000 iterations, started eight times on a machine at rest (study 000's job), 7 s",
+    "cyclictest": "cyclictest --policy=other -t 30 -i 200 (study 002's first test), 2 s, timer starts included",
+    "tbench": "tbench with one client on loopback (study 002's second test), 1 s",
+    "nuttcp": "nuttcp on loopback (study 003's test), 1 s",
+    "idle-browse": "a headless browser that lays out and scrolls a page every four seconds, and otherwise idles, 20 s",
+};
+
+/// Recordings that were made when the rules and defaults were there.
+const OTHERS: &[Recorded] = recorded! {
+    "cxx": "four C++ files full of templates, compiled by make -j2 with optimisation, 8 s",
+    "rust": "a Rust program compiled with optimisation by rustc, 4 s",
+    "typescript": "the TypeScript compiler on twelve modules, in Node.js, 2 s",
+    "java": "javac compiles a program that makes much garbage, and java runs it, 1 s",
+    "data": "pandas reads, groups, joins and writes a table of a million rows, 1 s",
+    "ml-vision": "a small convolutional network on eight pictures a second (ONNX Runtime, two threads), 6 s",
+    "sqlite": "SQLite on disk: 1200 small transactions, then queries over all rows, 2 s",
+    "postgres": "PostgreSQL, with four clients that start 150 of pgbench's transfers a second, 5 s",
+    "redis": "Redis, with ten clients that set and get without a pause, 1 s",
+    "nginx": "nginx with two workers that pack what sixteen connections ask for, 2 s",
+    "node-http": "a Node.js server that renders 150 pages a second, and its client, 6 s",
+    "containers": "twelve containers, started one after the other with a pause (runc), 4 s",
+    "backup": "restic backs up 30 MB, and then the same files again, 2 s",
+    "sync": "rsync copies a tree of files, and then finds that nothing changed, 1 s",
+    "archive": "tar into gzip, 2 s",
+    "compress": "zstd with two threads, 1 s",
+    "sort": "GNU sort with two threads on four million lines, 2 s",
+    "search": "ripgrep looks for three patterns with two threads and waits for its reader in between, 2 s",
+    "thumbnails": "24 pictures made small by ImageMagick, two at a time, 2 s",
+    "video-encode": "five seconds of picture and sound encoded as H.264 and AAC (ffmpeg), 1 s",
+    "video-play": "a film decoded in real time at 30 pictures a second (ffmpeg), 8 s",
+    "browse-app": "a headless browser with a web application that works every 700 ms, 12 s",
+    "browse-canvas": "a headless browser that draws a moving picture at the screen's rate, 6 s",
+    "idle-desktop": "a desktop at rest: X server, window manager, a clock with seconds, a terminal with top, 20 s",
+    "idle-server": "a server at rest: PostgreSQL, Redis and nginx without clients, looked at each second, 19 s",
+};
 
 /// Everything bundled, recordings first.
 pub fn workloads() -> Vec<Bundled> {
-    let recorded = RECORDED.iter().map(|&(name, title, bytes)| Bundled {
-        name,
-        summary: title.to_owned(),
-        recorded: true,
-        bytes,
-    });
+    let recorded = |all: &'static [Recorded], development: bool| {
+        all.iter().map(move |&(name, title, bytes)| Bundled {
+            name,
+            summary: title.to_owned(),
+            recorded: true,
+            development,
+            bytes,
+        })
+    };
     let generated = GENERATED.iter().map(|&(name, text)| Bundled {
         name,
         summary: summary_of(text),
         recorded: false,
+        development: true,
         bytes: text.as_bytes(),
     });
-    recorded.chain(generated).collect()
+    recorded(DEVELOPMENT, true).chain(recorded(OTHERS, false)).chain(generated).collect()
 }
 
 /// The `summary` of a workload file.
@@ -312,7 +332,8 @@ pub fn machine_of(name: &str, cpu_name: Option<&str>, cpus: u16) -> Result<Machi
 
 /// Whether it is one of ours, as [`workload()`] gives them.
 pub fn is_bundled(workload: &Workload) -> bool {
-    RECORDED.iter().any(|(name, title, _)| workload.name == *name && workload.source == bundled_source(title))
+    let is = |(name, title, _): &Recorded| workload.name == *name && workload.source == bundled_source(title);
+    DEVELOPMENT.iter().chain(OTHERS).any(is)
 }
 
 fn bundled_source(title: &str) -> String {
@@ -322,6 +343,18 @@ fn bundled_source(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The commands that make it again, and what they need.
+    #[test]
+    fn every_recording_has_its_recipe() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/recipes");
+        for w in workloads().into_iter().filter(|w| w.recorded) {
+            let recipe = std::fs::read_to_string(folder.join(format!("{}.sh", w.name)));
+            let recipe = recipe.unwrap_or_else(|e| panic!("{}: {e}", w.name));
+            assert!(recipe.starts_with("# "), "{}", w.name);
+            assert!(recipe.contains("\n# needs: ") && recipe.contains("\nrecord "), "{}", w.name);
+        }
+    }
 
     #[test]
     fn a_machines_idle_policy_exists_or_is_named_in_one_line() {

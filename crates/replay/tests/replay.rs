@@ -44,9 +44,11 @@ fn assert_same(name: &str, workload: &Workload) {
 #[test]
 fn bundled_recordings_give_back_their_times() {
     let recorded: Vec<_> = library::workloads().into_iter().filter(|b| b.recorded).collect();
-    assert!(recorded.len() >= 6);
+    assert!(recorded.len() >= 24);
+    // Each in cycles of the model's clock: the processor's own, as measured, was up to 7 % slower in some.
+    let options = ImportOptions { khz: Some(3_670_000), ..ImportOptions::default() };
     for b in recorded {
-        assert_same(b.name, &library::workload(b.name, &ImportOptions::default()).unwrap());
+        assert_same(b.name, &library::workload(b.name, &options).unwrap());
     }
 }
 

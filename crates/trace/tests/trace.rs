@@ -505,6 +505,14 @@ fn a_recording_over_its_budget_is_refused_in_a_line_that_raises_it() {
     // One damaged time stamp.
     let late = over(text_of([(1.0, 0, 1), (1e9, 0, 2)].into_iter()));
     assert!(late.is_err_and(|e| e.contains("3600 simulated seconds") && !e.contains('\n')));
+    let small = ImportOptions { budget: "memory=1e5".parse().unwrap(), ..Default::default() };
+    let long =
+        |n: u32| import(source("t", &text_of((1..=n).map(|t| (f64::from(t), 0, 1)))), &small).map(|_| ());
+    assert!(long(500).is_ok());
+    let over = long(5000).map_err(|e| e.to_string());
+    assert!(
+        over.is_err_and(|e| e.contains("bytes of tasks and steps") && e.contains("--budget memory=200000"))
+    );
 }
 
 /// A megabyte that unpacks to all that the disk holds is known as no recording by its first block.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use wattwise_figure::nearest;
 use wattwise_policy::{Param, ParamKind, Speed, cores, essay, idle, speed};
-use wattwise_replay::library;
+use wattwise_replay::library::{self, Bundled};
 use wattwise_replay::spec::placements;
 
 #[derive(clap::Args)]
@@ -168,10 +168,14 @@ pub(crate) fn policies(args: &Args) -> Outcome {
 
 pub(crate) fn workloads(args: &Args) -> Outcome {
     let all = library::workloads();
-    let kind = |recorded: bool| if recorded { "recorded here, from real programs" } else { "generated" };
+    let kind = |b: &Bundled| match (b.recorded, b.development) {
+        (true, true) => "recorded here, from real programs, and used in the development of wattwise",
+        (true, false) => "recorded here, from real programs",
+        (false, _) => "generated",
+    };
     let entries: Vec<Entry> = all
         .iter()
-        .map(|b| Entry { name: b.name.into(), kind: kind(b.recorded).into(), summary: b.summary.clone() })
+        .map(|b| Entry { name: b.name.into(), kind: kind(b).into(), summary: b.summary.clone() })
         .collect();
     let Some(What::Show { name }) = &args.what else { return list(args.json, &entries) };
     let Some(b) = all.iter().find(|b| b.name == name) else {

@@ -6,4 +6,5 @@ pub(crate) mod coreidle;
 pub(crate) mod fidelity;
 pub(crate) mod placement;
 pub(crate) mod powerctl;
+pub(crate) mod rules;
 pub(crate) mod thomson;

@@ -28,7 +28,7 @@ def machines() -> Listing:
 
 
 def workloads() -> Listing:
-    """The bundled workloads: name, kind (``recorded`` or ``generated``) and summary of each."""
+    """The bundled workloads: name, kind (``recorded``, with ``, used in development`` where wattwise was made by it, or ``generated``) and summary of each."""
     return Listing([dict(zip(("name", "kind", "summary"), row)) for row in engine.workload_list()])
 
 

@@ -103,7 +103,7 @@ def tune(
     tests = [load(work) for work in test]
     if workloads is None:
         kept = {work.name for work in tests}
-        names = [entry[0] for entry in engine.workload_list() if entry[1] == "recorded"]
+        names = [entry[0] for entry in engine.workload_list() if entry[1].startswith("recorded")]
         works = [load(name) for name in names if name not in kept]
     else:
         works = [load(work) for work in several(workloads)]

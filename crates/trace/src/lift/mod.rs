@@ -79,7 +79,8 @@ const RHYTHM: usize = 8;
 /// A clock that nobody stated: then a cycle is a nanosecond, and a 1 GHz core replays in recorded time.
 pub const DEFAULT_KHZ: u32 = 1_000_000;
 
-const MOST_OPS: u64 = 1 << 29;
+/// The most bytes of a step: two numbers with their heads.
+const STEP_BYTES: u64 = 18;
 
 /// A CPU that is silent for longer from the start on is worth a warning.
 const LONG_SILENCE_NS: u64 = 1_000_000_000;
@@ -200,7 +201,6 @@ struct Trouble {
     silent: u64,
     unexplained: u64,
     guessed: u64,
-    overflow: u64,
 }
 
 /// Builds a workload from events.
@@ -266,11 +266,12 @@ impl<'o> Lifter<'o> {
         time.saturating_sub(self.clock.start())
     }
 
+    /// The most that tasks and steps take so far.
+    fn bytes(&self) -> u64 {
+        self.pushed * STEP_BYTES + (self.tasks.len() * size_of::<Tracked>()) as u64
+    }
+
     fn push(&mut self, task: u32, op: Op) {
-        if self.pushed >= MOST_OPS {
-            self.trouble.overflow += 1;
-            return;
-        }
         let t = &mut self.tasks[task as usize];
         if !t.excluded && t.state != LiftState::Dead {
             self.pushed += 1;
@@ -414,11 +415,6 @@ impl<'o> Lifter<'o> {
 
     fn edge(&mut self, sleeper: u32, waker: u32, at: u64) {
         self.account(waker, at);
-        // Both or neither.
-        if self.pushed + 2 > MOST_OPS {
-            self.trouble.overflow += 1;
-            return;
-        }
         self.push(sleeper, Op::Block);
         self.push(waker, Op::Wake(TaskId(sleeper)));
         self.roles.join(sleeper, waker);
@@ -804,7 +800,6 @@ impl<'o> Lifter<'o> {
             "switches contradict what their CPU was doing; the time before each is counted for no task.",
         );
         say(t.unexplained, "sleeps ended without a recorded wake-up; they are taken as timers.");
-        say(t.overflow, "tasks or steps were beyond the bounds and are left out.");
         if self.wakings == 0 && t.guessed > 0 {
             warnings.push(format!(
                 "No sched_waking events: the wakers of {} wake-ups are guesses; record with -e sched:sched_waking.",
@@ -843,7 +838,9 @@ impl Sink for Lifter<'_> {
         if event.kind.is_side() {
             return self.side(event, comms);
         }
-        if let Err(over) = self.options.budget.allows(Part::Cpus, u64::from(event.cpu) + 1) {
+        let budget = &self.options.budget;
+        let cpus = budget.allows(Part::Cpus, u64::from(event.cpu) + 1);
+        if let Err(over) = cpus.and_then(|()| budget.allows(Part::Memory, self.bytes())) {
             self.over = Some(over);
             return;
         }

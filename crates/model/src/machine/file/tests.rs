@@ -203,7 +203,8 @@ fn impossible_figures_are_refused_in_one_line() {
 #[test]
 #[ignore = "long: make test runs it"]
 fn damaged_files_never_panic() {
-    for name in builtin::names() {
+    // Of the measured ones, which one program writes, some.
+    for name in builtin::written().chain(builtin::measured().take(3)) {
         let lines: Vec<&str> = builtin::text(name).unwrap().lines().collect();
         for i in 0..lines.len() {
             let (key, value) = lines[i].split_once('=').unwrap_or((lines[i], ""));

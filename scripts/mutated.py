@@ -1,0 +1,284 @@
+"""Damaged files through whole commands: mutated.py WATTWISE INPUTS [SEED].
+
+Each input is one of the tests' own files (recordings, captures, journals, machine, workload and policy files, results, logs),
+damaged in one to eight places, given to a command that reads such files. Wrong is: a panic, a death by signal, an exit status
+that no command has, more than 1 GiB of memory, more than a minute of CPU time, an error of more than one line or with an escape
+sequence, and any file that is made, changed or removed beside those the command may write. The same seed makes the same inputs;
+what went wrong is kept in a folder, with the command.
+"""
+import collections
+import io
+import multiprocessing
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+MEMORY_KIB = 1 << 20
+CPU_SECONDS = 60
+BUDGET = "simulated=3600,events=300000,disk=100000000"
+STATUSES = {0, 1, 2, 3}
+NUMBERS = ["0", "-1", "1", "4294967295", "4294967296", "9223372036854775807", "18446744073709551616", "1e308", "1e-308", "nan", "inf", "-inf", "0x7fffffff", "99999999999999999999999", "1.5", "\u0661"]
+TEXTS = ["", "../../../../outside/planted", "/etc/passwd", "\x1b]0;title\x07", "\x1b[2J", "\u202e", "a" * 70000, "%s%n", "\0", "\n", "'; reboot"]
+
+
+def packed(data):
+    """A zstd frame whose blocks are not compressed."""
+    out = bytearray(b"\x28\xb5\x2f\xfd\x00\x58")
+    pieces = [data[n : n + 0x20000] for n in range(0, len(data), 0x20000)] or [b""]
+    for n, piece in enumerate(pieces):
+        out += (len(piece) << 3 | (n + 1 == len(pieces))).to_bytes(3, "little") + piece
+    return bytes(out)
+
+
+def unpacked(path):
+    return subprocess.run(["zstd", "-dqc", path], check=True, stdout=subprocess.PIPE).stdout
+
+
+class Kind:
+    """Files of one kind, and the commands that read them; FILE stands for the damaged one."""
+
+    def __init__(self, name, seeds, suffix, commands, text=False, pack=False):
+        self.name, self.seeds, self.suffix, self.commands, self.text, self.pack = name, seeds, suffix, commands, text, pack
+
+
+def kinds(wattwise, folder):
+    read = lambda pattern: [path.read_bytes() for path in sorted(REPOSITORY.glob(pattern))]
+    traces = lambda pattern: [unpacked(path) for path in sorted(REPOSITORY.glob(f"crates/trace/tests/traces/{pattern}"))]
+    budget = ["--budget", BUDGET]
+    model = ["-m", "recording-vm", "-p", "performance", "--exact", "--recorded-khz", "3000000", *budget]
+    recorded = [
+        ["trace", "FILE", *budget],
+        ["trace", "FILE", "--json", *budget],
+        ["import", "FILE", *budget],
+        ["compare", "FILE", *model],
+        ["compare", "FILE", "--only-foreground", "--json", *model],
+    ]
+    machine = [
+        ["machines", "show", "FILE"],
+        ["machines", "check", "FILE", "--replicas", "8", "-w", "burst"],
+        ["compare", "burst", "-m", "FILE", "--replicas", "8", *budget],
+        ["machines", "compare", "FILE", "xeon-4210"],
+    ]
+    seen = [
+        ["info", "--root", "FILE"],
+        ["info", "--root", "FILE", "--json"],
+        ["set", "--root", "FILE", "--dry-run", "--max", "50%", "--governor", "powersave"],
+        ["set", "--root", "FILE", "--dry-run", "--cores", "0", "--freq", "min", "--epp", "power", "--cstate", "C1"],
+        ["compare", "burst", "-m", "FILE", "--replicas", "8", *budget],
+        ["cpufreq-info", "--root", "FILE"],
+    ]
+    captures = []
+    for name in ["core-i5-2gen", "bc10", "vm-2cpu"]:
+        file = folder / f"{name}.wattwise"
+        subprocess.run([wattwise, "capture", "--root", f"emulated:{name}", "-o", file], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        captures.append(unpacked(file))
+    result = [["report", "FILE"], ["report", "FILE", "--report", "out.html"]]
+    log = folder / "tuned.jsonl"
+    subprocess.run(
+        [wattwise, "tune", "burst", "periodic", "-m", "thinkpad-r51", "--space", "burst", "--budget", "trials=6", "--replicas", "40", "-o", folder / "tuned.toml", "--log", log],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    return [
+        Kind("perf.data", traces("*.perf.zst"), ".perf", recorded),
+        Kind("perf.data.zst", traces("mix.perf.zst"), ".perf.zst", recorded, pack=True),
+        Kind("trace.dat", traces("*.dat.zst"), ".dat", recorded),
+        Kind("ftrace", [text[:60000] for text in traces("*.txt.zst")], ".txt", recorded, text=True),
+        Kind("capture", captures, ".wattwise", seen, pack=True),
+        Kind("machine", read("machines/*.toml"), ".toml", machine, text=True),
+        Kind("workload", read("workloads/*.toml"), ".toml", [["compare", "FILE", *model], ["compare", "FILE", "--replicas", "8", *model[:2], *budget]], text=True),
+        Kind("policy", [(folder / "tuned.toml").read_bytes()], ".toml", [["compare", "burst", "-p", "FILE", "-m", "thinkpad-r51", "--exact", *budget]], text=True),
+        Kind("journal", read("crates/control/tests/journal/*.jsonl"), ".jsonl", [["restore", "--root", "TREE", "--journal", "JOURNAL"], ["restore", "--dry-run", "--root", "TREE", "--journal", "JOURNAL"]], text=True),
+        Kind("result", read("crates/cli/tests/results/*.json"), ".json", result, text=True),
+        Kind("ab", read("crates/live/tests/ab/*.jsonl"), ".jsonl", result, text=True),
+        Kind("search", [log.read_bytes()], ".jsonl", [["tune", "--resume", "FILE", "--budget", f"trials=1,{BUDGET}", "-o", "out.toml"]], text=True),
+    ]
+
+
+def damage(data, text, chance, others):
+    """One to eight changes; where it is text, half of them to whole numbers and words."""
+    data = bytearray(data)
+    for _ in range(chance.choice([1, 1, 1, 2, 3, 8])):
+        if not data:
+            break
+        at = chance.randrange(len(data))
+        match chance.choice([8, 9]) if text and chance.random() < 0.5 else chance.randrange(8):
+            case 0:
+                data[at] ^= 1 << chance.randrange(8)
+            case 1:
+                data[at] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, 10, 32, 34])
+            case 2:
+                size = chance.choice([2, 4, 8])
+                at -= at % size
+                data[at : at + size] = chance.choice([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1]).to_bytes(8, "little")[:size]
+            case 3:
+                del data[at : at + 1 + int(chance.paretovariate(0.5))]
+            case 4:
+                size = min(1 + int(chance.paretovariate(0.5)), 4096)
+                data[at:at] = data[at : at + size] * chance.choice([1, 2, 16])
+            case 5:
+                if chance.random() < 0.2:
+                    del data[at:]
+            case 6:
+                other = chance.choice(others)
+                begin = chance.randrange(len(other))
+                data[at:at] = other[begin : begin + min(int(chance.paretovariate(0.5)), 2048)]
+            case 7:
+                data[at:at] = bytes(chance.getrandbits(8) for _ in range(chance.randrange(1, 9)))
+            case 8:
+                numbers = list(re.finditer(rb"\d[\d._]*", data))
+                if numbers:
+                    found = chance.choice(numbers)
+                    data[found.start() : found.end()] = chance.choice(NUMBERS).encode()
+            case 9:
+                words = list(re.finditer(rb'"[^"\n]*"', data)) or list(re.finditer(rb"[a-z_]+", data))
+                found = chance.choice(words) if words else None
+                if found:
+                    quote = b'"' if data[found.start()] == 34 else b""
+                    data[found.start() : found.end()] = quote + chance.choice(TEXTS).encode() + quote
+    return bytes(data[: 1 << 20])
+
+
+def listing(folder):
+    return {str(p.relative_to(folder)): (p.lstat().st_mode, p.lstat().st_size, p.lstat().st_mtime_ns) for p in folder.rglob("*")}
+
+
+class Worker:
+    def __init__(self, wattwise, seed, kept):
+        self.wattwise, self.seed, self.kept = wattwise, seed, kept
+        base = pathlib.Path(tempfile.mkdtemp(prefix="wattwise-mutated-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+        self.base, self.outside, self.here = base, base / "outside", base / "a" / "b" / "c"
+        self.outside.mkdir()
+        (self.outside / "file").write_text("as it was\n")
+        self.here.mkdir(parents=True)
+        self.tree = base / "a" / "b" / "tree"
+        made = base / "made"
+        made.mkdir()
+        self.kinds = kinds(wattwise, made)
+        shutil.rmtree(made)
+        machine = next(kind for kind in self.kinds if kind.name == "capture").seeds[0]
+        with tarfile.open(fileobj=io.BytesIO(machine)) as tar:
+            tar.extractall(self.tree, filter="data")
+        self.apart = listing(self.outside)
+        self.names = {p for p in listing(self.tree)}
+        self.errors = base / "said"
+
+    def run(self, n):
+        chance = random.Random(f"{self.seed} {n}")
+        kind = chance.choice(self.kinds)
+        data = damage(chance.choice(kind.seeds), kind.text, chance, kind.seeds)
+        if kind.pack:
+            data = packed(data)
+            if chance.random() < 0.1:
+                data = damage(data, False, chance, [data])
+        file = self.here / f"input{kind.suffix}"
+        journal = self.here / "journal"
+        if kind.name == "journal":
+            journal.mkdir(mode=0o700, exist_ok=True)
+            file = journal / "000001.jsonl"
+        file.write_bytes(data)
+        file.chmod(0o600)
+        words = {"FILE": str(file), "TREE": str(self.tree), "JOURNAL": str(journal)}
+        command = [words.get(word, word) for word in chance.choice(kind.commands)]
+        # What is printed is not kept, but for the start of what is said of an error.
+        with open(self.errors, "wb") as errors:
+            began = time.monotonic()
+            process = subprocess.Popen([self.wattwise, *command], cwd=self.here, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            signal.alarm(4 * CPU_SECONDS)
+            try:
+                _, status, used = os.wait4(process.pid, 0)
+            except TimeoutError:
+                process.kill()
+                _, status, used = os.wait4(process.pid, 0)
+            finally:
+                signal.alarm(0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        said = self.errors.read_bytes()[:100_000]
+        wrong = self.judge(kind, process.returncode, used, said)
+        if wrong:
+            folder = self.kept / f"{self.seed}-{n}"
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, folder)
+            (folder / "why").write_bytes(f"{wrong}\nwattwise {' '.join(command)}\n".encode() + said)
+        for path in self.here.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return kind.name, process.returncode, used.ru_maxrss, used.ru_utime + used.ru_stime, time.monotonic() - began, wrong
+
+    def judge(self, kind, status, used, said):
+        if status not in STATUSES or b"panicked" in said:
+            return f"status {status}"
+        if used.ru_maxrss > MEMORY_KIB:
+            return f"{used.ru_maxrss >> 10} MiB of memory"
+        if status == 2 and len(said.strip().splitlines()) != 1 and b"usage" not in said.lower():
+            return f"an error of {len(said.strip().splitlines())} lines"
+        if any(byte < 32 and byte not in b"\n\r\t" for byte in said):
+            return "a control character in what is said"
+        if listing(self.outside) != self.apart:
+            return "a file outside was written"
+        if kind.name == "journal" and set(listing(self.tree)) != self.names:
+            return "a file of the tree was made or removed"
+        allowed = {"input", "journal", "out.", "wattwise-"}
+        strange = [p.name for p in self.here.iterdir() if not any(p.name.startswith(a) for a in allowed)]
+        beside = [p.name for p in self.here.parent.iterdir() if p not in (self.here, self.tree) and not p.name.startswith("tree")]
+        return f"made {strange + beside}" if strange or beside else None
+
+
+def work(arguments):
+    wattwise, seed, kept, begin, step, count, out = arguments
+
+    def late(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
+    worker = Worker(wattwise, seed, kept)
+    try:
+        for n in range(begin, count, step):
+            out.put(worker.run(n))
+    finally:
+        shutil.rmtree(worker.base)
+        out.put(None)
+
+
+def main():
+    wattwise, count, seed = str(pathlib.Path(sys.argv[1]).resolve()), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    kept = pathlib.Path(os.environ.get("WATTWISE_KEPT", "wattwise-mutated")).resolve()
+    workers = os.cpu_count() or 1
+    out = multiprocessing.Queue()
+    crew = [multiprocessing.Process(target=work, args=((wattwise, seed, kept, n, workers, count, out),)) for n in range(workers)]
+    began = time.monotonic()
+    for one in crew:
+        one.start()
+    found, ended, bad = collections.defaultdict(collections.Counter), 0, 0
+    memory, cpu = (0, ""), (0.0, "")
+    while ended < workers:
+        got = out.get()
+        if got is None:
+            ended += 1
+            continue
+        name, status, rss, seconds, _, wrong = got
+        found[name][status] += 1
+        memory, cpu = max(memory, (rss, name)), max(cpu, (seconds, name))
+        if wrong:
+            bad += 1
+            print(f"mutated: {name}: {wrong}", flush=True)
+    done = sum(sum(each.values()) for each in found.values())
+    for name, each in sorted(found.items()):
+        print(f"mutated: {name:14} {sum(each.values()):8}: " + ", ".join(f"status {s}: {n}" for s, n in sorted(each.items())))
+    print(f"mutated: {done} inputs in {time.monotonic() - began:.0f} s, {bad} wrong; at most {memory[0] >> 10} MiB ({memory[1]}) and {cpu[0]:.1f} s of CPU time ({cpu[1]})")
+    if bad:
+        print(f"mutated: what was wrong is in {kept}")
+    sys.exit(bad > 0 or done != count)
+
+
+if __name__ == "__main__":
+    main()
