@@ -102,6 +102,8 @@ soak: tsan
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
 	$(CARGO) test -p wattwise --test hardware killed
 	sh scripts/mutated.sh $(SOAK_INPUTS)
+	$(CARGO) lab rules --kernel 6.12
+	$(CARGO) lab rules --kernel 7.2
 
 # Others' tests, unchanged, from Debian's source packages: posixtestsuite's and glibc's own of mutexes and condition variables
 # under the interposer; hwloc's and util-linux's captured machines through `info`.

@@ -154,7 +154,8 @@ pub fn explain(view: &dyn View, path: &str, value: &str) -> Result<Taken, Refusa
     if attribute.read_only {
         return Err(READ_ONLY);
     }
-    let ask = Ask { view, folder, name, value: value.trim_matches(['\n', '\0', ' ', '\t']) };
+    let raw = value.trim_end_matches('\0');
+    let ask = Ask { view, folder, name, raw, value: raw.trim_matches(['\n', ' ', '\t']) };
     if name != "online" && path.contains("/cpufreq/") && ask.exists("affected_cpus") {
         // drivers/cpufreq/cpufreq.c, store(): a policy without an online CPU is inactive.
         if ask.here("affected_cpus").is_none_or(|cpus| cpus.is_empty()) {
@@ -226,9 +227,11 @@ pub fn limits(levels: &[u32], hw: (u32, u32), asked: (u32, u32), release: (u32, 
     let mut min = asked.0.max(hw_min).min(max);
     let usable: Vec<u32> = levels.iter().copied().filter(|&l| l <= hw_max).collect();
     let Some(&highest) = usable.iter().max() else { return (min, max) };
-    // drivers/cpufreq/freq_table.c: with no level between them, the maximum goes up to the next.
+    // drivers/cpufreq/freq_table.c: with no level between them, the maximum goes up to the next; in 6.12 down again.
     if !usable.iter().any(|&l| min <= l && l <= max) {
-        max = usable.iter().copied().filter(|&l| l > max).min().unwrap_or(highest);
+        let above = usable.iter().copied().filter(|&l| l > max).min();
+        let below = usable.iter().copied().filter(|&l| l <= max && release >= (6, 12)).max();
+        max = below.or(above).unwrap_or(highest);
         min = min.min(max);
     }
     if release >= (5, 18) {
@@ -275,6 +278,9 @@ struct Ask<'a> {
     view: &'a dyn View,
     folder: &'a str,
     name: &'a str,
+    /// As it is written: numbers and switches mind the white space.
+    raw: &'a str,
+    /// Without the white space around it, for words.
     value: &'a str,
 }
 
@@ -290,27 +296,31 @@ impl Ask<'_> {
     }
     /// `kstrtouint` with base 0: nothing but a number.
     fn whole(&self) -> Result<u32, Refusal> {
-        kernel_number(self.value).and_then(|n| u32::try_from(n).ok()).ok_or(NOT_A_NUMBER)
+        kernel_number(self.raw)?.try_into().map_err(|_| TOO_LARGE)
     }
-    /// `sscanf "%u"`: a number with anything after it.
+    /// `sscanf "%u"`: a number with anything after it. What is too large wraps.
     fn leading(&self) -> Result<u32, Refusal> {
-        let digits = self.value.trim_start().trim_start_matches('+');
-        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-        digits[..end].parse().map_err(|_| NOT_A_NUMBER)
+        scanned(self.raw, self.release()).map(|n| n as u32)
+    }
+    /// A tunable of `conservative`, which takes nothing but a number in later kernels.
+    fn conservative(&self) -> Result<u32, Refusal> {
+        if self.release() >= LATER { self.whole() } else { self.leading() }
     }
     /// `kstrtobool`: decided by the first letters.
     fn switch(&self) -> Result<bool, Refusal> {
-        let mut letters = self.value.chars().map(|c| c.to_ascii_lowercase());
+        let mut letters = self.raw.chars().map(|c| c.to_ascii_lowercase());
         match (letters.next(), letters.next()) {
             (Some('1' | 'y' | 't'), _) | (Some('o'), Some('n')) => Ok(true),
             (Some('0' | 'n' | 'f'), _) | (Some('o'), Some('f')) => Ok(false),
+            (Some('e'), _) if self.release() >= LATER => Ok(true),
+            (Some('d'), _) if self.release() >= LATER => Ok(false),
             _ => Err(NOT_A_SWITCH),
         }
     }
     fn as_is(&self, n: impl std::fmt::Display) -> Result<Taken, Refusal> {
         let shows = n.to_string();
         let note = (shows != self.value
-            && kernel_number(self.value).map(|n| n.to_string()) != Some(shows.clone()))
+            && kernel_number(self.value).map(|n| n.to_string()) != Ok(shows.clone()))
         .then_some("the kernel stores it in this form");
         Ok(Taken { shows, note })
     }
@@ -339,17 +349,43 @@ impl Ask<'_> {
     }
 }
 
-/// `kstrtoull` with base 0: decimal, 0x hexadecimal or 0 octal, nothing around it.
-fn kernel_number(text: &str) -> Option<u64> {
-    let text = text.strip_prefix('+').unwrap_or(text);
-    if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
+/// `kstrtoull` with base 0: decimal, 0x hexadecimal or 0 octal, and one newline after it.
+fn kernel_number(text: &str) -> Result<u64, Refusal> {
+    let plain = text.strip_prefix('+').unwrap_or(text);
+    match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        Some(digits) => number(digits, 16),
+        None if plain.trim_end().len() > 1 && plain.starts_with('0') => number(&plain[1..], 8),
+        None => number(plain, 10),
     }
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok().filter(|_| !hex.starts_with('+')),
-        None if text.len() > 1 && text.starts_with('0') => u64::from_str_radix(&text[1..], 8).ok(),
-        None => text.parse().ok(),
+}
+
+/// The same with base 10.
+fn decimal(text: &str) -> Result<u64, Refusal> {
+    number(text.strip_prefix('+').unwrap_or(text), 10)
+}
+
+/// Digits, and one newline after them.
+fn number(text: &str, base: u32) -> Result<u64, Refusal> {
+    let digits = text.strip_suffix('\n').unwrap_or(text);
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return Err(NOT_A_NUMBER);
     }
+    u64::from_str_radix(digits, base).map_err(|_| TOO_LARGE)
+}
+
+/// `sscanf "%lu"`: white space, digits, and anything after them. More than 64 bits wrap, in later kernels to the largest number.
+fn scanned(text: &str, release: (u32, u32)) -> Result<u64, Refusal> {
+    let digits = text.trim_start();
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    if end == 0 {
+        return Err(NOT_A_NUMBER);
+    }
+    let wrapping = |n: u64, d: u8| n.wrapping_mul(10).wrapping_add(u64::from(d - b'0'));
+    Ok(match digits[..end].parse() {
+        Ok(n) => n,
+        Err(_) if release >= LATER => u64::MAX,
+        Err(_) => digits[..end].bytes().fold(0, wrapping),
+    })
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -397,6 +433,10 @@ refusals! {
         "every CPU of this frequency domain is offline; bring one online first (set --online)";
     NOT_A_NUMBER = INVAL, "not-a-number",
         "a whole number is expected";
+    TOO_LARGE = RANGE, "too-large",
+        "the number has more digits than the kernel takes";
+    INTERVAL = INVAL, "sampling-rate",
+        "two ticks of the kernel at least: 8000 us where it ticks 250 times a second";
     NOT_A_SWITCH = INVAL, "not-a-switch",
         "0 or 1 is expected";
     OUT_OF_RANGE = INVAL, "out-of-range",
@@ -453,10 +493,15 @@ refusals! {
         "the processor has no sibling threads, or the kernel cannot switch them";
 }
 
-const FREQ: &[Refusal] = &[NOT_A_NUMBER, MIN_OVER_MAX, INACTIVE, INACTIVE_OLD, ABSENT];
+/// From which release on the two limits are read as nothing but a number. (6.1 does not, 6.12 does.)
+const LIMITS_BY_KSTRTOUL: (u32, u32) = (6, 2);
+/// From which release on numbers and switches are read as in 7.2. (6.12 does not.)
+const LATER: (u32, u32) = (7, 0);
+
+const FREQ: &[Refusal] = &[NOT_A_NUMBER, TOO_LARGE, MIN_OVER_MAX, INACTIVE, INACTIVE_OLD, ABSENT];
 const SMALL: &[Refusal] = &[NOT_A_NUMBER, OUT_OF_RANGE, INACTIVE, INACTIVE_OLD, ABSENT];
 const SWITCH: &[Refusal] = &[NOT_A_SWITCH, ABSENT];
-const NUMBER: &[Refusal] = &[NOT_A_NUMBER, INACTIVE, INACTIVE_OLD, ABSENT];
+const NUMBER: &[Refusal] = &[NOT_A_NUMBER, TOO_LARGE, INACTIVE, INACTIVE_OLD, ABSENT];
 
 macro_rules! policy {
     ($name:literal) => {
@@ -538,7 +583,7 @@ static TABLE: &[Attribute] = &[
         what: "the speed itself, while the governor is userspace",
         unit: "kHz",
         values: "any number; cut to the limits, then the lowest level at or above it. Reads <unsupported> under other governors",
-        refusals: &[NOT_USERSPACE, NOT_A_NUMBER, INACTIVE, INACTIVE_OLD, ABSENT],
+        refusals: &[NOT_USERSPACE, NOT_A_NUMBER, TOO_LARGE, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
         decide: setspeed,
     },
@@ -618,7 +663,7 @@ static TABLE: &[Attribute] = &[
         what: "the highest speed of the whole machine, as a share of the highest turbo speed",
         unit: "%",
         values: "0 to 100, cut to at least min_perf_pct",
-        refusals: &[NOT_A_NUMBER, ABSENT],
+        refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| {
             let low = ask.number("min_perf_pct").unwrap_or(0).min(100);
@@ -631,7 +676,7 @@ static TABLE: &[Attribute] = &[
         what: "the lowest speed of the whole machine, as a share of the highest turbo speed",
         unit: "%",
         values: "0 to 100, cut to what the hardware's lowest speed is and to max_perf_pct",
-        refusals: &[NOT_A_NUMBER, ABSENT],
+        refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| {
             let high = ask.number("max_perf_pct").unwrap_or(100).min(100);
@@ -653,7 +698,7 @@ static TABLE: &[Attribute] = &[
         what: "whether the hardware's minimum is raised for a moment after waiting for I/O",
         unit: "",
         values: "0 or 1",
-        refusals: &[NOT_A_NUMBER, ABSENT],
+        refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| ask.as_is(ask.whole()?.min(1)),
     },
@@ -696,8 +741,8 @@ static TABLE: &[Attribute] = &[
         also: own_tunable!("ondemand/sampling_rate"),
         what: "how often ondemand looks at the load",
         unit: "us",
-        values: "any number, not below sampling_rate_min where that exists",
-        refusals: NUMBER,
+        values: "any number from two ticks of the kernel on; not below sampling_rate_min where that exists",
+        refusals: &[NOT_A_NUMBER, INTERVAL, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
         decide: sampling_rate,
     },
@@ -749,7 +794,7 @@ static TABLE: &[Attribute] = &[
         values: "over down_threshold, at most 100",
         refusals: &[NOT_A_NUMBER, THRESHOLDS, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
-        decide: |ask| match ask.leading()? {
+        decide: |ask| match ask.conservative().map_err(|_| THRESHOLDS)? {
             // drivers/cpufreq/cpufreq_conservative.c, up_threshold_store
             n if n > 100 || n <= ask.number("down_threshold").unwrap_or(0) => Err(THRESHOLDS),
             n => ask.as_is(n),
@@ -763,7 +808,7 @@ static TABLE: &[Attribute] = &[
         values: "1 to 99, under up_threshold",
         refusals: &[NOT_A_NUMBER, THRESHOLDS, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
-        decide: |ask| match ask.leading()? {
+        decide: |ask| match ask.conservative().map_err(|_| THRESHOLDS)? {
             n if n == 0 || n >= ask.number("up_threshold").unwrap_or(101) || n > 100 => Err(THRESHOLDS),
             n => ask.as_is(n),
         },
@@ -776,7 +821,7 @@ static TABLE: &[Attribute] = &[
         values: "0 to 100, larger numbers are cut; 0 never moves",
         refusals: NUMBER,
         read_only: false,
-        decide: |ask| ask.changed(ask.leading()?.min(100), "cut to 100"),
+        decide: |ask| ask.changed(ask.conservative()?.min(100), "cut to 100"),
     },
     Attribute {
         pattern: tunable!("conservative/sampling_down_factor"),
@@ -786,15 +831,18 @@ static TABLE: &[Attribute] = &[
         values: "1 to 10",
         refusals: SMALL,
         read_only: false,
-        decide: |ask| ask.within(1, 10),
+        decide: |ask| match ask.conservative().map_err(|_| OUT_OF_RANGE)? {
+            n @ 1..=10 => ask.as_is(n),
+            _ => Err(OUT_OF_RANGE),
+        },
     },
     Attribute {
         pattern: tunable!("conservative/sampling_rate"),
         also: own_tunable!("conservative/sampling_rate"),
         what: "how often conservative looks at the load",
         unit: "us",
-        values: "any number, not below sampling_rate_min where that exists",
-        refusals: NUMBER,
+        values: "any number from two ticks of the kernel on; not below sampling_rate_min where that exists",
+        refusals: &[NOT_A_NUMBER, INTERVAL, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
         decide: sampling_rate,
     },
@@ -806,7 +854,7 @@ static TABLE: &[Attribute] = &[
         values: "0 or 1",
         refusals: NUMBER,
         read_only: false,
-        decide: |ask| ask.as_is(ask.leading()?.min(1)),
+        decide: |ask| ask.as_is(ask.conservative()?.min(1)),
     },
     Attribute {
         pattern: tunable!("schedutil/rate_limit_us"),
@@ -816,7 +864,11 @@ static TABLE: &[Attribute] = &[
         values: "any number",
         refusals: NUMBER,
         read_only: false,
-        decide: |ask| ask.as_is(ask.whole()?),
+        // kernel/sched/cpufreq_schedutil.c, rate_limit_us_store: base 10, and one error for all.
+        decide: |ask| match decimal(ask.raw) {
+            Ok(n) if n <= u64::from(u32::MAX) => ask.as_is(n),
+            _ => Err(NOT_A_NUMBER),
+        },
     },
     Attribute {
         pattern: "sys/devices/system/cpu/cpu*/power/energy_perf_bias",
@@ -829,7 +881,7 @@ static TABLE: &[Attribute] = &[
         decide: |ask| match BIASES.iter().find(|b| b.0 == ask.value) {
             Some(word) => ask.as_is(word.1),
             None => match kernel_number(ask.value) {
-                Some(n) if n <= 15 => ask.as_is(n),
+                Ok(n) if n <= 15 => ask.as_is(n),
                 _ => Err(BIAS),
             },
         },
@@ -842,10 +894,10 @@ static TABLE: &[Attribute] = &[
         values: "a number; 0 for no limit; n/a for no latency at all",
         refusals: &[LATENCY, ABSENT],
         read_only: false,
-        decide: |ask| match kernel_number(ask.value) {
+        decide: |ask| match kernel_number(ask.raw) {
             // drivers/base/power/sysfs.c; the largest number means "no limit" inside and is refused.
-            Some(n) if n < i32::MAX as u64 => ask.as_is(n),
-            None if ask.value == "n/a" => ask.as_is("n/a"),
+            Ok(n) if n < i32::MAX as u64 => ask.as_is(n),
+            Err(_) if ask.value == "n/a" => ask.as_is("n/a"),
             _ => Err(LATENCY),
         },
     },
@@ -855,7 +907,7 @@ static TABLE: &[Attribute] = &[
         what: "1 keeps the CPU out of an idle state",
         unit: "",
         values: "0 or 1 (any other number counts as 1)",
-        refusals: &[NOT_A_NUMBER, ABSENT],
+        refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| ask.as_is(ask.whole()?.min(1)),
     },
@@ -917,12 +969,12 @@ static TABLE: &[Attribute] = &[
         what: "a limit of a RAPL domain's mean power; the firmware may have locked it (EACCES)",
         unit: "uW",
         values: "any number, rounded down to the register's unit of 125000",
-        refusals: &[NOT_A_NUMBER, ABSENT],
+        refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| {
             const UNIT_UW: u64 = 125_000;
             // The register has 15 bits of units.
-            let uw = kernel_number(ask.value).ok_or(NOT_A_NUMBER)?.min(0x7fff * UNIT_UW);
+            let uw = kernel_number(ask.value)?.min(0x7fff * UNIT_UW);
             ask.changed(uw / UNIT_UW * UNIT_UW, "rounded down to the register's unit, 1/8 W")
         },
     },
@@ -932,10 +984,10 @@ static TABLE: &[Attribute] = &[
         what: "the time over which a RAPL limit is averaged",
         unit: "us",
         values: "any number, rounded down to what the register can say: 976 us times 2^y * (1 + z/4)",
-        refusals: &[NOT_A_NUMBER, ABSENT],
+        refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| {
-            let us = kernel_number(ask.value).ok_or(NOT_A_NUMBER)?;
+            let us = kernel_number(ask.value)?;
             ask.changed(time_window_us(us), "rounded down to what the register can say")
         },
     },
@@ -1006,6 +1058,8 @@ static TABLE: &[Attribute] = &[
         read_only: false,
         decide: |ask| match ask.word_of("available_policies") {
             Some(word) => ask.as_is(word),
+            // drivers/thermal/thermal_core.c, __find_governor: no name is the kernel's default, mostly this one.
+            None if ask.value.is_empty() => ask.changed("step_wise", "the kernel's default"),
             None => Err(UNKNOWN_THERMAL),
         },
     },
@@ -1028,9 +1082,18 @@ static TABLE: &[Attribute] = &[
         what: "how far a cooling device (fan, throttle) is turned up",
         unit: "",
         values: "0 to max_state",
-        refusals: &[NOT_A_NUMBER, OUT_OF_RANGE, ABSENT],
+        refusals: &[NOT_A_NUMBER, OUT_OF_RANGE, TOO_LARGE, ABSENT],
         read_only: false,
-        decide: |ask| ask.within(0, ask.number("max_state").unwrap_or(0)),
+        // drivers/thermal/thermal_sysfs.c, cur_state_store: sscanf "%ld" in 6.12, kstrtol with base 10 in 7.2.
+        decide: |ask| match if ask.release() >= LATER {
+            decimal(ask.raw)
+        } else {
+            scanned(ask.raw, ask.release())
+        }? {
+            n if ask.release() >= LATER && n > i64::MAX as u64 => Err(TOO_LARGE),
+            n if n > u64::from(ask.number("max_state").unwrap_or(0)) => Err(OUT_OF_RANGE),
+            n => ask.as_is(n),
+        },
     },
     Attribute {
         pattern: "proc/irq/*/smp_affinity_list",
@@ -1096,26 +1159,36 @@ pub fn levels(view: &dyn View, folder: &str) -> Vec<u32> {
     levels
 }
 
-/// A limit as a write gives it; `None` when it is no number that the kernel takes.
-pub fn limit_khz(value: &str, release: (u32, u32)) -> Option<u32> {
-    let value = value.trim();
-    // kstrtoul since 6.1, before that a number with anything behind it.
-    let n = if release >= (6, 1) {
-        kernel_number(value)?
-    } else {
-        let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
-        value[..end].parse().ok()?
-    };
-    // Requests are signed inside (kernel/power/qos.c, freq_qos_value_invalid).
-    i32::try_from(n).ok()?.try_into().ok()
+/// Which of a policy's two limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// `scaling_min_freq`.
+    Min,
+    /// `scaling_max_freq`.
+    Max,
+}
+
+/// A limit as a write gives it.
+///
+/// # Errors
+/// It is no number that the kernel takes.
+pub fn limit_khz(value: &str, limit: Limit, release: (u32, u32)) -> Result<u32, Refusal> {
+    let n = if release >= LIMITS_BY_KSTRTOUL { kernel_number(value)? } else { scanned(value, release)? };
+    // Requests are signed inside (kernel/power/qos.c, freq_qos_value_invalid): -1 takes the request back.
+    match (n as i32, limit) {
+        (-1, Limit::Min) => Ok(0),
+        (-1, Limit::Max) => Ok(i32::MAX as u32),
+        (n, _) => n.try_into().map_err(|_| NOT_A_NUMBER),
+    }
 }
 
 fn frequency_limit(ask: &Ask) -> Result<Taken, Refusal> {
     let release = ask.release();
-    let asked = limit_khz(ask.value, release).ok_or(NOT_A_NUMBER)?;
+    let limit = if ask.name == "scaling_min_freq" { Limit::Min } else { Limit::Max };
+    let is_min = limit == Limit::Min;
+    let asked = limit_khz(ask.raw, limit, release)?;
     let number = |name, or| ask.number(name).unwrap_or(or);
     let (min, max) = (number("scaling_min_freq", 0), number("scaling_max_freq", u32::MAX));
-    let is_min = ask.name == "scaling_min_freq";
     // drivers/cpufreq/cpufreq.c up to 5.2, cpufreq_set_policy: compared before anything is cut.
     if release < (5, 3) && if is_min { asked > max } else { asked < min } {
         return Err(MIN_OVER_MAX);
@@ -1135,6 +1208,10 @@ fn setspeed(ask: &Ask) -> Result<Taken, Refusal> {
     if ask.here("scaling_governor").is_none_or(|g| g != "userspace") {
         return Err(NOT_USERSPACE);
     }
+    // drivers/cpufreq/cpufreq_userspace.c shows the speed that there is, in later kernels the one that was asked for.
+    if ask.release() >= LATER {
+        return ask.as_is(ask.whole()?);
+    }
     let khz = ask.leading()?;
     let levels = levels(ask.view, ask.folder);
     let min = ask.number("scaling_min_freq").unwrap_or(0);
@@ -1151,7 +1228,7 @@ fn preference(ask: &Ask) -> Result<Taken, Refusal> {
     // drivers/cpufreq/intel_pstate.c and amd-pstate.c, store_energy_performance_preference
     let word = ask.value.split_whitespace().next().unwrap_or("");
     let driver = ask.here("scaling_driver").unwrap_or_default();
-    let raw = kernel_number(word).filter(|n| *n <= 255 && driver.starts_with("intel_"));
+    let raw = kernel_number(word).ok().filter(|n| *n <= 255 && driver.starts_with("intel_"));
     let named = PREFERENCES.iter().find(|p| p.0 == word);
     let default = word == "default" && (driver.starts_with("intel_") || ask.release() >= (6, 11));
     if named.is_none() && raw.is_none() && !default {
@@ -1174,8 +1251,15 @@ fn preference(ask: &Ask) -> Result<Taken, Refusal> {
 }
 
 fn sampling_rate(ask: &Ask) -> Result<Taken, Refusal> {
+    /// Two ticks of a kernel that ticks a thousand times a second; which one this is, no file tells.
+    const TWO_TICKS_US: u32 = 2000;
+    let asked = ask.leading()?;
+    // drivers/cpufreq/cpufreq_governor.c, sampling_rate_store: CPUFREQ_DBS_MIN_SAMPLING_INTERVAL.
+    if ask.release() >= (4, 15) && asked < TWO_TICKS_US {
+        return Err(INTERVAL);
+    }
     let least = ask.number("sampling_rate_min").unwrap_or(0);
-    ask.changed(ask.leading()?.max(least), "raised to sampling_rate_min")
+    ask.changed(asked.max(least), "raised to sampling_rate_min")
 }
 
 fn uncore(ask: &Ask) -> Result<Taken, Refusal> {

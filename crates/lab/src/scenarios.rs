@@ -171,7 +171,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         brings: Brings::Nothing,
         cpus: "4,cores=2,threads=2",
         accel: Accel::Tcg,
-        append: "",
+        append: "tsc=unstable",
         limit_s: LIMIT_S,
         boots: 1,
         environment: nothing,

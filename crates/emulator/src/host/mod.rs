@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use wattwise_figure::Random;
 use wattwise_hw::msr::counters::{APERF, MPERF, TSC};
-use wattwise_hw::rules;
+use wattwise_hw::rules::{self, Limit};
 use wattwise_hw::rules::{Relation, View};
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -877,9 +877,10 @@ impl Host {
         let policy = self.policies.iter().position(|p| p.folder == folder);
         match (name, policy) {
             ("scaling_min_freq" | "scaling_max_freq", Some(i)) => {
-                let asked = rules::limit_khz(value, self.release);
-                if let (Some(p), Some(asked)) = (self.policies.get_mut(i), asked) {
-                    let place = if name == "scaling_min_freq" { &mut p.asked.0 } else { &mut p.asked.1 };
+                let limit = if name == "scaling_min_freq" { Limit::Min } else { Limit::Max };
+                let asked = rules::limit_khz(value, limit, self.release);
+                if let (Some(p), Ok(asked)) = (self.policies.get_mut(i), asked) {
+                    let place = if limit == Limit::Min { &mut p.asked.0 } else { &mut p.asked.1 };
                     *place = asked;
                 }
                 self.refresh_policy(i);

@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use wattwise_hw::rules::{self, View};
 
-/// Differences that are told one by one.
-const TOLD: usize = 40;
+/// Differences of one attribute that are told.
+const TOLD: usize = 12;
 
-/// A machine's attributes, as the guest read them.
-struct Dump(BTreeMap<String, String>);
+/// A machine's attributes, as the guest read them; nothing of those that it could not read.
+struct Dump(BTreeMap<String, Option<String>>);
 
 impl View for Dump {
     fn text(&self, path: &str) -> Option<String> {
-        Some(self.0.get(path)?.trim().to_owned())
+        Some(self.0.get(path)?.as_ref()?.trim().to_owned())
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -46,8 +46,8 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
     let mut all = Tally::default();
     for state in states {
         let file = |kind: &str| read(&returned.folder.join(format!("{state}.{kind}")));
-        let before = dump(&file("before")?)?;
-        let moved = changed(&before, &dump(&file("after")?)?);
+        let before = dump(&file("before")?);
+        let moved = changed(&before, &dump(&file("after")?));
         if let Some(path) = moved {
             return Err(format!("{state}: {path} was not put back: nothing is judged"));
         }
@@ -63,15 +63,19 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
         let names: Vec<&str> = all.without.iter().map(String::as_str).collect();
         told.figures.push(format!("without a rule, never written to: {}", names.join(", ")));
     }
-    match all.different.as_slice() {
-        [] if attributes < 10 => Err(format!("only {attributes} attributes with a rule were there")),
-        [] => Ok(told),
-        some => Err(format!(
-            "{} of {} answers are not the rules':\n{}",
-            some.len(),
-            all.judged,
-            some.iter().take(TOLD).cloned().collect::<Vec<_>>().join("\n")
-        )),
+    match (all.different.len(), attributes) {
+        (0, 0..10) => Err(format!("only {attributes} attributes with a rule were there")),
+        (0, _) => Ok(told),
+        (kinds, _) => {
+            let lines =
+                all.different.values().take(TOLD).map(|(times, first)| format!("{times} times: {first}"));
+            let lines: Vec<String> = lines.collect();
+            Err(format!(
+                "{kinds} kinds of answer are not the rules', of {} answers:\n{}",
+                all.judged,
+                lines.join("\n")
+            ))
+        }
     }
 }
 
@@ -80,11 +84,16 @@ struct Tally {
     judged: usize,
     attributes: BTreeSet<String>,
     without: BTreeSet<String>,
-    different: Vec<String>,
+    /// By attribute and value: how often, and the first.
+    different: BTreeMap<(&'static str, String), (usize, String)>,
 }
 
 impl Tally {
     fn judge(&mut self, state: &str, before: &Dump, t: &Tried) {
+        // A processor's cooling device asks its driver, which refuses in 6.12 while that CPU is offline: no file tells whose it is.
+        if state == "offline" && t.path.ends_with("/cur_state") {
+            return;
+        }
         let Some(attribute) = rules::attribute(&t.path) else {
             self.without.insert(t.path.rsplit('/').next().unwrap_or_default().to_owned());
             return;
@@ -97,13 +106,12 @@ impl Tally {
         };
         let answered = (t.errno, (t.errno == 0).then(|| t.reads.trim().to_owned()));
         if said != answered {
-            self.different.push(format!(
-                "{state}: {} = {:?}: the kernel {}, the rules {}",
-                t.path,
-                t.value,
-                words(&answered),
-                words(&said)
-            ));
+            let line = || {
+                let (kernel, rules) = (words(&answered), words(&said));
+                format!("{state}: {} = {:?}: the kernel {kernel}, the rules {rules}", t.path, t.value)
+            };
+            let key = (attribute.pattern, t.value.clone());
+            self.different.entry(key).or_insert_with(|| (0, line())).0 += 1;
         }
     }
 }
@@ -134,12 +142,12 @@ fn plain(shown: &str) -> String {
     out
 }
 
-fn dump(text: &str) -> Result<Dump, String> {
-    let line = |l: &str| {
-        let (path, value) = l.split_once('\t').ok_or_else(|| format!("no attribute: {l:?}"))?;
-        Ok::<_, String>((path.to_owned(), plain(value)))
+fn dump(text: &str) -> Dump {
+    let line = |l: &str| match l.split_once('\t') {
+        Some((path, value)) => (path.to_owned(), Some(plain(value))),
+        None => (l.to_owned(), None),
     };
-    Ok(Dump(text.lines().map(line).collect::<Result<_, _>>()?))
+    Dump(text.lines().map(line).collect())
 }
 
 fn tried(text: &str) -> Result<Vec<Tried>, String> {
@@ -153,9 +161,10 @@ fn tried(text: &str) -> Result<Vec<Tried>, String> {
     text.lines().map(line).collect()
 }
 
-/// The first attribute with a rule that reads something else than before.
+/// The first attribute with a rule that reads something else than before. What a governor that was away for a moment has chosen
+/// since is no setting.
 fn changed(before: &Dump, after: &Dump) -> Option<String> {
-    let ruled = |path: &&String| rules::attribute(path).is_some();
+    let ruled = |path: &&String| rules::attribute(path).is_some() && !path.ends_with("/scaling_setspeed");
     let all: BTreeSet<&String> = before.0.keys().chain(after.0.keys()).filter(ruled).collect();
     all.into_iter().find(|p| before.0.get(*p) != after.0.get(*p)).cloned()
 }
@@ -171,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_no_rule_gives_is_told() {
-        let before = dump(BEFORE).expect("a dump");
+        let before = dump(BEFORE);
         let path = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
         let mut all = Tally::default();
         let mut of = |answer: &str| {
@@ -179,7 +188,7 @@ mod tests {
                 .expect("an answer")
                 .iter()
                 .for_each(|t| all.judge("s", &before, t));
-            all.different.len()
+            all.different.values().map(|(times, _)| times).sum::<usize>()
         };
         assert_eq!(of("powersave\\n\t0\tpowersave"), 0);
         assert_eq!(of("nonsense\t22\tperformance"), 0);
@@ -191,11 +200,9 @@ mod tests {
 
     #[test]
     fn what_was_not_put_back_is_found() {
-        let before = dump(BEFORE).expect("a dump");
-        assert_eq!(changed(&before, &dump(BEFORE).expect("a dump")), None);
+        let before = dump(BEFORE);
+        assert_eq!(changed(&before, &dump(BEFORE)), None);
         let other = BEFORE.replace("governor\tperformance\n", "governor\tpowersave\n");
-        assert!(
-            changed(&before, &dump(&other).expect("a dump")).is_some_and(|p| p.ends_with("scaling_governor"))
-        );
+        assert!(changed(&before, &dump(&other)).is_some_and(|p| p.ends_with("scaling_governor")));
     }
 }
