@@ -19,7 +19,7 @@ SOAK_SECONDS ?= 1800
 # Damaged files that `make soak` gives to whole commands.
 SOAK_INPUTS ?= 1000000
 
-.PHONY: check test commands parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab python clean
+.PHONY: check test commands commands-a-l commands-m-z parts verify soak unit clippy lint tools fuzz miri loom tsan interposer posix trees bench peers lab python clean
 
 check: clippy unit
 
@@ -45,11 +45,16 @@ tools:
 # All use the one build folder, which waits for who builds; so everything is built first, and then two run at a time.
 test: tools
 	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --no-run --quiet
-	$(MAKE) --jobs=2 --output-sync=target commands parts
+	$(MAKE) --jobs=2 --output-sync=target commands-m-z commands-a-l parts
 
-# Tests of the commands and of the crates from outside.
-commands:
-	WATTWISE_SEQUENCES=2000 WATTWISE_KILL_EVERY=16 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '*' -- --include-ignored
+# Tests of the commands and of the crates from outside, in two halves by name that take about as long.
+commands: commands-m-z commands-a-l
+
+commands-a-l:
+	WATTWISE_KILL_EVERY=24 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[a-l]*' -- --include-ignored
+
+commands-m-z:
+	WATTWISE_SEQUENCES=500 $(CARGO) test --workspace $(WITHOUT) $(FEATURES) --test '[m-z]*' -- --include-ignored
 
 # Tests of the parts from inside, the long ones too; examples in the docs; figures that are drawn from data.
 parts:

@@ -456,7 +456,7 @@ fn flip(name: &str, original: &[u8]) {
         seed ^= seed << 17;
         seed
     };
-    for round in 0..300 {
+    for round in 0..100 {
         let mut data = original.to_vec();
         // Half of them in the first 2 kB, where the structure is, some with whole words of ones.
         for _ in 0..1 + round % 8 {

@@ -12,6 +12,7 @@ pub use truth::Truth;
 use crate::cpulist;
 use crate::registers::{RegisterDevice, Registers};
 use crate::tree::{Id, Live, NodeKind, Tree};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -745,22 +746,30 @@ impl Host {
 
     /// Levels that may be used now, the driver, the governor.
     fn policy_setting(&self, policy: &HostPolicy) -> (Vec<u32>, String, String) {
-        let text = |name: &str| {
-            let id = self.tree.find(&format!("{}/{name}", policy.folder), true);
-            match id.and_then(|id| self.tree.file(id)).map(|f| &f.kind) {
-                Some(NodeKind::Text(bytes)) => String::from_utf8_lossy(bytes).trim().to_owned(),
-                _ => String::new(),
-            }
+        let numbers = |name: &str| {
+            let text = self.policy_text(policy, name);
+            text.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<u32>>()
         };
-        let numbers =
-            |name: &str| text(name).split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<u32>>();
         let mut levels = numbers("scaling_available_frequencies");
         if !levels.is_empty() {
             levels.extend(numbers("scaling_boost_frequencies"));
             levels.sort_unstable();
             levels.dedup();
         }
+        let text = |name| self.policy_text(policy, name).into_owned();
         (levels, text("scaling_driver"), text("scaling_governor"))
+    }
+
+    /// What an attribute of a policy holds; empty where there is none.
+    fn policy_text(&self, policy: &HostPolicy, name: &str) -> Cow<'_, str> {
+        let id = self.tree.find(&policy.folder, true).and_then(|folder| self.tree.child(folder, name));
+        match id.and_then(|id| self.tree.file(id)).map(|f| &f.kind) {
+            Some(NodeKind::Text(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(text) => Cow::Borrowed(text.trim()),
+                Err(_) => Cow::Owned(String::from_utf8_lossy(bytes).trim().to_owned()),
+            },
+            _ => Cow::Borrowed(""),
+        }
     }
 
     /// What the hardware may do now: turbo and boost switches count.
@@ -952,17 +961,18 @@ impl Host {
     fn refresh_tunables(&mut self) {
         let mut used: BTreeSet<&'static str> = BTreeSet::new();
         let per_policy = self.policies.iter().any(|p| {
-            ["ondemand", "conservative", "schedutil"]
-                .iter()
-                .any(|g| self.tree.find(&format!("{}/{g}", p.folder), true).is_some())
+            let folder = self.tree.find(&p.folder, true);
+            folder.is_some_and(|f| TUNABLES.iter().any(|(g, _)| self.tree.child(f, g).is_some()))
         }) || (self.policies.len() > 1
-            && self.policies.first().is_some_and(|p| self.policy_setting(p).1 == "cpufreq-dt"));
+            && self.policies.first().is_some_and(|p| self.policy_text(p, "scaling_driver") == "cpufreq-dt"));
         let mut folders: Vec<(String, &'static str, bool)> = Vec::new();
         for policy in &self.policies {
-            let (_, driver, governor) = self.policy_setting(policy);
-            if policy.aside.is_some() || rules::is_active_driver(&driver) {
+            if policy.aside.is_some()
+                || rules::is_active_driver(&self.policy_text(policy, "scaling_driver"))
+            {
                 continue;
             }
+            let governor = self.policy_text(policy, "scaling_governor");
             for (name, _) in TUNABLES {
                 if *name == governor && !self.is_inactive(policy) {
                     used.insert(name);
