@@ -967,8 +967,7 @@ impl Host {
             && self.policies.first().is_some_and(|p| self.policy_text(p, "scaling_driver") == "cpufreq-dt"));
         let mut folders: Vec<(String, &'static str, bool)> = Vec::new();
         for policy in &self.policies {
-            if policy.aside.is_some()
-                || rules::is_active_driver(&self.policy_text(policy, "scaling_driver"))
+            if policy.aside.is_some() || rules::is_active_driver(&self.policy_text(policy, "scaling_driver"))
             {
                 continue;
             }
