@@ -131,6 +131,13 @@ fn by_name() -> &'static HashMap<&'static str, Vec<&'static Attribute>> {
     })
 }
 
+/// The tunables that a governor can have, by their files' names.
+pub fn tunables(governor: &str) -> impl Iterator<Item = &'static str> {
+    let folder = format!("/{governor}/");
+    let settable = TABLE.iter().filter(|a| !a.read_only);
+    settable.filter_map(move |a| a.pattern.split_once(folder.as_str()).map(|(_, name)| name))
+}
+
 /// What the attribute will show when `value` is written, or why the kernel refuses it.
 ///
 /// # Errors

@@ -77,6 +77,7 @@ impl Steerable {
             target: Target::File(path.clone()),
             what: path.clone(),
             value,
+            elsewhere: None,
         };
         let lists = self.lists.iter().map(|p| change(p, kept.to_string()));
         let masks = self.masks.iter().map(|p| change(p, kept.mask()));

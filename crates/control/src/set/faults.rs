@@ -70,7 +70,7 @@ fn booted(boot: &'static str) -> Failing {
 
 fn change(folder: &str, name: &str, value: &str) -> Change {
     let target = Target::File(format!("{folder}/{name}"));
-    Change { what: target.to_string(), target, value: value.into() }
+    Change { what: target.to_string(), target, value: value.into(), elsewhere: None }
 }
 
 /// A governor and limits of one policy; the second sets one of these too, and another policy's.

@@ -4,7 +4,8 @@
 //!
 //! 1. a header (who, which boot) and every item with its original value, written and synced *before*
 //!    the first change;
-//! 2. `wrote` after each change, with the value read back;
+//! 2. `wrote` after each change, with the value read back; before it the item where the file is one that an
+//!    earlier change has made;
 //! 3. `done` when all is in force;
 //! 4. `back` for each item that needs no more putting back, where others of the transaction still do.
 //!
@@ -131,6 +132,11 @@ impl Journal {
         fault::around(|| journal.file.sync_all())?;
         journal.place.folder.sync()?;
         Ok(journal)
+    }
+
+    /// An item more: its file was not there at the beginning.
+    pub fn appeared(&mut self, item: &Item) -> io::Result<()> {
+        self.line(&Line::Item(item.clone()))
     }
 
     /// The value of an item after a change.
@@ -286,6 +292,7 @@ mod tests {
                 target: Target::File(format!("f{n}")),
                 what: format!("file {n}"),
                 original: n.to_string(),
+                appeared: false,
                 ours: Vec::new(),
                 unsettled: false,
                 back: false,

@@ -9,6 +9,7 @@
 use crate::set::target::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::io;
 use wattwise_hw::probe::why;
 use wattwise_hw::root::Root;
 
@@ -21,6 +22,10 @@ pub struct Item {
     pub what: String,
     /// Its value before.
     pub original: String,
+    /// The file was made by an earlier change of the transaction, and goes when that one is put back: a governor's
+    /// tunables are there while it is in force.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub appeared: bool,
     /// Values that we wrote, or that followed.
     #[serde(skip)]
     pub ours: Vec<String>,
@@ -30,6 +35,13 @@ pub struct Item {
     /// Put back, or found to need or allow no putting back, when others of its transaction could not be.
     #[serde(skip)]
     pub back: bool,
+}
+
+impl Item {
+    /// Whether it went with the change that had made it, so that nothing is left to put back.
+    fn is_gone(&self, error: &io::Error) -> bool {
+        self.appeared && error.kind() == io::ErrorKind::NotFound
+    }
 }
 
 /// A transaction among several that are to be put back.
@@ -127,7 +139,7 @@ pub(super) fn put_back(root: &dyn Root, items: &[Item], waiting: &BTreeSet<Targe
                 restored.foreign.push((item.what.clone(), now.clone()));
                 Some(now)
             }
-            Err(_) if item.back => {
+            Err(e) if item.back || item.is_gone(&e) => {
                 restored.settled.push(at);
                 continue;
             }
@@ -151,9 +163,10 @@ pub(super) fn put_back(root: &dyn Root, items: &[Item], waiting: &BTreeSet<Targe
     }
     for w in watched {
         let now = w.item.target.read(root);
-        if !w.ours || now.as_ref().is_ok_and(|now| *now == w.wanted) {
+        let gone = now.as_ref().is_err_and(|e| w.item.is_gone(e));
+        if !w.ours || gone || now.as_ref().is_ok_and(|now| *now == w.wanted) {
             restored.settled.push(w.at);
-            match (w.ours, w.wrote) {
+            match (w.ours, w.wrote || gone) {
                 (true, true) => restored.restored.push((w.item.what.clone(), w.wanted)),
                 (true, false) => restored.unchanged += 1,
                 (false, _) => {}
@@ -185,7 +198,7 @@ struct Watched<'i> {
 
 impl Watched<'_> {
     fn stands(&self, root: &dyn Root) -> bool {
-        self.item.target.read(root).is_ok_and(|now| now == self.wanted)
+        self.item.target.read(root).map_or_else(|e| self.item.is_gone(&e), |now| now == self.wanted)
     }
 
     /// Writes what is wanted where something else stands.

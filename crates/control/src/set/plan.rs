@@ -132,6 +132,8 @@ impl Inventory {
 struct Overlay<'r> {
     root: &'r dyn Root,
     made: BTreeMap<String, String>,
+    /// Folders of governors that are not in force yet.
+    coming: BTreeSet<String>,
 }
 
 impl View for Overlay<'_> {
@@ -139,7 +141,11 @@ impl View for Overlay<'_> {
         self.made.get(path).cloned().or_else(|| text(self.root, path))
     }
     fn list(&self, path: &str) -> Vec<String> {
-        self.root.list(path).unwrap_or_default()
+        let governor = self.coming.get(path).and_then(|folder| folder.rsplit('/').next());
+        match governor {
+            Some(governor) => rules::tunables(governor).map(str::to_owned).collect(),
+            None => self.root.list(path).unwrap_or_default(),
+        }
     }
 }
 
@@ -166,7 +172,7 @@ pub fn plan(
     settings: &[Setting],
 ) -> Result<ChangePlan, PlanError> {
     let mut planner = Planner {
-        overlay: Overlay { root, made: BTreeMap::new() },
+        overlay: Overlay { root, made: BTreeMap::new(), coming: BTreeSet::new() },
         inventory,
         cpus,
         plan: ChangePlan::default(),
@@ -237,7 +243,7 @@ impl<'r> Planner<'r> {
             self.overlay.made.insert(path.clone(), stored.clone());
         }
         self.plan.steps.push(Step {
-            change: Change { target: Target::File(path), what, value },
+            change: Change { target: Target::File(path), what, value, elsewhere: None },
             old,
             verdict,
         });
@@ -655,19 +661,31 @@ impl<'r> Planner<'r> {
         Ok(())
     }
 
-    /// A tunable lies in the policy's folder, or in one for the whole machine.
+    /// A tunable lies in the policy's folder, or in one for the whole machine; which of them is known once the governor
+    /// is in force.
     fn tunable(&mut self, name: &str, value: &str) -> Result<(), PlanError> {
         let mut known = BTreeSet::new();
         let mut paths = BTreeMap::new();
+        let mut coming = Vec::new();
         for policy in self.policies()? {
-            let governor =
-                self.overlay.text(&format!("{}/scaling_governor", policy.path)).unwrap_or_default();
+            let setting = format!("{}/scaling_governor", policy.path);
+            let governor = self.overlay.text(&setting).unwrap_or_default();
             // As `compare` names it, or as the kernel does.
             let name = kernel_name(&governor, name).unwrap_or(name);
-            for (folder, who) in [
+            let folders = [
                 (format!("{}/{governor}", policy.path), policy.name().to_owned()),
                 (format!("{CPUS}/cpufreq/{governor}"), governor.clone()),
-            ] {
+            ];
+            let is_there = |folder: &str| self.overlay.root.list(folder).is_ok_and(|l| !l.is_empty());
+            if self.overlay.made.contains_key(&setting) && !folders.iter().any(|(f, _)| is_there(f)) {
+                known.extend(rules::tunables(&governor).map(str::to_owned));
+                if known.contains(name) {
+                    let [(own, who), (common, _)] = folders;
+                    coming.push((own, common, name.to_owned(), format!("{who} {name}")));
+                }
+                continue;
+            }
+            for (folder, who) in folders {
                 for file in self.overlay.list(&folder) {
                     if file == name {
                         paths.insert(format!("{folder}/{file}"), format!("{who} {name}"));
@@ -676,7 +694,7 @@ impl<'r> Planner<'r> {
                 }
             }
         }
-        if paths.is_empty() {
+        if paths.is_empty() && coming.is_empty() {
             let known: Vec<String> = known.into_iter().collect();
             return Err(match known.is_empty() {
                 true => impossible("--tunable: the governor in force has none; choose the governor first"),
@@ -685,6 +703,17 @@ impl<'r> Planner<'r> {
         }
         for (path, what) in paths {
             self.write(path, what, value)?;
+        }
+        for (own, common, name, what) in coming {
+            let path = format!("{own}/{name}");
+            self.overlay.coming.insert(own);
+            let verdict = rules::judge(&self.overlay, &path, value);
+            if let Ok(stored) = &verdict {
+                self.overlay.made.insert(path.clone(), stored.clone());
+            }
+            let (target, elsewhere) = (Target::File(path), Some(Target::File(format!("{common}/{name}"))));
+            let change = Change { target, what, value: value.to_owned(), elsewhere };
+            self.plan.steps.push(Step { change, old: "its default".to_owned(), verdict });
         }
         Ok(())
     }
@@ -792,7 +821,7 @@ impl<'r> Planner<'r> {
         let target = Target::Register { cpu, address: register.address, mask };
         let shown = |raw: u64| format!("{:#x}", raw & mask);
         self.plan.steps.push(Step {
-            change: Change { target, what, value: shown(new) },
+            change: Change { target, what, value: shown(new), elsewhere: None },
             old: shown(old),
             verdict: Ok(shown(new)),
         });
@@ -823,10 +852,17 @@ impl<'r> Planner<'r> {
         let mut watch = |path: String, what: String| {
             // Only what can be written back: `<unsupported>` is no speed.
             if let Some(value) = text(self.overlay.root, &path).filter(|v| !v.starts_with('<')) {
-                beside.push(Change { target: Target::File(path), what, value });
+                beside.push(Change { target: Target::File(path), what, value, elsewhere: None });
             }
         };
         for path in policies {
+            // A governor's tunables go with it, and come back with their defaults.
+            let governor = text(self.overlay.root, &format!("{path}/scaling_governor")).unwrap_or_default();
+            for folder in [format!("{path}/{governor}"), format!("{CPUS}/cpufreq/{governor}")] {
+                for file in rules::tunables(&governor) {
+                    watch(format!("{folder}/{file}"), format!("{governor} {file}"));
+                }
+            }
             let name = path.strip_suffix("/cpufreq").unwrap_or(path).rsplit('/').next().unwrap_or(path);
             for (file, word) in [
                 ("scaling_governor", "governor"),

@@ -25,6 +25,9 @@ pub struct Change {
     pub what: String,
     /// What to write.
     pub value: String,
+    /// Of a file that an earlier change makes, the other place where it may appear: the kernel keeps a governor's
+    /// tunables for each policy or for all, as the driver wants.
+    pub elsewhere: Option<Target>,
 }
 
 /// What came of a change.
@@ -116,22 +119,48 @@ impl<'r> Transaction<'r> {
     }
 
     fn make(&mut self, change: &Change) -> Result<(), String> {
-        let at =
-            self.items.iter().position(|i| i.target == change.target).ok_or("is not in its own journal")?;
+        let at = self.item(change)?;
+        let target = &self.items[at].target;
         let journal = self.journal.as_mut().ok_or("has ended")?;
-        let failed = |e: io::Error| why(&e, &change.target.path(), self.root);
-        change.target.write(self.root, &change.value).map_err(failed)?;
-        let got = change.target.read(self.root).map_err(failed)?;
+        let failed = |e: io::Error| why(&e, &target.path(), self.root);
+        target.write(self.root, &change.value).map_err(failed)?;
+        let got = target.read(self.root).map_err(failed)?;
         journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
         self.items[at].ours.push(got.clone());
         self.outcomes.push(Outcome {
             what: change.what.clone(),
-            target: change.target.to_string(),
+            target: self.items[at].target.to_string(),
             old: self.items[at].original.clone(),
             asked: change.value.clone(),
             got,
         });
         Ok(())
+    }
+
+    /// Which item a change is of. A file that an earlier change has made becomes one now.
+    fn item(&mut self, change: &Change) -> Result<usize, String> {
+        let places = || std::iter::once(&change.target).chain(&change.elsewhere);
+        if let Some(at) = self.items.iter().position(|i| places().any(|p| *p == i.target)) {
+            return Ok(at);
+        }
+        if change.elsewhere.is_none() {
+            return Err("is not in its own journal".into());
+        }
+        let found = places().find_map(|p| p.read(self.root).ok().map(|original| (p.clone(), original)));
+        let (target, original) = found.ok_or("the governor is in force and has no such tunable")?;
+        let item = Item {
+            target,
+            what: change.what.clone(),
+            original,
+            appeared: true,
+            ours: Vec::new(),
+            unsettled: true,
+            back: false,
+        };
+        let journal = self.journal.as_mut().ok_or("has ended")?;
+        journal.appeared(&item).map_err(|e| format!("the journal cannot be written ({e})"))?;
+        self.items.push(item);
+        Ok(self.items.len() - 1)
     }
 
     /// Notes what the values are once all changes are made: later ones may have moved earlier ones, and
@@ -201,11 +230,12 @@ fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<V
                 target: change.target.clone(),
                 what: change.what.clone(),
                 original,
+                appeared: false,
                 ours: Vec::new(),
                 unsettled: true,
                 back: false,
             }),
-            Err(_) if beside => {}
+            Err(_) if beside || change.elsewhere.is_some() => {}
             Err(e) => {
                 let why = why(&e, &change.target.path(), root);
                 return Err(TransactionError::Original { what: change.what.clone(), why });
