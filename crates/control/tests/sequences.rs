@@ -32,9 +32,14 @@ fn set(m: &Emulator, journal: &Path, cpus: &CpuSet, settings: &[Setting]) -> Res
         .map_err(|e| e.to_string())?;
     // What is reported done is in force.
     for outcome in made.outcomes() {
-        let change = changes.iter().find(|c| c.target.to_string() == outcome.target).expect("asked for");
+        let places = |c: &Change| {
+            std::iter::once(c.target.clone())
+                .chain(c.elsewhere.clone().map(|(target, _)| target))
+                .find(|t| t.to_string() == outcome.target)
+        };
+        let target = changes.iter().find_map(places).expect("asked for");
         // A CPU that the same set took offline has no files any more.
-        if let Ok(now) = change.target.read(m) {
+        if let Ok(now) = target.read(m) {
             assert_eq!(now, outcome.got, "{outcome:?}");
         }
     }
@@ -86,6 +91,71 @@ fn one_failing_write_undoes_those_before_it() {
                 "nothing is left to restore"
             );
         }
+    }
+}
+
+/// One set puts a governor in force and sets its tunables, which are not there before.
+#[test]
+fn a_governor_comes_with_its_tunables_and_goes_with_them() {
+    let journal = tempfile::tempdir().expect("a folder");
+    let settings = |value: &str| {
+        [Setting::Governor("ondemand".into()), Setting::Tunable("up_threshold".into(), value.into())]
+    };
+    let shown = |m: &Emulator| -> Vec<String> {
+        let snapshot = m.snapshot();
+        let files = snapshot.iter().filter(|(path, _)| path.ends_with("ondemand/up_threshold"));
+        files.map(|(_, text)| String::from_utf8_lossy(text).trim().to_owned()).collect()
+    };
+    // Two drivers keep them once for all policies, the third for each of its two.
+    for (name, folders) in [("bc10", 1), ("skylake-server-passive", 1), ("arm-big-little", 2)] {
+        let clean = machine(name);
+        let before = clean.snapshot();
+        assert!(shown(&clean).is_empty(), "{name} begins without ondemand");
+        set(&clean, journal.path(), &all(&clean), &settings("77")).expect("applies");
+        assert_eq!(shown(&clean), vec!["77"; folders], "{name}");
+        let restored = restore(&clean, journal.path());
+        assert!(restored[0].failed.is_empty() && restored[0].foreign.is_empty(), "{name}: {restored:?}");
+        assert_eq!(differing(&before, &clean.snapshot()), Vec::<String>::new(), "{name}");
+
+        let error = set(&clean, journal.path(), &all(&clean), &settings("177")).expect_err("out of range");
+        assert!(error.contains("outside the range"), "{error}");
+        assert_eq!(differing(&before, &clean.snapshot()), Vec::<String>::new(), "{name}");
+
+        for nth in 1..=clean.writes().len() as u64 {
+            let m = machine(name);
+            m.inject(Fault::Errno {
+                pattern: "sys/*".into(),
+                op: Op::Write,
+                nth,
+                errno: rustix::io::Errno::IO,
+            });
+            if set(&m, journal.path(), &all(&m), &settings("77")).is_ok() {
+                // The write that fails is one of `restore`, which tries again.
+                restore(&m, journal.path());
+                restore(&m, journal.path());
+            }
+            assert_eq!(differing(&before, &m.snapshot()), Vec::<String>::new(), "{name}: write {nth}");
+        }
+    }
+}
+
+/// The tunables of the governor that was in force go with it: they come back with it, as they were.
+#[test]
+fn a_governor_comes_back_with_its_tunables() {
+    let journal = tempfile::tempdir().expect("a folder");
+    for name in ["bc10", "skylake-server-passive", "arm-big-little"] {
+        let m = machine(name);
+        let governor = |g: &str| [Setting::Governor(g.into())];
+        set(&m, journal.path(), &all(&m), &governor("ondemand")).expect("applies");
+        let path = m.snapshot().into_keys().find(|p| p.ends_with("ondemand/up_threshold")).expect("in force");
+        m.write(&path, b"60").expect("its owner's choice");
+        let before = m.snapshot();
+        let own = tempfile::tempdir().expect("a folder");
+        set(&m, own.path(), &all(&m), &governor("powersave")).expect("applies");
+        assert!(!m.snapshot().contains_key(&path), "{name}: powersave has no tunables");
+        restore(&m, own.path());
+        assert_eq!(differing(&before, &m.snapshot()), Vec::<String>::new(), "{name}");
+        restore(&m, journal.path());
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct SettingArgs {
     /// Highest speed of the uncore
     #[arg(long, value_name = "SPEED")]
     uncore_max: Option<String>,
-    /// A tunable of the governor in force, such as up_threshold=90
+    /// A tunable of the governor that is in force, or that --governor puts in force, such as up_threshold=90
     #[arg(long, value_name = "NAME=VALUE")]
     tunable: Vec<String>,
     /// The firmware's platform profile

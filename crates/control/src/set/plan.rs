@@ -680,8 +680,7 @@ impl<'r> Planner<'r> {
             if self.overlay.made.contains_key(&setting) && !folders.iter().any(|(f, _)| is_there(f)) {
                 known.extend(rules::tunables(&governor).map(str::to_owned));
                 if known.contains(name) {
-                    let [(own, who), (common, _)] = folders;
-                    coming.push((own, common, name.to_owned(), format!("{who} {name}")));
+                    coming.push((folders, name.to_owned()));
                 }
                 continue;
             }
@@ -697,22 +696,27 @@ impl<'r> Planner<'r> {
         if paths.is_empty() && coming.is_empty() {
             let known: Vec<String> = known.into_iter().collect();
             return Err(match known.is_empty() {
-                true => impossible("--tunable: the governor in force has none; choose the governor first"),
-                false => unknown("--tunable", name, &known, "the governor in force"),
+                true => impossible("--tunable: the governor has none; give one that has with --governor"),
+                false => unknown("--tunable", name, &known, "the governor"),
             });
         }
         for (path, what) in paths {
             self.write(path, what, value)?;
         }
-        for (own, common, name, what) in coming {
+        for ([(own, who), (common, whose)], name) in coming {
             let path = format!("{own}/{name}");
             self.overlay.coming.insert(own);
             let verdict = rules::judge(&self.overlay, &path, value);
             if let Ok(stored) = &verdict {
                 self.overlay.made.insert(path.clone(), stored.clone());
             }
-            let (target, elsewhere) = (Target::File(path), Some(Target::File(format!("{common}/{name}"))));
-            let change = Change { target, what, value: value.to_owned(), elsewhere };
+            let elsewhere = (Target::File(format!("{common}/{name}")), format!("{whose} {name}"));
+            let change = Change {
+                target: Target::File(path),
+                what: format!("{who} {name}"),
+                value: value.to_owned(),
+                elsewhere: Some(elsewhere),
+            };
             self.plan.steps.push(Step { change, old: "its default".to_owned(), verdict });
         }
         Ok(())

@@ -25,9 +25,9 @@ pub struct Change {
     pub what: String,
     /// What to write.
     pub value: String,
-    /// Of a file that an earlier change makes, the other place where it may appear: the kernel keeps a governor's
-    /// tunables for each policy or for all, as the driver wants.
-    pub elsewhere: Option<Target>,
+    /// Of a file that an earlier change makes, the other place where it may appear, and what it is there: the kernel keeps a
+    /// governor's tunables for each policy or for all, as the driver wants.
+    pub elsewhere: Option<(Target, String)>,
 }
 
 /// What came of a change.
@@ -121,6 +121,11 @@ impl<'r> Transaction<'r> {
     fn make(&mut self, change: &Change) -> Result<(), String> {
         let at = self.item(change)?;
         let target = &self.items[at].target;
+        let common = change.elsewhere.as_ref().is_some_and(|(common, _)| common == target);
+        if common && self.outcomes.iter().any(|o| o.target == target.to_string() && o.asked == change.value) {
+            // The same file as another policy's.
+            return Ok(());
+        }
         let journal = self.journal.as_mut().ok_or("has ended")?;
         let failed = |e: io::Error| why(&e, &target.path(), self.root);
         target.write(self.root, &change.value).map_err(failed)?;
@@ -128,7 +133,7 @@ impl<'r> Transaction<'r> {
         journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
         self.items[at].ours.push(got.clone());
         self.outcomes.push(Outcome {
-            what: change.what.clone(),
+            what: self.items[at].what.clone(),
             target: self.items[at].target.to_string(),
             old: self.items[at].original.clone(),
             asked: change.value.clone(),
@@ -139,18 +144,19 @@ impl<'r> Transaction<'r> {
 
     /// Which item a change is of. A file that an earlier change has made becomes one now.
     fn item(&mut self, change: &Change) -> Result<usize, String> {
-        let places = || std::iter::once(&change.target).chain(&change.elsewhere);
-        if let Some(at) = self.items.iter().position(|i| places().any(|p| *p == i.target)) {
+        let own = std::iter::once((&change.target, &change.what));
+        let mut places = own.chain(change.elsewhere.as_ref().map(|(target, what)| (target, what)));
+        if let Some(at) = self.items.iter().position(|i| places.clone().any(|(p, _)| *p == i.target)) {
             return Ok(at);
         }
         if change.elsewhere.is_none() {
             return Err("is not in its own journal".into());
         }
-        let found = places().find_map(|p| p.read(self.root).ok().map(|original| (p.clone(), original)));
-        let (target, original) = found.ok_or("the governor is in force and has no such tunable")?;
+        let found = places.find_map(|(target, what)| Some((target, what, target.read(self.root).ok()?)));
+        let (target, what, original) = found.ok_or("the governor is in force and has no such tunable")?;
         let item = Item {
-            target,
-            what: change.what.clone(),
+            target: target.clone(),
+            what: what.clone(),
             original,
             appeared: true,
             ours: Vec::new(),

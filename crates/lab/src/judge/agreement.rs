@@ -22,24 +22,24 @@
 //!
 //! | kernel against itself | levels | changes | order | idle |
 //! |---|---|---|---|---|
-//! | one CPU, `menu` | 48: 24 of 24, worst 0.2 points | 24 of 24 | 48: 24 of 24 | 46 of 48, worst 19.6 points |
+//! | one CPU, `menu` | 48: 24 of 24, worst 0.2 points | 24 of 24 | 48: 24 of 24 | 41 to 46 of 48, worst 39.7 points |
 //! | one CPU, `ladder` | 47: 23 of 24, worst 11.5 points | 21 of 24 | 45: 21 of 24 | 42 of 48, worst 10.1 points |
 //! | four CPUs | 38: 14 of 24, worst 98.8 points | 45: 21 of 24 | 36: 12 of 24 | 28 of 48 |
 //!
-//! On one CPU the changes are derived: cells with the same order have the same number of changes. The figures of four
-//! CPUs are `menu`'s, and of two such pairs of boots the lower one's; `ladder` is held to them too.
+//! On one CPU the changes are derived: cells with the same order have the same number of changes. The idle states of `menu` are
+//! of 16 pairs of boots (24 November 2026): under steady 90 % and periods of 1 ms the kernel stays in one of two patterns, by how it
+//! began, and each boot begins otherwise. The figures of four CPUs are `menu`'s, and of two such pairs of boots the lower one's; `ladder` is held to them too.
 //!
 //! - **How many cells must agree** ([`Count`]): the kernel's own number less a margin. One pair of boots is one throw,
 //!   and the model is held against a third boot. On one CPU the margin is the spread of the model's number over seven
-//!   boots: 47 or 48 in levels, 44 to 48 in order. In idle states it was 45 and 47 in two boots of `menu`; changes have as
-//!   much as levels. On four CPUs the margin is one cell: the number is already the lower of two, and the model has the
+//!   boots: 47 or 48 in levels, 44 to 48 in order. In idle states of `menu` the kernel's best pair counts, since the model is nearer
+//!   to each boot than most boots are to each other: 46, 46, 46, 47 and 48 in five. Changes have as much as levels. On four CPUs the margin is one cell: the number is already the lower of two, and the model has the
 //!   recording's own moments, which another boot has not.
-//! - **Two boots decide.** A margin makes one boot's chance small, not nought: of four later boots of `menu` one was below
-//!   in idle states (43) and one was at the limit. A boot that is out is followed by another, and the lab fails if that is
+//! - **Two boots decide.** A margin makes one boot's chance small, not nought. A boot that is out is followed by another, and the lab fails if that is
 //!   out as well: a fault of the model is in both.
 //! - **How far one cell may be off** ([`Limits::levels_points`], [`Limits::idle_points`], [`changes_far`]): the count
-//!   lets some cells differ, and this bounds them. On one CPU the limit is the kernel's worst cell of both idle
-//!   governors and about a third more: 15 and 25 points. On four CPUs the worst of every cell is not known. There it is
+//!   lets some cells differ, and this bounds them. On one CPU the limit is the kernel's worst cell and about a
+//!   third more: 15 points at a level for both idle governors; in an idle state 50 for `menu` and 15 for `ladder`. On four CPUs the worst of every cell is not known. There it is
 //!   the worst that any comparison gave, model or kernel, and about a third more: 17.5 and 23.1 points give 25 and 30.
 //! - **Order has no outer limit**: one change more or less makes it differ, and changes and levels bound the rest.
 //! - **One cell's levels are not bounded** on four CPUs, the build under `schedutil`: no CPU of a build stops its
@@ -203,7 +203,7 @@ pub(crate) const MENU: Limits = Limits {
     order: Count { of: 24, kernel: 24, margin: 4 },
     idle: Count { of: 48, kernel: 46, margin: 2 },
     levels_points: 15.0,
-    idle_points: 25.0,
+    idle_points: 50.0,
     unbounded: &[],
 };
 
@@ -213,6 +213,7 @@ pub(crate) const LADDER: Limits = Limits {
     changes: Count { of: 24, kernel: 21, margin: 1 },
     order: Count { of: 24, kernel: 21, margin: 4 },
     idle: Count { of: 48, kernel: 42, margin: 2 },
+    idle_points: 15.0,
     ..MENU
 };
 
@@ -389,14 +390,14 @@ mod tests {
             ("levels NaN points apart", |c| c.levels_points = f64::NAN),
             ("52 changes and 19", |c| c.changes = (52, 19)),
             ("0 changes and 5", |c| c.changes = (0, 5)),
-            ("idle states 25.1 points apart", |c| c.idle_points = 25.1),
+            ("idle states 50.1 points apart", |c| c.idle_points = 50.1),
             ("idle states NaN points apart", |c| c.idle_points = f64::NAN),
         ];
         for (part, change) in out {
             fails(&with(1, 1, change), &MENU, part);
         }
         let at_the_limit: [Change; 3] =
-            [|c| c.levels_points = 15.0, |c| c.changes = (52, 26), |c| c.idle_points = 25.0];
+            [|c| c.levels_points = 15.0, |c| c.changes = (52, 26), |c| c.idle_points = 50.0];
         for change in at_the_limit {
             judge(&with(1, 1, change), &MENU).expect("one cell may be as far off as that");
         }
@@ -464,7 +465,7 @@ mod tests {
     fn the_published_boots_pass() {
         let root = crate::repository().expect("a repository");
         for (scenario, limits, domains, agree) in [
-            ("icount", &MENU, 1, [24, 24, 23, 45]),
+            ("icount", &MENU, 1, [24, 24, 21, 46]),
             ("ladder", &LADDER, 1, [24, 24, 24, 48]),
             ("4cpu", &FOUR, 4, [17, 23, 15, 39]),
             ("4cpu-ladder", &FOUR, 4, [19, 23, 13, 36]),
