@@ -4,7 +4,7 @@
 //! cases of the first replica first, so what two of them come to differs in each cell by themselves alone.
 //!
 //! A policy *races*: after each cell it is out if a rival that was looked at in all cells is better in everything, in what is
-//! to be small by more than chance explains; or if it is over the limit in too many cells and others are not.
+//! to be small by more than chance explains; or if in some case it is over the limit in too many replicas and others are not.
 
 use crate::search::Score;
 use wattwise_advice::compare::CompareError;
@@ -39,6 +39,33 @@ pub struct Case<'a> {
     /// Its number among all cases.
     pub number: usize,
     paired: Paired<'a>,
+    /// What the reference policy itself comes to, of so many of the first replicas.
+    chance: Vec<Late>,
+}
+
+impl<'a> Case<'a> {
+    fn new(number: usize, paired: Paired<'a>) -> Case<'a> {
+        let own: Vec<(usize, Look)> = (0..paired.replicas()).map(|r| (r, paired.reference(r))).collect();
+        let of_first = |n: usize| Late::of(paired.judge(&own[..n]).iter().map(|r| r.over));
+        let chance = (0..=own.len()).map(of_first).collect();
+        Case { number, paired, chance }
+    }
+}
+
+/// How a limit is missed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    /// By how much, on the whole; 0 where it is kept.
+    by: f64,
+    /// In how many replicas.
+    replicas: usize,
+}
+
+impl Late {
+    fn of(over: impl Iterator<Item = f64>) -> Late {
+        let over: Vec<f64> = over.collect();
+        Late { by: late(&over), replicas: over.iter().filter(|o| **o > 0.0).count() }
+    }
 }
 
 /// Cases and their replicas.
@@ -90,7 +117,7 @@ impl<'a> Field<'a> {
         let (mut cases, mut unusable) = (Vec::new(), Vec::new());
         for &(number, job, reference) in jobs {
             match Paired::new(job, limits.rule, reference, first, replicas) {
-                Ok(paired) => cases.push(Case { number, paired }),
+                Ok(paired) => cases.push(Case::new(number, paired)),
                 Err(why) => unusable.push((number, why)),
             }
         }
@@ -152,13 +179,24 @@ impl<'a> Field<'a> {
         Score { cost: mean(&|r| r.cost.ln()), time: mean(&|r| r.time.ln()), p99, violation }
     }
 
-    /// By how much the limit of time is missed, over all cases.
+    /// How a policy misses the limit of time in each case, and how the reference policy itself does in the same replicas. Response
+    /// times are compared between moments: a few slow ones that another moment did not have make the reference late, too.
+    fn by_case(&self, ratios: &[Ratios]) -> impl Iterator<Item = (Late, Late)> {
+        self.cases.iter().enumerate().map(|(c, case)| {
+            let own = || ratios.iter().zip(&self.cells).filter(move |(_, cell)| cell.0 == c);
+            (Late::of(own().map(|(r, _)| r.over)), case.chance[own().count()])
+        })
+    }
+
+    /// By how much more than the reference policy the limit of time is missed, over all cases.
     fn late(&self, ratios: &[Ratios]) -> f64 {
-        let of_case = |c: usize| -> Vec<f64> {
-            let own = ratios.iter().zip(&self.cells).filter(|(_, cell)| cell.0 == c);
-            own.map(|(r, _)| r.over).collect()
-        };
-        (0..self.cases.len()).map(|c| late(&of_case(c))).sum()
+        self.by_case(ratios).map(|(own, chance)| (own.by - chance.by).max(0.0)).sum()
+    }
+
+    /// Whether some case has more replicas over the limit than a whole race may have.
+    fn hopeless(&self, ratios: &[Ratios]) -> bool {
+        let most = may_be_late(self.cells() / self.cases.len().max(1));
+        self.by_case(ratios).any(|(own, chance)| own.replicas > most.max(chance.replicas))
     }
 
     /// Looks at a policy cell by cell until it is through or out; what is `known` is not run again. None once `stop` says so.
@@ -187,18 +225,12 @@ impl<'a> Field<'a> {
             let seen = looks.len();
             if seen < self.cells() && seen >= LEAST_CELLS.max(self.cases.len()) {
                 let ratios = self.ratios(&looks);
-                let hopeless = within && ratios.iter().filter(|r| r.over > 0.0).count() > self.may_be_late();
-                if hopeless || rivals.iter().any(|rival| self.loses(&ratios, rival)) {
+                if within && self.hopeless(&ratios) || rivals.iter().any(|rival| self.loses(&ratios, rival)) {
                     return Some(Race { looks, fate: Fate::Out });
                 }
             }
         }
         Some(Race { looks, fate: Fate::Whole })
-    }
-
-    /// In how many cells of a whole race a policy may be over the limit.
-    fn may_be_late(&self) -> usize {
-        may_be_late(self.cells() / self.cases.len().max(1))
     }
 
     /// Whether a rival is better in everything, and in what is to be small beyond chance.
@@ -257,5 +289,33 @@ mod tests {
         assert_eq!(late(&[-0.05, -0.05, -0.05, -0.05]), 0.0);
         assert!(late(&[-0.02, -0.08, -0.02, -0.08]) > 0.0, "two standard deviations reach over it");
         assert!(late(&[0.1]) > 0.0 && late(&[]) == 0.0);
+    }
+
+    /// Response times of `cyclictest` vary so much between moments that the reference policy is late against itself.
+    #[test]
+    fn the_reference_policy_is_within_its_own_limit() {
+        let machine = wattwise_replay::library::machine("alderlake-p-laptop").expect("bundled");
+        let workload = wattwise_replay::library::workload("cyclictest", &Default::default()).expect("bundled");
+        let reference = wattwise_replay::job::reference_policy(&machine).expect("it has one");
+        let job = ReplayJob {
+            machine: &machine,
+            workload: &workload,
+            policies: &[],
+            source: wattwise_policy::PowerSource::Unknown,
+            latency_limit_ns: u64::MAX,
+            detail: false,
+            budget: wattwise_figure::Budget::default(),
+        };
+        let limits = Limits { rule: Rule::default(), max_p99: f64::INFINITY };
+        let (field, unusable) = Field::new(&[(0, &job, &reference)], limits, (1, 8));
+        assert!(unusable.is_empty());
+        let looks = |policy: &PolicySpec| -> Vec<Look> {
+            (0..field.cells()).map(|cell| field.look(cell, policy).expect("it ends")).collect()
+        };
+        let own = field.ratios(&looks(&reference));
+        assert!(Late::of(own.iter().map(|r| r.over)).by > 0.0, "another recording shows it");
+        assert_eq!(field.score(&own).violation, 0.0);
+        let slow = PolicySpec::parse("powersave").expect("a policy");
+        assert!(field.score(&field.ratios(&looks(&slow))).violation > 0.0, "whoever is slower still is late");
     }
 }
