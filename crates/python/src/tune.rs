@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wattwise_figure::on_screen_json;
+use wattwise_model::machine::MachineModel;
+use wattwise_model::workload;
 use wattwise_policy::PowerSource;
 use wattwise_replay::apply;
 use wattwise_replay::cases::Case;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
+use wattwise_replay::spec::PolicySpec;
 use wattwise_tune::conduct::{Hooks, Progress, Spend, USUAL_TRIALS};
 use wattwise_tune::field::Limits;
 use wattwise_tune::gain::LEAST_REPLICAS;
@@ -48,17 +51,8 @@ pub(crate) fn tune(
     if !(LEAST_REPLICAS..=4096).contains(&replicas) {
         return Err(error(format!("--replicas {replicas}: expected {LEAST_REPLICAS} to 4096")));
     }
-    let rule = rule(goal, max_slowdown)?;
-    let max_p99 = max_p99.unwrap_or(f64::INFINITY);
-    if max_p99.is_nan() || max_p99 < 0.0 {
-        return Err(error(format!("max_p99={max_p99}: expected a share such as 0.5, or 'any'")));
-    }
-    let time = match time_s {
-        Some(s) if s > 0.0 && s < 1e9 => Some(Duration::from_secs_f64(s)),
-        Some(s) => return Err(error(format!("time_s={s}: expected seconds, more than 0"))),
-        None => None,
-    };
-    let spend = Spend { trials, time };
+    let limits = limits(goal, max_slowdown, max_p99)?;
+    let spend = spend(trials, time_s)?;
     let budget = budget(budget_text)?;
     let works: Vec<_> = workloads.iter().map(|w| w.work.clone()).collect();
     let test: Vec<bool> = match tests {
@@ -68,18 +62,7 @@ pub(crate) fn tune(
     if test.iter().all(|t| *t) {
         return Err(error("WORKLOAD: every recording is kept for the test; expected one to search by"));
     }
-    let mut cases = Vec::new();
-    for (number, work) in works.iter().enumerate() {
-        library::rankable(work).map_err(error)?;
-        let mut models: Vec<_> = machines.iter().map(|m| (*m.model).clone()).collect();
-        if models.is_empty() {
-            models.push(library::machine_for(work).map_err(error)?);
-        }
-        for model in models {
-            let case = Case::new(work, model, Vec::new(), reference).map_err(error)?;
-            cases.push((number, case.machine, case.reference));
-        }
-    }
+    let cases = cases(&works, &machines, reference)?;
     let space = Space::parse(space, &cases[0].2).map_err(error)?;
     let watched = Arc::new(Watched::default());
     watched.of.store(trials.unwrap_or(USUAL_TRIALS), Ordering::Relaxed);
@@ -106,7 +89,7 @@ pub(crate) fn tune(
             inputs: &inputs,
             test: &test,
             space: &space,
-            limits: Limits { rule, max_p99 },
+            limits,
             replicas,
             seed,
             apply: &apply,
@@ -121,4 +104,43 @@ pub(crate) fn tune(
     };
     let json = background::run(py, &watched, &[], progress.as_ref(), work)?;
     json.map(|text| on_screen_json(&text)).map_err(error)
+}
+
+fn limits(goal: &str, max_slowdown: Option<f64>, max_p99: Option<f64>) -> PyResult<Limits> {
+    let rule = rule(goal, max_slowdown)?;
+    let max_p99 = max_p99.unwrap_or(f64::INFINITY);
+    if max_p99.is_nan() || max_p99 < 0.0 {
+        return Err(error(format!("max_p99={max_p99}: expected a share such as 0.5, or 'any'")));
+    }
+    Ok(Limits { rule, max_p99 })
+}
+
+fn spend(trials: Option<u64>, time_s: Option<f64>) -> PyResult<Spend> {
+    let time = match time_s {
+        Some(s) if s > 0.0 && s < 1e9 => Some(Duration::from_secs_f64(s)),
+        Some(s) => return Err(error(format!("time_s={s}: expected seconds, more than 0"))),
+        None => None,
+    };
+    Ok(Spend { trials, time })
+}
+
+/// Each recording by its number, on each machine or on the one that it was made on, with the reference policy there.
+fn cases(
+    works: &[Arc<workload::Workload>],
+    machines: &[PyRef<'_, Machine>],
+    reference: Option<&str>,
+) -> PyResult<Vec<(usize, MachineModel, PolicySpec)>> {
+    let mut cases = Vec::new();
+    for (number, work) in works.iter().enumerate() {
+        library::rankable(work).map_err(error)?;
+        let mut models: Vec<_> = machines.iter().map(|m| (*m.model).clone()).collect();
+        if models.is_empty() {
+            models.push(library::machine_for(work).map_err(error)?);
+        }
+        for model in models {
+            let case = Case::new(work, model, Vec::new(), reference).map_err(error)?;
+            cases.push((number, case.machine, case.reference));
+        }
+    }
+    Ok(cases)
 }

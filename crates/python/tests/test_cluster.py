@@ -74,7 +74,7 @@ def test_a_cluster_goes_on_where_this_computer_stopped(cluster: Any, short: Path
 
 @pytest.mark.parametrize("cluster", [1], indirect=True)
 def test_another_version_is_refused(cluster: Any, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wattwise._sweep.VERSION", "9.9.9")
+    monkeypatch.setattr("wattwise._dask.VERSION", "9.9.9")
     with pytest.raises(wattwise.Error, match=f"has wattwise {wattwise.__version__}, and this is 9.9.9"):
         wattwise.sweep(short, "i7-4510u", POLICIES, client=cluster, out=tmp_path / "s.arrow")
 

@@ -295,7 +295,8 @@ mod tests {
     #[test]
     fn the_reference_policy_is_within_its_own_limit() {
         let machine = wattwise_replay::library::machine("alderlake-p-laptop").expect("bundled");
-        let workload = wattwise_replay::library::workload("cyclictest", &Default::default()).expect("bundled");
+        let workload =
+            wattwise_replay::library::workload("cyclictest", &Default::default()).expect("bundled");
         let reference = wattwise_replay::job::reference_policy(&machine).expect("it has one");
         let job = ReplayJob {
             machine: &machine,

@@ -226,21 +226,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
     if file.topology.llc.is_none() {
         note_default(from, "topology.llc".into(), "one last-level cache a package");
     }
-    let mut kinds = Vec::new();
-    let mut transitions = Vec::new();
-    let mut boosts = Vec::new();
-    if file.kind.is_empty() || file.kind.len() > 8 {
-        return Err(format!("{} kinds of core: expected 1 to 8", file.kind.len()));
-    }
-    unique("kind", file.kind.iter().map(|k| &k.name))?;
-    for k in &file.kind {
-        note_kind(k, from)?;
-        let here = format!("kind.{}", k.name);
-        let kind = core_kind(k).map_err(|e| format!("{here}: {e}"))?;
-        transitions.push(transition(k, &kind).map_err(|e| format!("{here}.transition: {e}"))?);
-        boosts.push(boost(k, &kind).map_err(|e| format!("{here}.boost: {e}"))?);
-        kinds.push(kind);
-    }
+    let Kinds { mut kinds, transitions, boosts } = kinds(file, from)?;
     let states: Vec<String> = file.package.idle.iter().map(|s| s.name.clone()).collect();
     file.package.note("package", &states, from)?;
     file.platform.note("platform", &[], from)?;
@@ -400,6 +386,30 @@ pub(super) fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> 
             }
         }
     })
+}
+
+/// The kinds of core, and what goes with each.
+struct Kinds {
+    kinds: Vec<CoreKind>,
+    transitions: Vec<Transition>,
+    boosts: Vec<Vec<u8>>,
+}
+
+fn kinds(file: &File, from: &mut Vec<Figure>) -> Result<Kinds, String> {
+    if file.kind.is_empty() || file.kind.len() > 8 {
+        return Err(format!("{} kinds of core: expected 1 to 8", file.kind.len()));
+    }
+    unique("kind", file.kind.iter().map(|k| &k.name))?;
+    let mut all = Kinds { kinds: Vec::new(), transitions: Vec::new(), boosts: Vec::new() };
+    for k in &file.kind {
+        note_kind(k, from)?;
+        let here = format!("kind.{}", k.name);
+        let kind = core_kind(k).map_err(|e| format!("{here}: {e}"))?;
+        all.transitions.push(transition(k, &kind).map_err(|e| format!("{here}.transition: {e}"))?);
+        all.boosts.push(boost(k, &kind).map_err(|e| format!("{here}.boost: {e}"))?);
+        all.kinds.push(kind);
+    }
+    Ok(all)
 }
 
 /// Where a kind's figures come from.

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _wattwise as engine
+from ._order import VERSION, opened
 from ._store import parquet
 from ._wattwise import Error
 
@@ -44,7 +45,6 @@ def block(text: bytes, inputs: Sequence[bytes], first: int, last: int, packed: b
     has to be sent then."""
     if engine.__version__ != wanted:
         raise Error(_mismatch("a worker", engine.__version__, wanted))
-    from ._sweep import opened
 
     name = hashlib.sha256(text).hexdigest()
     with _opening:
@@ -86,7 +86,6 @@ def on_cluster(
     distributed: Any = importlib.import_module("distributed")
     killed: Any = importlib.import_module("distributed.scheduler").KilledWorker
 
-    from ._sweep import VERSION
 
     try:
         versions = client.run(version, on_error="return")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
 import math
 import os
 import time
@@ -16,14 +14,12 @@ from . import _wattwise as engine
 from ._inputs import AnyMachine, AnyPath, AnyWorkload, load, machine
 from ._listing import Listing
 from ._optional import optional
+from ._order import Order, made
 from ._progress import Progress
 from ._shares import Share, share
 from ._store import Store
 from ._tune import several
 from ._wattwise import Error, Machine, Workload
-
-SCHEMA = "wattwise.sweep/1"
-VERSION = engine.__version__
 
 MOST_BLOCKS = 10_000
 """A scheduler of Dask takes 10^5 tasks with pain: a sweep has a tenth of that."""
@@ -107,61 +103,6 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         return f"<p>{self._cases:,} cases in {len(self.files)} files in <code>{html.escape(str(self.path))}</code></p>"
-
-
-class _Order:
-    """A sweep as it was asked for: what it is, in words that have a hash, and the files that it needs, by theirs."""
-
-    def __init__(self, works: Sequence[Workload], machines: Sequence[Machine], rest: dict[str, Any]) -> None:
-        self.inputs: dict[str, bytes] = {}
-        self.spec: dict[str, Any] = {
-            "schema": SCHEMA,
-            "version": VERSION,
-            "workloads": [self._workload(work) for work in works],
-            "machines": [{"name": one.name, "sha256": self._input(one.text.encode())} for one in machines],
-            **rest,
-        }
-        self.text = json.dumps(self.spec, sort_keys=True)
-        self.sha256 = hashlib.sha256(self.text.encode()).hexdigest()
-
-    def _workload(self, work: Workload) -> dict[str, Any]:
-        out: dict[str, Any] = {"name": work.name, "asked": work.asked}
-        data = work.data()
-        if data is None:
-            return {**out, "bundled": work.bundled}
-        return {**out, "source": work.source, "file": os.path.basename(work.given), "sha256": self._input(data)}
-
-    def _input(self, data: bytes) -> str:
-        name = hashlib.sha256(data).hexdigest()
-        self.inputs[name] = data
-        return name
-
-
-def _plan(spec: dict[str, Any], works: Sequence[Workload], machines: Sequence[Machine]) -> engine.Plan:
-    return engine.Plan(
-        list(works),
-        list(machines),
-        spec["policies"],
-        reference=spec["reference"],
-        goal=spec["goal"],
-        max_slowdown=spec["max_slowdown"],
-        replicas=spec["replicas"],
-        seed=spec["seed"],
-        budget_text=spec["budget"],
-    )
-
-
-def opened(spec: dict[str, Any], inputs: dict[str, bytes]) -> engine.Plan:
-    """The plan on a computer that has nothing but its words and its files."""
-    works = []
-    for entry in spec["workloads"]:
-        if "bundled" in entry:
-            works.append(Workload.find(entry["bundled"], *entry["asked"]))
-        else:
-            work = Workload.from_bytes(entry["file"], inputs[entry["sha256"]], *entry["asked"])
-            works.append(work.renamed(entry["name"], entry["source"]))
-    machines = [Machine.parse(inputs[entry["sha256"]].decode(), entry["name"]) for entry in spec["machines"]]
-    return _plan(spec, works, machines)
 
 
 def _blocks(plan: engine.Plan, block_s: float) -> list[tuple[int, int]]:
@@ -261,8 +202,8 @@ def sweep(
         "seed": seed,
         "budget": budget,
     }
-    order = _Order(works, models, rest)
-    plan = _plan(order.spec, works, models)
+    order = Order(works, models, rest)
+    plan = made(order.spec, works, models)
     with Store(out, order.spec, order.sha256) as store:
         blocks = store.open(resume, lambda: _blocks(plan, block_s))
         todo = [n for n in range(len(blocks)) if not store.has(n)]
