@@ -657,6 +657,7 @@ fn minus(after: &Energy, before: &Energy) -> Energy {
         busy_j: after.busy_j - before.busy_j,
         stall_j: after.stall_j - before.stall_j,
         idle_j: after.idle_j.iter().map(less).collect(),
+        leakage_j: after.leakage_j - before.leakage_j,
         uncore_j: after.uncore_j - before.uncore_j,
         platform_j: after.platform_j - before.platform_j,
         package_j: packages.map(|(i, j)| j - before.package_j.get(i).unwrap_or(&0.0)).collect(),
@@ -668,6 +669,7 @@ fn split(e: &Energy) -> Split {
         busy_j: e.busy_j,
         stall_j: e.stall_j,
         idle_j: e.idle_j.clone(),
+        leakage_j: e.leakage_j,
         uncore_j: e.uncore_j,
         platform_j: e.platform_j,
     }

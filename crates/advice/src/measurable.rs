@@ -109,7 +109,7 @@ const WAYS: &[Way] = &[
     Way {
         room: "thermal",
         table: "",
-        keys: &["ambient_c", "c_per_w", "tau_s"],
+        keys: &["ambient_c", "c_per_w", "tau_s", "leakage_per_c"],
         by: "the package's temperature and energy (RAPL) over a step from idle to a steady load and back",
     },
     Way {

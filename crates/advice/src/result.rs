@@ -206,6 +206,10 @@ pub struct IdleResidency {
     pub s: f64,
 }
 
+fn none(joules: &f64) -> bool {
+    *joules == 0.0
+}
+
 /// Energy by part; sums to the total.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Split {
@@ -215,6 +219,10 @@ pub struct Split {
     pub stall_j: f64,
     /// Cores in each C-state.
     pub idle_j: Vec<(String, f64)>,
+    /// What cores draw more for being hotter than the temperature that the model's watts are for, less where they are cooler;
+    /// left out where the machine file has no coefficient of leakage.
+    #[serde(default, skip_serializing_if = "none")]
+    pub leakage_j: f64,
     /// Packages beside their cores.
     pub uncore_j: f64,
     /// The rest of the machine.

@@ -110,6 +110,7 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
                 c_per_w: thermal.c_per_w,
                 tau_s: thermal.tau_s,
                 critical_c: thermal.critical_c,
+                leakage_per_c: thermal.leakage_per_c,
             },
             Origin::word(&from),
         ),

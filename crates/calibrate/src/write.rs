@@ -168,6 +168,12 @@ pub(crate) struct Thermal {
     pub(crate) c_per_w: f64,
     pub(crate) tau_s: f64,
     pub(crate) critical_c: f64,
+    #[serde(skip_serializing_if = "nothing")]
+    pub(crate) leakage_per_c: f64,
+}
+
+fn nothing(figure: &f64) -> bool {
+    *figure == 0.0
 }
 
 #[derive(Serialize)]

@@ -47,6 +47,9 @@ pub struct Energy {
     pub stall_j: f64,
     /// Cores in each C-state, by name, over all kinds of core.
     pub idle_j: Vec<(String, f64)>,
+    /// What cores draw more since they are hotter than the temperature that the model's watts are for; less than 0 where they
+    /// are cooler. 0 on machines whose file has no coefficient.
+    pub leakage_j: f64,
     /// Packages beside their cores.
     pub uncore_j: f64,
     /// Everything outside the packages.
@@ -61,6 +64,7 @@ impl Energy {
         self.busy_j
             + self.stall_j
             + self.idle_j.iter().map(|(_, j)| j).sum::<f64>()
+            + self.leakage_j
             + self.uncore_j
             + self.platform_j
     }

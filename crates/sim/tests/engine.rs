@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use std::sync::{Arc, Mutex};
-use wattwise_model::machine::{MachineModel, Overlap, PackageState};
+use wattwise_model::machine::{MachineModel, Overlap, PackageState, Thermal};
 use wattwise_model::workload::*;
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
@@ -220,6 +220,36 @@ fn heat_holds_the_lowest_speed() {
     let slow = o.cpus[0].speed[1].1;
     assert!(slow > 0 && o.cpus[0].speed[0].1 > 0, "{:?}", o.cpus[0].speed);
     assert!(o.peak_c >= 30.0 && o.peak_c < 31.0, "{}", o.peak_c);
+}
+
+/// Where power and temperature hold each other, both follow from a formula.
+#[test]
+fn leakage_grows_with_the_temperature() {
+    let mut m = plain(1);
+    let (per_c, c_per_w, ambient) = (0.004, 2.0, 30.0);
+    m.packages[0].thermal =
+        Thermal { ambient_c: ambient, c_per_w, tau_s: 1.0, critical_c: 500.0, leakage_per_c: per_c };
+    let w = workload(vec![task("a", script(&[run_ns(60_000 * MS)]))], 0);
+    let make = idle_maker("fixed:depth=0");
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    sim.run_until(40_000 * MS);
+    let before = sim.outcome().energy;
+    sim.run_until(50_000 * MS);
+    let after = sim.outcome().energy;
+    let core_w = m.kinds[0].levels[0].busy_w;
+    let uncore_w = m.packages[0].uncore_w;
+    let package_w = (core_w * (1.0 + per_c * (ambient - 50.0)) + uncore_w) / (1.0 - core_w * per_c * c_per_w);
+    let celsius = ambient + c_per_w * package_w;
+    assert!((after.package_j[0] - before.package_j[0] - 10.0 * package_w).abs() < 1e-6 * package_w);
+    let leakage_w = core_w * per_c * (celsius - 50.0);
+    assert!((after.leakage_j - before.leakage_j - 10.0 * leakage_w).abs() < 1e-6 * package_w);
+    assert!((after.total_j() - before.total_j() - 10.0 * (package_w + m.platform_w)).abs() < 1e-6);
+
+    // Without a resistance it is as warm as the room.
+    drop(sim);
+    m.packages[0].thermal.c_per_w = 0.0;
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    assert!((o.energy.leakage_j - o.energy.busy_j * per_c * (ambient - 50.0)).abs() < 1e-9);
 }
 
 #[test]

@@ -35,7 +35,14 @@ fn result(&(policy, energy, time, admissible): &Row) -> PolicyResult {
         transitions: 0,
         speed_residency: vec![],
         idle_residency: vec![],
-        window_split_j: Split { busy_j: 0.0, stall_j: 0.0, idle_j: vec![], uncore_j: 0.0, platform_j: 0.0 },
+        window_split_j: Split {
+            busy_j: 0.0,
+            stall_j: 0.0,
+            idle_j: vec![],
+            leakage_j: 0.0,
+            uncore_j: 0.0,
+            platform_j: 0.0,
+        },
         provenance: "modelled".into(),
         approximation: None,
     }

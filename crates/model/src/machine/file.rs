@@ -53,7 +53,8 @@
 //! confidence = "guess"
 //! ```
 //!
-//! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]`, `[tick]`.
+//! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
+//! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[tick]`.
 //!
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
 //! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`), by state (`C3`), or by both
@@ -356,7 +357,7 @@ fn apart(file: &File, from: &mut Vec<Figure>) -> Result<Apart, String> {
 pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, String> {
     Ok(match &file.thermal {
         // Without figures nothing ever gets hot.
-        None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0 },
+        None => Thermal { ambient_c: 25.0, c_per_w: 0.0, tau_s: 1.0, critical_c: 1000.0, leakage_per_c: 0.0 },
         Some(t) => {
             t.note("thermal", &[], from)?;
             Thermal {
@@ -364,6 +365,7 @@ pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, St
                 c_per_w: within("thermal.c_per_w", t.c_per_w, 0.0, 1000.0, "C/W")?,
                 tau_s: within("thermal.tau_s", t.tau_s, 0.001, 1e6, "s")?,
                 critical_c: within("thermal.critical_c", t.critical_c, t.ambient_c + 1.0, 1000.0, "C")?,
+                leakage_per_c: within("thermal.leakage_per_c", t.leakage_per_c, 0.0, 0.05, "a degree")?,
             }
         }
     })

@@ -287,6 +287,8 @@ pub struct Thermal {
     pub tau_s: f64,
     /// Temperature at which the hardware holds the lowest speed, in degrees Celsius.
     pub critical_c: f64,
+    /// By what share the cores' watts grow with a degree above [`REFERENCE_C`], for which the model's watts are: leakage.
+    pub leakage_per_c: f64,
 }
 
 /// A frequency domain.

@@ -321,6 +321,8 @@ table! {
         c_per_w: f64,
         tau_s: f64,
         critical_c: f64,
+        #[serde(default)]
+        leakage_per_c: f64,
     }
 }
 

@@ -61,7 +61,8 @@ pub(super) fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) ->
     let values = |r: &PolicyResult| {
         let s = &r.window_split_j;
         let of = |name: &str| s.idle_j.iter().filter(|(n, _)| n == name).map(|(_, j)| j).sum::<f64>();
-        let mut v = vec![s.busy_j, s.stall_j];
+        // Leakage is the cores', mostly of those that execute.
+        let mut v = vec![s.busy_j + s.leakage_j, s.stall_j];
         v.extend(states.iter().map(|(n, _)| of(n)));
         v.extend([s.uncore_j, s.platform_j]);
         v

@@ -59,8 +59,14 @@ pub(crate) fn extreme() -> (Comparison, Vec<PolicyDetail>) {
     c.inputs.machine_figures[0].source = name.to_owned();
     let r = &mut c.results[0];
     (r.energy_j, r.window_energy_j, r.mean_w, r.edp_js) = (0.0, 0.0, 0.0, 0.0);
-    r.window_split_j =
-        Split { busy_j: 0.0, stall_j: 0.0, idle_j: Vec::new(), uncore_j: 0.0, platform_j: 0.0 };
+    r.window_split_j = Split {
+        busy_j: 0.0,
+        stall_j: 0.0,
+        idle_j: Vec::new(),
+        leakage_j: 0.0,
+        uncore_j: 0.0,
+        platform_j: 0.0,
+    };
     details[0].timeline.power_w.fill(0.0);
     details[0].wake_histogram = vec![(0, 3)];
     (c, details)

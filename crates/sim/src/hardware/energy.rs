@@ -3,6 +3,7 @@
 use super::Hardware;
 use super::residency::{CoreAccount, Threads};
 use crate::outcome::{CpuTimes, Energy};
+use wattwise_model::machine::REFERENCE_C;
 
 impl Hardware<'_> {
     /// Books everything up to now.
@@ -13,8 +14,23 @@ impl Hardware<'_> {
 
     /// A package's energy so far, its cores' included; call [`Hardware::settle`] first.
     pub(super) fn package_joules(&self, p: usize) -> f64 {
-        let cores = self.machine.packages[p].cores.iter();
-        cores.map(|&c| self.core_joules(usize::from(c))).sum::<f64>() + self.uncore_joules(p)
+        self.cores_joules(p) + self.leakage_joules(p) + self.uncore_joules(p)
+    }
+
+    /// A package's cores, at the temperature that the model's watts are for.
+    pub(super) fn cores_joules(&self, p: usize) -> f64 {
+        self.machine.packages[p].cores.iter().map(|&c| self.core_joules(usize::from(c))).sum()
+    }
+
+    /// What a package's temperature adds: up to its last reading, and since then at the present temperature.
+    pub(super) fn leakage_joules(&self, p: usize) -> f64 {
+        let per_c = self.machine.packages[p].thermal.leakage_per_c;
+        if per_c == 0.0 {
+            return 0.0;
+        }
+        let account = &self.packages[p];
+        let since = self.cores_joules(p) - account.core_joules;
+        account.leakage_joules + since * per_c * (account.celsius - REFERENCE_C)
     }
 
     fn core_joules(&self, core: usize) -> f64 {
@@ -47,6 +63,7 @@ impl Hardware<'_> {
             busy_j: 0.0,
             stall_j: 0.0,
             idle_j: Vec::new(),
+            leakage_j: packages().map(|p| self.leakage_joules(p)).sum(),
             uncore_j: packages().map(|p| self.uncore_joules(p)).sum(),
             platform_j: self.platform_joules(now),
             package_j: packages().map(|p| self.package_joules(p)).collect(),

@@ -31,7 +31,12 @@ impl Hardware<'_> {
             let model = &self.machine.packages[p];
             let thermal = model.thermal;
             let joules = self.package_joules(p);
+            let (core_joules, leakage_joules) = match thermal.leakage_per_c {
+                0.0 => (0.0, 0.0),
+                _ => (self.cores_joules(p), self.leakage_joules(p)),
+            };
             let package = &mut self.packages[p];
+            (package.core_joules, package.leakage_joules) = (core_joules, leakage_joules);
             let watts = (joules - package.joules) / seconds;
             package.joules = joules;
             let towards = thermal.ambient_c + watts * thermal.c_per_w;

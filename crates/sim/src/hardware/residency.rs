@@ -336,6 +336,9 @@ pub(super) struct PackageAccount {
     pub(super) celsius: f64,
     pub(super) peak_c: f64,
     pub(super) joules: f64,
+    /// Its cores' energy at the last reading, without leakage; and what leakage had added to it until then.
+    pub(super) core_joules: f64,
+    pub(super) leakage_joules: f64,
 }
 
 impl PackageAccount {
@@ -349,6 +352,8 @@ impl PackageAccount {
             celsius: ambient_c,
             peak_c: ambient_c,
             joules: 0.0,
+            core_joules: 0.0,
+            leakage_joules: 0.0,
         }
     }
 

@@ -40,7 +40,13 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
             boosts: false,
             uncore_w: 4.0,
             idle: vec![],
-            thermal: Thermal { ambient_c: 25.0, c_per_w: 0.5, tau_s: 5.0, critical_c: 500.0 },
+            thermal: Thermal {
+                ambient_c: 25.0,
+                c_per_w: 0.5,
+                tau_s: 5.0,
+                critical_c: 500.0,
+                leakage_per_c: 0.0,
+            },
         }],
         domains: vec![Domain {
             cores: (0..cores as u16).collect(),

@@ -213,6 +213,9 @@ pub(super) static ROWS: &[Row] = &[
     row!(Thermal, "c_per_w", "C/W", Other, |f, _| some(f.thermal.as_mut().map(|t| &mut t.c_per_w))),
     row!(Thermal, "tau_s", "s", Other, |f, _| some(f.thermal.as_mut().map(|t| &mut t.tau_s))),
     row!(Thermal, "critical_c", "C", Other, |f, _| some(f.thermal.as_mut().map(|t| &mut t.critical_c))),
+    row!(Thermal, "leakage_per_c", "1/C", Other, |f, _| some(
+        f.thermal.as_mut().map(|t| &mut t.leakage_per_c)
+    )),
     row!(Platform, "watts", "W", Power, |f, _| one(&mut f.platform.watts)),
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),
