@@ -423,6 +423,7 @@ fn figures(
             busy_j: (cores_j - spent).max(0.0) * 0.94,
             stall_j: (cores_j - spent).max(0.0) * 0.06,
             idle_j,
+            leakage_j: 0.0,
             uncore_j: 1.7 * elapsed_s,
             platform_j: 4.5 * elapsed_s,
         },
