@@ -5,9 +5,10 @@
 //! ```
 //!
 //! - `same`: every policy does the same work, and none is faster than `performance` by more than their intervals. Where
-//!   one is, it says whether that is so with the shallowest idle state as well: a faster clock lets a machine sleep more deeply.
+//!   one is, it says whether that is so with the shallowest idle state as well (a faster clock lets a machine sleep more
+//!   deeply), and whether each is the slower of the two where the other is the reference.
 //! - `winners`: where a winner is named, how often another draw of figures, phase and seed changes it: the winner is too
-//!   slow, or another admissible policy needs noticeably less. 192 draws a case.
+//!   slow, or another admissible policy needs noticeably less. 192 draws a case, or REPLICAS.
 //! - `others`: a policy that cannot win is added, and those that never win, tie with nobody and are not the reference are
 //!   removed: no other row and no answer may change, in any figure.
 //!
@@ -75,6 +76,20 @@ impl Case {
         let (c, _) = compare(&self.job(&policies), &options(&reference, 16, &stop)).ok()?;
         let of = |policy: &PolicySpec| c.results.iter().find(|r| r.policy == policy.text);
         Some(faster(of(&policies[1])?, of(&policies[0])?))
+    }
+
+    /// Whether each of the two is the slower one where the other is the reference: tasks meet in another order then, and
+    /// responses differ both ways.
+    fn mutual(&self, policy: &str) -> Option<bool> {
+        let [fastest, policy] = ["performance", policy].map(|text| PolicySpec::parse(text).ok());
+        let (fastest, policy) = (fastest?, policy?);
+        let stop = AtomicBool::new(false);
+        let slower = |own: &PolicySpec, reference: &PolicySpec| {
+            let policies = [own.clone(), reference.clone()];
+            let (c, _) = compare(&self.job(&policies), &options(reference, 16, &stop)).ok()?;
+            Some(c.results[0].uncertain.time.low > 1.0)
+        };
+        Some(slower(&fastest, &policy)? && slower(&policy, &fastest)?)
     }
 
     fn with<T>(&self, replicas: u64, run: impl FnOnce(&Options<'_>) -> T) -> T {
@@ -145,14 +160,19 @@ fn same(asked: &Asked) {
             }
             let still = case.faster_awake(&r.policy).unwrap_or(true);
             bad += 1;
-            let why = if still { "" } else { ", but for the exit latencies of its idle states" };
+            let mutual = c.judged.kind == TimeKind::Response && case.mutual(&r.policy).unwrap_or(false);
+            let why = match (still, mutual) {
+                (_, true) => ", and the reverse where they change places: another order of tasks",
+                (false, false) => ", but for the exit latencies of its idle states",
+                (true, false) => "",
+            };
             println!("{}: {} is faster than performance{why}", case.name(), r.policy);
         }
     }
     println!("same: {bad} of {all} fail");
 }
 
-/// Draws a case.
+/// Draws a case, unless another number is asked for.
 const DRAWS: u64 = 192;
 
 /// Whether the winner is too slow in a draw, or a rival needs noticeably less.
@@ -168,6 +188,7 @@ fn winners(asked: &Asked) {
         ["alderlake-p-laptop", "i7-4510u", "core-i5-2gen", "xeon-4210", "thinkpad-r51", "openbsd-laptop"];
     let workloads = ["build", "tbench", "nuttcp", "python-loop", "idle-browse", "desktop", "burst"];
     let (mut cases, mut named, mut drawn, mut changed) = (0, 0, 0, 0);
+    let draws_a_case = asked.replicas.unwrap_or(DRAWS);
     for workload in workloads.into_iter().filter(|w| asked.workload(w)) {
         for machine in machines {
             let case = Case::new(machine, workload);
@@ -175,13 +196,13 @@ fn winners(asked: &Asked) {
             let Ok(c) = case.compare(&case.policies, 64) else { continue };
             let Some(winner) = c.answer.winner else { continue };
             named += 1;
-            let other = case.with(DRAWS, |o| draws(&case.job(&case.policies), o, 1000));
+            let other = case.with(draws_a_case, |o| draws(&case.job(&case.policies), o, 1000));
             let other = other.expect("it ran before");
             let admissible: Vec<&str> =
                 c.results.iter().filter(|r| r.admissible).map(|r| r.policy.as_str()).collect();
             let others = other.iter().filter(|draw| changes(draw, &winner, &admissible)).count();
             (drawn, changed) = (drawn + other.len(), changed + others);
-            println!("{}: {winner}, another in {others} of {DRAWS}", case.name());
+            println!("{}: {winner}, another in {others} of {draws_a_case}", case.name());
         }
     }
     let share = 100.0 * changed as f64 / drawn.max(1) as f64;
