@@ -142,6 +142,13 @@ fn a_builds_time_is_its_critical_path() {
         let path_s = critical_path_s(&workload, f64::from(most.khz), 0.2);
         assert!(result.elapsed_s < last, "{}: {} s", result.policy, result.elapsed_s);
         let off = result.elapsed_s / path_s - 1.0;
+        println!(
+            "{}: {:.3} s at {} kHz, critical path {path_s:.3} s, off by {:+.2} %",
+            result.policy,
+            result.elapsed_s,
+            most.khz,
+            off * 100.0
+        );
         assert!(
             off.abs() < 0.03,
             "{}: {:.3} s, critical path {path_s:.3} s",
@@ -183,6 +190,7 @@ fn tbench_takes_as_long_under_performance_as_under_powerd() {
     let texts = ["performance", "powerd++"].map(String::from);
     let c = compared("alderlake-p-laptop", &workload, &specs(&texts), 0);
     let ratio = c.results[0].elapsed_s / c.results[1].elapsed_s;
+    println!("performance {:.4} s, powerd++ {:.4} s", c.results[0].elapsed_s, c.results[1].elapsed_s);
     assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
 }
 

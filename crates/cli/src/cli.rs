@@ -2,6 +2,7 @@
 
 use crate::exit::Outcome;
 use crate::show::screen::say;
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -71,7 +72,11 @@ pub(crate) fn main() -> ExitCode {
         Err(e) => {
             // Help and version are answers, not mistakes.
             let code = if e.use_stderr() { 2 } else { 0 };
-            _ = e.print();
+            if code == 0 || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                _ = e.print();
+            } else {
+                say!("{}", wattwise_figure::one_line(&mistake(&e.to_string())));
+            }
             return ExitCode::from(code);
         }
     };
@@ -107,6 +112,21 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(f.code)
         }
     }
+}
+
+/// What the argument parser found wrong, without its heading and the usage: one line, as everywhere.
+fn mistake(found: &str) -> String {
+    let told = found.split("\nUsage:").next().unwrap_or(found);
+    let told = told.split("\nFor more information").next().unwrap_or(told);
+    let told = told.strip_prefix("error: ").unwrap_or(told);
+    // A list of missing arguments stays with its heading; a tip follows what it belongs to.
+    let mut line = String::new();
+    for part in told.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        let joint = if line.is_empty() || line.ends_with(':') || part.starts_with('[') { " " } else { "; " };
+        line += joint;
+        line += part;
+    }
+    format!("{} (--help)", line.trim())
 }
 
 /// The arguments; a program called by the name of a command is that command.

@@ -21,10 +21,22 @@ fn refused(args: &[&str], code: i32, words: &[&str]) {
     for w in words {
         assert!(message.contains(w), "{args:?}: no '{w}' in: {message}");
     }
-    // The argument parser may add a hint of its own.
-    if !message.starts_with("error:") {
-        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
-    }
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    assert!(message.starts_with("wattwise: "), "{message}");
+}
+
+/// What the argument parser finds is told as all else is: one line, with its hint.
+#[test]
+fn mistakes_in_the_call_are_one_line() {
+    refused(&["compare", "--replicas", "3"], 2, &["--replicas", "8..=4096", "--help"]);
+    refused(&["compare", "--exakt"], 2, &["--exakt", "'--exact'"]);
+    refused(&["compare", "--exact", "--replicas", "16"], 2, &["cannot be used with"]);
+    refused(&["record", "--", "true"], 2, &["--output <OUTPUT>"]);
+    refused(&["compaer"], 2, &["compaer", "'compare'"]);
+    refused(&["compare", "--best", "speed"], 2, &["speed", "energy, own-energy, edp, time"]);
+    // Without a command there is nothing to correct: the help.
+    let out = wattwise(&[]);
+    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("Commands:"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Recordings, replayed on a model of the machine that made them, give back what was recorded.
 #![allow(clippy::unwrap_used)]
 
+use std::path::Path;
 use wattwise_model::workload::Workload;
 use wattwise_policy::IdleState;
 use wattwise_replay::job::machine_idle;
@@ -52,15 +53,28 @@ fn bundled_recordings_give_back_their_times() {
     }
 }
 
-/// A recording that nobody has seen before: made now, of something that depends on the moment, and long enough that one
-/// tick for which the recorded scheduler left a task waiting beside an idle CPU is less than half of 1 %.
+/// Something that depends on the moment, and long enough that one tick for which the recorded scheduler left a task
+/// waiting beside an idle CPU is less than half of 1 %.
+const FRESH: &str =
+    "for i in 1 2 3; do (i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done) & sleep 0.05; done; wait";
+
+/// A file that was recorded just now gives back its times at the clock of the model.
+fn assert_fresh(name: &str, file: &Path) {
+    let options = ImportOptions { khz: Some(3_670_000), ..ImportOptions::default() };
+    let workload = import(Source::Path(file.into()), &options).unwrap();
+    if workload.recorded.as_ref().is_some_and(|r| r.cpus != 2) {
+        println!("skipped: the model has two CPUs, this machine has not");
+        return;
+    }
+    assert_same(name, &workload);
+}
+
+/// A recording that nobody has seen before: made now. It says all that a comparison needs.
 #[test]
 fn a_fresh_recording_gives_back_its_times() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fresh.perf");
-    let script =
-        "for i in 1 2 3; do (i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done) & sleep 0.05; done; wait";
-    let command = ["sh", "-c", script].map(String::from).to_vec();
+    let command = ["sh", "-c", FRESH].map(String::from).to_vec();
     match record::run(&record::RecordOptions::new(&file, command)) {
         Err(e) if e.is_impossible() && std::env::var_os("CI").is_none() => {
             println!("skipped: {e}");
@@ -68,13 +82,28 @@ fn a_fresh_recording_gives_back_its_times() {
         Err(e) => panic!("{e}"),
         Ok(report) => {
             assert_eq!(report.exit_code, Some(0));
-            let options = ImportOptions { khz: Some(3_670_000), ..ImportOptions::default() };
-            let workload = import(Source::Path(file), &options).unwrap();
-            if workload.recorded.as_ref().is_some_and(|r| r.cpus != 2) {
-                println!("skipped: the model has two CPUs, this machine has not");
-                return;
-            }
-            assert_same("fresh", &workload);
+            library::workload(file.to_str().unwrap(), &ImportOptions::default()).unwrap();
+            assert_fresh("fresh", &file);
         }
     }
+}
+
+/// One by plain `perf record` does as well, once somebody says its clock; until then it is refused.
+#[test]
+fn a_recording_by_perf_gives_back_its_times_or_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("perf.data");
+    let events = "sched:sched_switch,sched:sched_waking,sched:sched_wakeup,sched:sched_wakeup_new";
+    let mut perf = std::process::Command::new("perf");
+    perf.args(["record", "-q", "-a", "-e", events, "-o"]).arg(&file).args(["--", "sh", "-c", FRESH]);
+    match perf.output() {
+        Ok(out) if out.status.success() => {}
+        Ok(out) => return println!("skipped: perf: {}", String::from_utf8_lossy(&out.stderr)),
+        Err(e) => return println!("skipped: perf: {e}"),
+    }
+    let usual = library::workload(file.to_str().unwrap(), &ImportOptions::default());
+    if let Err(e) = usual {
+        assert!(e.to_string().contains("--recorded-khz"), "{e}");
+    }
+    assert_fresh("by perf", &file);
 }

@@ -5,9 +5,22 @@ pub(crate) mod select;
 pub(crate) mod settings;
 
 use std::time::Duration;
-use wattwise_figure::units::duration_ns;
+use wattwise_figure::units::{Speed, duration_ns, speed};
 
 /// A length of time: `30s`, `10min`, `300us`; seconds where it has no unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration_ns(text, "s").map(Duration::from_nanos).map_err(|e| e.to_string())
+}
+
+/// A latency: `250us`, `1ms`; microseconds where it has no unit. In ns.
+pub(crate) fn latency_ns(text: &str) -> Result<u64, String> {
+    duration_ns(text, "us").map_err(|e| e.to_string())
+}
+
+/// A processor's clock: `2.6GHz`, `2600MHz`; kHz where it has no unit.
+pub(crate) fn clock_khz(text: &str) -> Result<u32, String> {
+    match speed(text) {
+        Ok(Speed::Khz(khz)) if (1_000..=100_000_000).contains(&khz) => Ok(khz as u32),
+        _ => Err("expected a clock from 1000 to 100000000 kHz, such as 2600000 or 2.6GHz".into()),
+    }
 }

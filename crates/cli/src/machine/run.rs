@@ -157,7 +157,9 @@ pub(crate) fn text(report: &RunResult) -> String {
     };
     if o.wakeups.is_some() {
         let asleep: f64 = o.idle.iter().map(|i| i.1).sum();
-        line("asleep", format!("{asleep:.3} CPU-seconds: {}", shares(&o.idle)));
+        let states = shares(&o.idle);
+        let joint = if states.is_empty() { "" } else { ": " };
+        line("asleep", format!("{asleep:.3} CPU-seconds{joint}{states}"));
     } else {
         line("asleep", "unavailable: the kernel counts no time in C-states here".to_owned());
     }

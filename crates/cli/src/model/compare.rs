@@ -59,9 +59,9 @@ pub(crate) struct Args {
     /// Power source, for policies that ask
     #[arg(long, value_enum, default_value = "unknown")]
     power: PowerWord,
-    /// Longest C-state exit latency to tolerate, in microseconds
-    #[arg(long, value_name = "US")]
-    latency_limit: Option<f64>,
+    /// Longest C-state exit latency to tolerate: 100us, 1ms; a bare number is microseconds
+    #[arg(long, value_name = "LATENCY", value_parser = crate::args::latency_ns)]
+    latency_limit: Option<u64>,
     /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20%
     #[arg(long, value_parser = share)]
     memory_bound: Option<f64>,
@@ -195,7 +195,7 @@ impl Args {
                 PowerWord::Mains => PowerSource::Mains,
                 PowerWord::Battery => PowerSource::Battery,
             },
-            latency_limit_ns: self.latency_limit.map_or(u64::MAX, |us| (us.max(0.0) * 1e3) as u64),
+            latency_limit_ns: self.latency_limit.unwrap_or(u64::MAX),
             detail: self.output.has_report(),
             budget: self.recording.budget,
         }

@@ -260,9 +260,9 @@ impl Outputs {
             Format::Json => print_json(&set),
             Format::Csv => print(&csv::comparisons(&set.comparisons)?),
             Format::Markdown => print(&markdown::set(&set)),
-            Format::Table => print(&summary::text(&set.summary, Screen::Out.colour())),
+            Format::Table => print(&summary::text(&set.summary, Screen::Out.look())),
             Format::TableOnStderr => {
-                tell(&summary::text(&set.summary, Screen::Err.colour()));
+                tell(&summary::text(&set.summary, Screen::Err.look()));
                 Ok(())
             }
         }

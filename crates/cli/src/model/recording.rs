@@ -22,8 +22,8 @@ pub(crate) struct WhoseArgs {
     /// Leave out what other programs did while the recording was made
     #[arg(long)]
     pub(crate) only_foreground: bool,
-    /// Clock at which the recording was made, where it does not say
-    #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    /// Clock at which the recording was made, where it does not say: 2.6GHz, or a number of kHz
+    #[arg(long, value_name = "KHZ", value_parser = crate::args::clock_khz)]
     pub(crate) recorded_khz: Option<u32>,
 }
 

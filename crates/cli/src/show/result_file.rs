@@ -75,7 +75,7 @@ impl ResultFile {
             ResultFile::Compare(c) => table::comparison(c, look, Order::Best),
             ResultFile::CompareSet(set) => {
                 let each = set.comparisons.iter().map(|c| table::comparison(c, look, Order::Best) + "\n");
-                each.collect::<String>() + &summary::text(&set.summary, look.colour)
+                each.collect::<String>() + &summary::text(&set.summary, look)
             }
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
@@ -394,6 +394,19 @@ mod tests {
         assert!(narrow.iter().all(|l| l.chars().count() <= 80) && !narrow[0].contains("above idle"));
         assert!(wide.iter().all(|l| l.chars().count() <= 110) && wide[0].contains("above idle  p99 "));
         assert!(narrow.iter().zip(&wide).all(|(n, w)| w.starts_with(n.as_str()) && w.len() > n.len()));
+    }
+
+    /// All but the command that applies the answer, which is copied as it is.
+    #[test]
+    fn a_small_terminal_holds_every_line() {
+        for bytes in [
+            include_bytes!("../../tests/results/compare.json").as_slice(),
+            include_bytes!("../../tests/results/compare-set.json").as_slice(),
+        ] {
+            let text = ResultFile::parse(bytes).expect("as compare wrote it").text(Look::PLAIN);
+            let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
+            assert!(long.iter().all(|l| l.starts_with("To apply it: ")), "{long:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What several comparisons come to, for people.
 
-use crate::show::table::{drawn, shortened, wrapped};
+use crate::show::screen::Look;
+use crate::show::table::{WIDE, drawn, shortened, wrapped};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::summary::{PolicySummary, Summary};
@@ -68,8 +69,9 @@ pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
     all.iter().map(row).collect()
 }
 
-/// The answer, the table, what it means.
-pub(crate) fn text(s: &Summary, colour: bool) -> String {
+/// The answer, the table, what it means. Where the worst energy was is told where there is room.
+pub(crate) fn text(s: &Summary, look: Look) -> String {
+    let (colour, narrow) = (look.colour, look.columns < WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let aligned = |(column, text): (usize, &str)| match column {
@@ -78,10 +80,13 @@ pub(crate) fn text(s: &Summary, colour: bool) -> String {
     };
     let bold = |cell: Cell| if colour { cell.add_attribute(Attribute::Bold) } else { cell };
     table.set_header(HEAD.into_iter().enumerate().map(aligned).map(bold));
-    for row in rows(s, NAME) {
+    for mut row in rows(s, NAME) {
+        if let Some(worst) = row.last_mut().filter(|_| narrow) {
+            worst.truncate(worst.find(" (").unwrap_or(worst.len()));
+        }
         table.add_row(row.iter().map(String::as_str).enumerate().map(aligned));
     }
     let table = drawn(table, colour);
     let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
-    format!("{}\n\n{}\n\n{note}\n", wrapped(&answer(s), ""), table)
+    format!("{}\n\n{}\n\n{}\n", wrapped(&answer(s), ""), table, wrapped(note, "  "))
 }

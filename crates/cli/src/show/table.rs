@@ -28,7 +28,7 @@ fn joules(j: f64) -> String {
 /// Width of a policy's name at most, so that a row keeps within 80 columns.
 const NAME: usize = 28;
 /// From so many columns on a row has two figures more.
-const WIDE: usize = 110;
+pub(crate) const WIDE: usize = 110;
 const ABOVE_IDLE: &str = "above idle";
 
 /// A comparison: the answer first, then the table, then what it rests on.
@@ -36,8 +36,8 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order) -> String {
     let colour = look.colour;
     let mut out = String::new();
     let w = &c.workload;
-    _ = writeln!(out, "{} ({})", w.name, w.source);
-    _ = writeln!(out, "on {}: {}", c.machine, c.inputs.machine_summary);
+    _ = writeln!(out, "{}", wrapped(&format!("{} ({})", w.name, w.source), "  "));
+    _ = writeln!(out, "{}", wrapped(&format!("on {}: {}", c.machine, c.inputs.machine_summary), "  "));
     let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     _ = writeln!(out, "\n{}", wrapped(&c.answer.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
     match (&c.answer.apply, &c.answer.why_not) {
