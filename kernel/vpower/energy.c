@@ -158,7 +158,7 @@ void vpower_cycles(int cpu, u64 *aperf, u64 *mperf)
 }
 
 /* The package with its cores, and the cores alone. */
-static struct zone {
+static struct part {
 	struct powercap_zone zone;
 	const char *name;
 	u64 (*uj)(void);
@@ -170,7 +170,7 @@ static struct zone {
 
 static int zone_energy(struct powercap_zone *zone, u64 *uj)
 {
-	struct zone *z = container_of(zone, struct zone, zone);
+	struct part *z = container_of(zone, struct part, zone);
 
 	*uj = (z->uj() - z->base_uj) % ENERGY_RANGE_UJ;
 	return 0;
@@ -184,7 +184,7 @@ static int zone_range(struct powercap_zone *zone, u64 *uj)
 
 static int zone_reset(struct powercap_zone *zone)
 {
-	struct zone *z = container_of(zone, struct zone, zone);
+	struct part *z = container_of(zone, struct part, zone);
 
 	z->base_uj = z->uj();
 	return 0;
@@ -264,7 +264,7 @@ static int zones_init(void)
 		return PTR_ERR(control);
 	for (zones_n = 0; zones_n < all; zones_n++) {
 		struct powercap_zone *parent = zones_n ? &zones[0].zone : NULL;
-		struct zone *z = &zones[zones_n];
+		struct part *z = &zones[zones_n];
 		struct powercap_zone *made;
 
 		made = powercap_register_zone(&z->zone, control, z->name, parent, &zone_ops, 1, &limit_ops);

@@ -14,7 +14,7 @@ up() {
     cut -d' ' -f1 /proc/uptime
 }
 calibrate() {
-    wattwise calibrate --budget 3min -o /out/found.toml --json
+    wattwise calibrate --budget 4min -o /out/found.toml --json
 }
 started=$(up)
 # Killed in the middle of a window.

@@ -45,7 +45,8 @@ fn ignored(observations: &[Observation], kind: usize, level: usize) -> bool {
     });
     let faster = |o: &Observation| {
         let t = &o.taken[kind];
-        let busy = |levels: std::ops::Range<usize>| t.one[levels.clone()].iter().chain(&t.all[levels]).sum::<f64>();
+        let busy =
+            |levels: std::ops::Range<usize>| t.one[levels.clone()].iter().chain(&t.all[levels]).sum::<f64>();
         busy(0..level) > FASTER * busy(0..t.one.len())
     };
     windows.next().is_some_and(faster) && windows.all(faster)

@@ -126,6 +126,8 @@ pub struct Observer<'a> {
 struct Look {
     at_s: f64,
     stat: Stat,
+    /// CPU time of our own so far, in s.
+    own_s: f64,
     cpuidle: Cpuidle,
     /// TSC, MPERF, APERF of the busy CPUs.
     clocks: Vec<(u32, [u64; 3])>,
@@ -335,6 +337,7 @@ impl<'a> Observer<'a> {
             clocks: clocks.collect(),
             packages: packages.collect(),
             stat,
+            own_s: site.own_s(),
         })
     }
 
@@ -493,11 +496,13 @@ impl<'a> Observer<'a> {
 
 /// An error where work that is not ours spoils the window.
 fn strangers(root: &dyn Root, loads: &[(u32, f64)], before: &Look, after: &Look) -> Result<(), Spoiled> {
+    // Our own looking takes its time on one CPU or another.
+    let looking = (after.own_s - before.own_s) / (after.at_s - before.at_s).max(1e-9);
     for t in after.stat.since(&before.stat) {
         let all = (t.busy + t.idle + t.iowait).max(1) as f64;
         let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
         let busy = t.busy as f64 / all;
-        if busy > ours + STRANGERS {
+        if busy > ours + looking + STRANGERS {
             let (percent, cpu) = ((busy - ours) * 100.0, t.cpu);
             let who = running_on(root, cpu).map_or(String::new(), |who| format!(" ({who} runs there now)"));
             return Err(Spoiled::Again(format!(

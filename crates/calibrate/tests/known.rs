@@ -250,8 +250,13 @@ fn a_fault_in_any_step_leaves_the_machine_as_it_was() {
             emulator.set_loads(&[(0, 0), (1, 0), (2, 0), (3, 0)]);
             assert_eq!(emulator.snapshot(), quiet, "{name} at {at_s} s");
             match got {
-                Ok(c) => assert!(told.iter().all(|t| c.notes.contains(t)), "{name} at {at_s} s: {:?}", c.notes),
-                Err(e) => assert!(e.to_string().contains("the same command goes on from here"), "{name} at {at_s} s: {e}"),
+                Ok(c) => {
+                    assert!(told.iter().all(|t| c.notes.contains(t)), "{name} at {at_s} s: {:?}", c.notes)
+                }
+                Err(e) => assert!(
+                    e.to_string().contains("the same command goes on from here"),
+                    "{name} at {at_s} s: {e}"
+                ),
             }
         }
     }
@@ -274,7 +279,11 @@ fn a_limit_in_the_middle_is_told() {
     let slow = |m: &Emulator| m.set_ceiling(Some(1_700_000));
     let (_, got, told) = disturbed_at("core-i5-2gen", 15.0, folder.path(), &slow);
     let c = got.unwrap();
-    assert!(told.is_empty() && c.notes.iter().any(|n| n.contains("did not reach the speed")), "{:?}", c.notes);
+    assert!(
+        told.is_empty() && c.notes.iter().any(|n| n.contains("did not reach the speed")),
+        "{:?}",
+        c.notes
+    );
 }
 
 /// A machine on which time stands still at some moment, as for a process that is killed then: it does nothing any more.
@@ -331,8 +340,10 @@ fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
         copied(&folder.path().join("journal"), &copy);
         let listing = wattwise_control::set::journal::list(&copy).unwrap();
         assert!(listing.unreadable.is_empty(), "after {after}: {:?}", listing.unreadable);
-        let restored =
-            wattwise_control::set::original::put_back_all(&emulator, listing.journals.iter().map(|j| j.layer()));
+        let restored = wattwise_control::set::original::put_back_all(
+            &emulator,
+            listing.journals.iter().map(|j| j.layer()),
+        );
         assert!(restored.iter().all(|r| r.failed.is_empty()), "after {after}: {restored:?}");
         assert_eq!(emulator.snapshot(), quiet, "after {after}");
         // The next run has the journal's folder to itself.
