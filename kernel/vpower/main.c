@@ -46,6 +46,14 @@ static unsigned int idle_uw[VPOWER_MAX_IDLE] = { 500000, 200000, 50000 };
 module_param_array(idle_uw, uint, NULL, 0444);
 MODULE_PARM_DESC(idle_uw, "power of a CPU in each idle state in microwatts");
 
+static unsigned int uncore_uw;
+module_param(uncore_uw, uint, 0444);
+MODULE_PARM_DESC(uncore_uw, "power of the package beside its CPUs in microwatts, with a zone for the CPUs alone; 0: none");
+
+static unsigned int asleep_uw;
+module_param(asleep_uw, uint, 0444);
+MODULE_PARM_DESC(asleep_uw, "the same while all CPUs are in the deepest idle state");
+
 static char *domains[VPOWER_MAX_DOMAINS];
 static unsigned int domains_n;
 module_param_array(domains, charp, &domains_n, 0444);
@@ -101,6 +109,8 @@ static int vpower_parameters(void)
 		m->idle_target_us[i] = idle_target_us[i];
 		m->idle_uw[i] = idle_uw[i];
 	}
+	m->uncore_uw = uncore_uw;
+	m->asleep_uw = asleep_uw;
 	m->domains = domains_n;
 	for (i = 0; i < domains_n; i++) {
 		err = cpulist_parse(domains[i], &m->domain[i]);

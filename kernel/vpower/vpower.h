@@ -33,6 +33,8 @@ struct vpower_machine {
 	unsigned int idle_latency_us[VPOWER_MAX_IDLE];
 	unsigned int idle_target_us[VPOWER_MAX_IDLE];
 	unsigned int idle_uw[VPOWER_MAX_IDLE];
+	unsigned int uncore_uw;				/* the package beside its CPUs; 0: there is none */
+	unsigned int asleep_uw;				/* the same while all CPUs are in the deepest state */
 	unsigned int domains;				/* 0: one for all CPUs */
 	struct cpumask domain[VPOWER_MAX_DOMAINS];
 	unsigned int latency_ns;			/* as the driver states it */

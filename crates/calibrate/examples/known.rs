@@ -1,8 +1,10 @@
 //! Calibrations of emulated machines whose watts are known: how often intervals hold the truth, how far mixes are off.
 //!
-//! `known [MACHINES] [cores|package|battery]`: so many machines of four kinds, with the meters of that tier.
+//! `known [MACHINES] [cores|package|battery] [FIRST]`: so many machines of four kinds, with the meters of that tier; on the
+//! battery of the two kinds that have one.
 
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::fit::{Fit, Unknown};
@@ -13,9 +15,13 @@ use wattwise_emulator::{Emulator, Fault, Truth, named};
 
 /// A laptop of two kinds of core, one of a kind, a small desktop, a server.
 const KINDS: [&str; 4] = ["hybrid-laptop", "amd-laptop", "core-i5-2gen", "skylake-server-passive"];
+/// Those with a battery.
+const LAPTOPS: usize = 2;
 
 #[derive(Default)]
 struct Tally {
+    /// By what the figure is of: how many were fitted, how many of these hold.
+    by_figure: BTreeMap<&'static str, (usize, usize)>,
     held: usize,
     fitted: usize,
     guesses: usize,
@@ -27,16 +33,18 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let count: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(20);
     let tier = args.next().unwrap_or_else(|| "cores".into());
+    let first: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let kinds = if tier == "battery" { &KINDS[..LAPTOPS] } else { &KINDS[..] };
     let folder = tempfile::tempdir().expect("a folder for the journals");
     let mut all = Tally::default();
     let one = |seed: u64| -> (&str, Truth, Result<Calibration, CalibrationError>) {
-        let name = KINDS[(seed % 4) as usize];
+        let name = kinds[seed as usize % kinds.len()];
         let emulator = named(name).expect("an emulated machine");
         without(&emulator, &tier);
         let Some(truth) = behind(&emulator, USUAL, seed + 1) else { panic!("{name} has no layout") };
         let plan = CalibrationPlan {
             name: "this".into(),
-            budget_s: if tier == "battery" { 2400.0 } else { 600.0 },
+            budget_s: if tier == "battery" { 3600.0 } else { 600.0 },
             journal: folder.path().join(seed.to_string()),
             kept: None,
             seed,
@@ -48,10 +56,19 @@ fn main() {
         _ = site.pass(Duration::from_secs(30));
         (name, truth, calibrate(&site, &plan, &mut |_| {}))
     };
-    let done: Vec<_> = (0..count).into_par_iter().map(one).collect();
-    for (seed, (name, truth, calibration)) in (0..).zip(done) {
+    let done: Vec<_> = (first..first + count).into_par_iter().map(one).collect();
+    for (seed, (name, truth, calibration)) in (first..).zip(done) {
         match calibration {
-            Ok(calibration) => judge(name, seed, &truth, &calibration, &mut all),
+            Ok(calibration) => {
+                let m = calibration.meters;
+                let as_asked = match tier.as_str() {
+                    "cores" => m.package,
+                    "package" => m.package && !m.cores && !m.machine,
+                    _ => m.machine && !m.cores && !m.package,
+                };
+                assert!(as_asked, "{name}: {m:?} are not the meters of this tier");
+                judge(name, seed, &truth, &calibration, &mut all);
+            }
             Err(e) => println!("{name} {seed}: {e}"),
         }
     }
@@ -71,19 +88,43 @@ fn main() {
         at(0.5) * 100.0,
         at(0.95) * 100.0
     );
+    for (figure, (fitted, held)) in &all.by_figure {
+        println!("  {figure}: {held} of {fitted}");
+    }
+}
+
+fn word(unknown: Unknown) -> &'static str {
+    match unknown {
+        Unknown::Busy(..) => "busy cores",
+        Unknown::Idle(..) => "cores in a C-state",
+        Unknown::Uncore => "packages awake",
+        Unknown::Asleep(_) => "packages asleep",
+        Unknown::Platform => "platform",
+        Unknown::AllThreads(_) => "all threads",
+        Unknown::Leakage => "leakage",
+        Unknown::Drift(_) => "drift",
+    }
 }
 
 /// Takes away the meters that a tier does not have.
 fn without(emulator: &Emulator, tier: &str) {
     let gone: &[&str] = match tier {
         "cores" => &[],
-        "package" => &["*:0:*", "*psys*"],
-        _ => &["*powercap*"],
+        // Registers would tell of the cores as well.
+        "package" => &["*:0:*", "*/msr"],
+        _ => &["*powercap*", "*/msr"],
     };
-    for pattern in gone {
-        emulator.inject(Fault::Vanish { pattern: (*pattern).to_owned(), after: 0 });
+    // The platform's zone, where there is no second package.
+    let platform = (tier == "package" && !several(emulator)).then_some("*intel-rapl:1*");
+    for pattern in gone.iter().copied().chain(platform) {
+        emulator.inject(Fault::Vanish { pattern: pattern.to_owned(), after: 0 });
     }
     emulator.set_mains(tier != "battery");
+}
+
+fn several(emulator: &Emulator) -> bool {
+    let name = "sys/class/powercap/intel-rapl:1/name";
+    wattwise_hw::root::text(emulator, name).is_some_and(|n| n.starts_with("package"))
 }
 
 fn truth_of(truth: &Truth, unknown: Unknown) -> Option<f64> {
@@ -121,6 +162,8 @@ fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &
         if fit.fitted[at] {
             fitted += 1;
             held += usize::from(holds);
+            let of = all.by_figure.entry(word(*unknown)).or_default();
+            *of = (of.0 + 1, of.1 + usize::from(holds));
             if !holds {
                 missed.push(format!("{unknown:?} {true_value:.4} not in {low:.4}..{high:.4}"));
             }

@@ -16,6 +16,7 @@ use crate::fit::Fit;
 use crate::gather::Seen;
 use crate::layout::Layout;
 use crate::made::{Made, leakage, machine_file};
+use crate::obeyed::not_obeyed;
 use crate::plan::CalibrationPlan;
 use crate::site::Site;
 use crate::window::{Observation, Observer, Spoiled, Times, Window};
@@ -185,6 +186,7 @@ pub fn calibrate(
         _ => design.next(&windows_of(seen)),
     };
     let (observations, mut notes) = observe_all(&mut observer, site, count, &mut next, plan, tell)?;
+    notes.extend(not_obeyed(&base, &observations));
     let learnt = windows_of(&observations);
     let held_out: Vec<Observation> =
         observations.iter().enumerate().filter(|(at, _)| is_mix(*at)).map(|(_, o)| o.clone()).collect();
@@ -300,13 +302,6 @@ fn observe_all(
         let each = (site.moment().monotonic_s - started) / (done.len() - before) as f64;
         let left_s = each * (all - done.len()) as f64;
         tell(&Progress { done: done.len(), all, left_s, note: None });
-    }
-    let slow = done.iter().filter(|o| o.reached.contains(&false)).count();
-    if slow > 0 {
-        notes.push(format!(
-            "In {slow} windows cores did not reach the speed that was asked for: limits of power or heat. The fit is of the \
-             speeds that they had."
-        ));
     }
     notes.dedup();
     Ok((done, notes))

@@ -18,7 +18,7 @@ pub struct Seen {
     pub processor: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// Whether a hypervisor is underneath.
+    /// Whether a hypervisor is underneath that keeps the speeds to itself.
     pub guest: bool,
     /// Packages (sockets) with CPUs online.
     pub packages: usize,
@@ -111,9 +111,11 @@ impl Seen {
         Some(Seen {
             processor: info.topology.processor.clone(),
             kernel: info.kernel.clone(),
-            guest: cpuinfo
-                .lines()
-                .any(|l| l.starts_with("flags") && l.split_whitespace().any(|f| f == "hypervisor")),
+            // A guest whose kernel sets speeds sees a machine's.
+            guest: seen.iter().all(|k| k.range_khz.is_none())
+                && cpuinfo
+                    .lines()
+                    .any(|l| l.starts_with("flags") && l.split_whitespace().any(|f| f == "hypervisor")),
             packages: packages.len(),
             kinds: seen,
             llc_cores: llc_cores(root, &online),

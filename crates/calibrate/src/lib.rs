@@ -20,6 +20,7 @@ pub mod fit;
 pub mod gather;
 mod layout;
 mod made;
+mod obeyed;
 pub mod pages;
 pub mod plan;
 mod server;

@@ -28,6 +28,11 @@ pub trait Site {
 
     /// A CPU that is awake while we look, whose registers wake nobody.
     fn own_cpu(&self) -> u32;
+
+    /// CPU time that looking has taken so far, in s: what keeps a CPU busy and is nobody else's.
+    fn own_s(&self) -> f64 {
+        0.0
+    }
 }
 
 /// An emulated machine, in its own time.
@@ -122,6 +127,11 @@ impl Site for Live<'_> {
 
     fn own_cpu(&self) -> u32 {
         rustix::thread::sched_getcpu() as u32
+    }
+
+    fn own_s(&self) -> f64 {
+        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
     }
 }
 

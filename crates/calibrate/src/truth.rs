@@ -78,6 +78,7 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
         noise_tau_s: weather.noise_tau_s,
         drift_per_h: weather.drift_per_h * (2.0 * random.chance() - 1.0),
         dram_w: 0.0,
+        noise_seed: seed,
         machine,
     };
     emulator.set_truth(truth.clone());

@@ -16,7 +16,7 @@ use wattwise_hw::msr::counters::{APERF, MPERF, PACKAGE_STATES, TSC};
 use wattwise_hw::root::{Access, Root, number};
 use wattwise_hw::rules;
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_hw::states::power::sensors;
+use wattwise_hw::states::power::{sensors, supply};
 use wattwise_meter::Meter;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
@@ -117,6 +117,8 @@ pub struct Observer<'a> {
     inventory: Inventory,
     meter: Meter,
     on_battery: bool,
+    /// Whether mains power was there at first: on a battery a machine may run by other rules.
+    mains: Option<bool>,
     times: Times,
 }
 
@@ -124,6 +126,8 @@ pub struct Observer<'a> {
 struct Look {
     at_s: f64,
     stat: Stat,
+    /// CPU time of our own so far, in s.
+    own_s: f64,
     cpuidle: Cpuidle,
     /// TSC, MPERF, APERF of the busy CPUs.
     clocks: Vec<(u32, [u64; 3])>,
@@ -142,7 +146,8 @@ impl<'a> Observer<'a> {
         on_battery: bool,
     ) -> Observer<'a> {
         let (inventory, meter) = (Inventory::read(root), Meter::open(root));
-        Observer { machine, layout, journal, inventory, meter, on_battery, times }
+        let mains = supply(root).mains;
+        Observer { machine, layout, journal, inventory, meter, on_battery, mains, times }
     }
 
     /// Windows of another length from now on, metered by the battery or not.
@@ -233,8 +238,13 @@ impl<'a> Observer<'a> {
     fn all_there(&self, root: &dyn Root) -> Result<(), Spoiled> {
         let online = Topology::read(root).online;
         match self.inventory.topology.online.iter().find(|cpu| !online.contains(*cpu)) {
-            Some(gone) => Err(Spoiled::Again(format!("CPU {gone} went offline"))),
-            None => Ok(()),
+            Some(gone) => return Err(Spoiled::Again(format!("CPU {gone} went offline"))),
+            None => {}
+        }
+        match (self.mains, supply(root).mains) {
+            (Some(true), Some(false)) => Err(Spoiled::Again("the mains were unplugged".into())),
+            (Some(false), Some(true)) => Err(Spoiled::Again("the mains were plugged in".into())),
+            _ => Ok(()),
         }
     }
 
@@ -272,7 +282,7 @@ impl<'a> Observer<'a> {
             }
         }
         let after = self.look(site, loads)?;
-        let mut o = self.observation(window, loads, &before, &after, &clocks)?;
+        let mut o = self.observation(root, window, loads, &before, &after, &clocks)?;
         o.celsius = (!celsius.is_empty()).then(|| celsius.iter().sum::<f64>() / celsius.len() as f64);
         self.watts(&mut o)?;
         if self.on_battery {
@@ -327,6 +337,7 @@ impl<'a> Observer<'a> {
             clocks: clocks.collect(),
             packages: packages.collect(),
             stat,
+            own_s: site.own_s(),
         })
     }
 
@@ -339,6 +350,7 @@ impl<'a> Observer<'a> {
 
     fn observation(
         &self,
+        site_root: &dyn Root,
         window: &Window,
         loads: &[(u32, f64)],
         before: &Look,
@@ -353,7 +365,7 @@ impl<'a> Observer<'a> {
             })
         };
         let seconds = after.at_s - before.at_s;
-        self.strangers(loads, before, after)?;
+        strangers(site_root, loads, before, after)?;
         let (mut taken, mut reached) = (Vec::new(), Vec::new());
         let mut core_idle: Vec<Vec<Vec<f64>>> = Vec::new();
         for (k, part) in window.parts.iter().enumerate() {
@@ -480,22 +492,40 @@ impl<'a> Observer<'a> {
         }
         (awake, asleep)
     }
+}
 
-    /// An error where work that is not ours spoils the window.
-    fn strangers(&self, loads: &[(u32, f64)], before: &Look, after: &Look) -> Result<(), Spoiled> {
-        for t in after.stat.since(&before.stat) {
-            let all = (t.busy + t.idle + t.iowait).max(1) as f64;
-            let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
-            let busy = t.busy as f64 / all;
-            if busy > ours + STRANGERS {
-                let (percent, cpu) = ((busy - ours) * 100.0, t.cpu);
-                return Err(Spoiled::Again(format!(
-                    "another program kept CPU {cpu} busy for {percent:.0} %"
-                )));
-            }
+/// An error where work that is not ours spoils the window.
+fn strangers(root: &dyn Root, loads: &[(u32, f64)], before: &Look, after: &Look) -> Result<(), Spoiled> {
+    // Our own looking takes its time on one CPU or another.
+    let looking = (after.own_s - before.own_s) / (after.at_s - before.at_s).max(1e-9);
+    for t in after.stat.since(&before.stat) {
+        let all = (t.busy + t.idle + t.iowait).max(1) as f64;
+        let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
+        let busy = t.busy as f64 / all;
+        if busy > ours + looking + STRANGERS {
+            let (percent, cpu) = ((busy - ours) * 100.0, t.cpu);
+            let who = running_on(root, cpu).map_or(String::new(), |who| format!(" ({who} runs there now)"));
+            return Err(Spoiled::Again(format!(
+                "another program kept CPU {cpu} busy for {percent:.0} %{who}"
+            )));
         }
-        Ok(())
     }
+    Ok(())
+}
+
+/// Who runs on a CPU at the moment, but for ourselves: name and process.
+fn running_on(root: &dyn Root, cpu: u32) -> Option<String> {
+    let own = std::process::id().to_string();
+    let pids = root.list("proc").unwrap_or_default();
+    pids.iter().filter(|pid| pid.bytes().all(|b| b.is_ascii_digit()) && **pid != own).find_map(|pid| {
+        let stat = wattwise_hw::root::text(root, &format!("proc/{pid}/stat"))?;
+        // `PID (NAME) STATE ...`; a name may have anything in it, brackets too. The CPU is the 39th field.
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        let runs = fields.next() == Some("R");
+        let there = fields.nth(35).and_then(|f| f.parse::<u32>().ok()) == Some(cpu);
+        (runs && there).then(|| format!("{name}, process {pid}"))
+    })
 }
 
 /// A speed as shares of the two levels around it.
@@ -557,5 +587,28 @@ fn temperature(root: &dyn Root) -> Option<f64> {
         all.iter().map(|t| t.celsius).reduce(f64::max)
     } else {
         Some(own.iter().sum::<f64>() / own.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The one that runs there, whatever its name looks like; not one that waits there, nor one that runs elsewhere.
+    #[test]
+    fn who_runs_on_a_cpu() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = |pid: u32, name: &str, state: &str, cpu: u32| {
+            let at = folder.path().join(format!("proc/{pid}"));
+            std::fs::create_dir_all(&at).unwrap();
+            let zeros = ["0"; 35].join(" ");
+            std::fs::write(at.join("stat"), format!("{pid} ({name}) {state} {zeros} {cpu} 0 0")).unwrap();
+        };
+        process(10, "waits", "S", 3);
+        process(11, "elsewhere", "R", 1);
+        process(12, "a) R 3 (b", "R", 3);
+        let root = wattwise_hw::root::DirRoot::new(folder.path());
+        assert_eq!(running_on(&root, 3).as_deref(), Some("a) R 3 (b, process 12"));
+        assert_eq!(running_on(&root, 2), None);
     }
 }

@@ -65,11 +65,20 @@ fn disturbed(
     folder: &Path,
     what: &dyn Fn(&Emulator),
 ) -> (Emulator, Result<Calibration, CalibrationError>, Vec<String>) {
-    let (emulator, _) = machine("core-i5-2gen");
+    disturbed_at("core-i5-2gen", 12.3, folder, what)
+}
+
+fn disturbed_at(
+    name: &str,
+    at_s: f64,
+    folder: &Path,
+    what: &dyn Fn(&Emulator),
+) -> (Emulator, Result<Calibration, CalibrationError>, Vec<String>) {
+    let (emulator, _) = machine(name);
     let site = Disturbed {
         site: Emulated::new(emulator.clone()),
         machine: emulator.clone(),
-        at_s: 12.3,
+        at_s,
         done: Cell::new(false),
         what,
     };
@@ -206,4 +215,157 @@ fn an_interrupted_calibration_goes_on() {
     assert!(
         matches!(got, Err(CalibrationError::Input(why)) if why.contains("another machine, budget or seed"))
     );
+}
+
+/// Whatever comes, in whatever step (the first look, settling, a window, its end): the machine is as it was, and a window that
+/// was spoiled is named.
+#[test]
+fn a_fault_in_any_step_leaves_the_machine_as_it_was() {
+    let quiet = named("core-i5-2gen").unwrap().snapshot();
+    let suspend = |m: &Emulator| m.inject(Fault::Suspend { ns: 60_000_000_000 });
+    let wrap = |m: &Emulator| m.inject(Fault::Wrap { pattern: "*".into() });
+    let burst = |m: &Emulator| m.set_load(2, 900);
+    let away = |m: &Emulator| {
+        m.plug(3, false);
+        m.plug(3, true);
+    };
+    let fails = |m: &Emulator, op| {
+        m.inject(Fault::Errno { pattern: "*cpu*".into(), op, nth: 5, errno: rustix::io::Errno::IO });
+    };
+    let unread = |m: &Emulator| fails(m, wattwise_emulator::Op::Read);
+    let unwritten = |m: &Emulator| fails(m, wattwise_emulator::Op::Write);
+    let all: [(&str, &dyn Fn(&Emulator)); 6] = [
+        ("suspend", &suspend),
+        ("wrap", &wrap),
+        ("burst", &burst),
+        ("unplug", &away),
+        ("read", &unread),
+        ("write", &unwritten),
+    ];
+    // The first look ends at 0.3 s; then each window settles for 0.4 s and lasts 1 s.
+    for at_s in [0.1, 0.4, 0.8, 1.6, 4.6] {
+        for (name, what) in all {
+            let folder = tempfile::tempdir().unwrap();
+            let (emulator, got, told) = disturbed_at("core-i5-2gen", at_s, folder.path(), what);
+            emulator.set_loads(&[(0, 0), (1, 0), (2, 0), (3, 0)]);
+            assert_eq!(emulator.snapshot(), quiet, "{name} at {at_s} s");
+            match got {
+                Ok(c) => {
+                    assert!(told.iter().all(|t| c.notes.contains(t)), "{name} at {at_s} s: {:?}", c.notes)
+                }
+                Err(e) => assert!(
+                    e.to_string().contains("the same command goes on from here"),
+                    "{name} at {at_s} s: {e}"
+                ),
+            }
+        }
+    }
+}
+
+/// On a battery a machine may run by other rules: who pulls the plug is told, and it ends if the plug stays out.
+#[test]
+fn unplugged_mains_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pull = |m: &Emulator| m.set_mains(false);
+    let (_, got, told) = disturbed_at("amd-laptop", 5.0, folder.path(), &pull);
+    let Err(CalibrationError::Ended(why)) = got else { panic!("{got:?}") };
+    assert!(why.contains("the mains were unplugged") && told.len() == 3, "{why} {told:?}");
+}
+
+/// A speed that a limit keeps from the cores is told of, and no window is lost for it.
+#[test]
+fn a_limit_in_the_middle_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = |m: &Emulator| m.set_ceiling(Some(1_700_000));
+    let (_, got, told) = disturbed_at("core-i5-2gen", 15.0, folder.path(), &slow);
+    let c = got.unwrap();
+    assert!(
+        told.is_empty() && c.notes.iter().any(|n| n.contains("did not reach the speed")),
+        "{:?}",
+        c.notes
+    );
+}
+
+/// A machine on which time stands still at some moment, as for a process that is killed then: it does nothing any more.
+struct Killed {
+    site: Emulated,
+    left: Cell<u32>,
+    dead: std::sync::mpsc::Sender<()>,
+}
+
+impl Site for Killed {
+    fn root(&self) -> &dyn Root {
+        self.site.root()
+    }
+    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
+        self.site.load(cpus)
+    }
+    fn pass(&self, time: Duration) -> Result<(), String> {
+        if self.left.replace(self.left.get().saturating_sub(1)) == 0 {
+            self.dead.send(()).unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        self.site.pass(time)
+    }
+    fn moment(&self) -> Moment {
+        self.site.moment()
+    }
+    fn own_cpu(&self) -> u32 {
+        self.site.own_cpu()
+    }
+}
+
+/// Killed at some moment: its journal puts the machine back, and the same command goes on with what was kept.
+#[test]
+fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
+    let quiet = named("core-i5-2gen").unwrap().snapshot();
+    let mut left_changed = 0;
+    // The self-test of the meters is the first wait; each window has one to settle and four looks.
+    for after in [0, 1, 2, 5, 6, 23, 61] {
+        let folder = tempfile::tempdir().unwrap();
+        let (emulator, _) = machine("core-i5-2gen");
+        let (dead, died) = std::sync::mpsc::channel();
+        let (theirs, plan_of) = (emulator.clone(), plan(folder.path(), 40.0));
+        std::thread::spawn(move || {
+            let site = Killed { site: Emulated::new(theirs), left: Cell::new(after), dead };
+            calibrate(&site, &plan_of, &mut |_| {})
+        });
+        died.recv().unwrap();
+        emulator.set_loads(&[(0, 0), (1, 0), (2, 0), (3, 0)]);
+        left_changed += usize::from(emulator.snapshot() != quiet);
+        // A dead process holds no lock on its journal; the thread that stands for it does, on the first of two copies.
+        let copy = folder.path().join("copy");
+        copied(&folder.path().join("journal"), &copy);
+        let listing = wattwise_control::set::journal::list(&copy).unwrap();
+        assert!(listing.unreadable.is_empty(), "after {after}: {:?}", listing.unreadable);
+        let restored = wattwise_control::set::original::put_back_all(
+            &emulator,
+            listing.journals.iter().map(|j| j.layer()),
+        );
+        assert!(restored.iter().all(|r| r.failed.is_empty()), "after {after}: {restored:?}");
+        assert_eq!(emulator.snapshot(), quiet, "after {after}");
+        // The next run has the journal's folder to itself.
+        let kept = std::fs::read_to_string(folder.path().join("kept")).map_or(0, |t| t.lines().count());
+        let again = CalibrationPlan { journal: copy, ..plan(folder.path(), 40.0) };
+        let first = Cell::new(None);
+        let c = calibrate(&Emulated::new(emulator.clone()), &again, &mut |p| {
+            first.set(first.get().or(Some(p.done)));
+        });
+        // The file's first line is its head; the first that is told is one more than what was kept.
+        assert_eq!((c.is_ok(), first.get()), (true, Some(kept.max(1))), "after {after}");
+        assert_eq!(emulator.snapshot(), quiet, "after {after}");
+    }
+    assert!(left_changed >= 5, "only {left_changed} kills left anything to put back");
+}
+
+fn copied(from: &Path, to: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir(to).unwrap();
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o700)).unwrap();
+    for entry in std::fs::read_dir(from).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
 }

@@ -131,7 +131,9 @@ impl Emulator {
 
     /// What it draws from now on is what this machine model does.
     pub fn set_truth(&self, truth: Truth) {
-        self.lock().machine.truth = Some(Arc::new(truth));
+        let machine = &mut self.lock().machine;
+        machine.stir(truth.noise_seed);
+        machine.truth = Some(Arc::new(truth));
     }
 
     /// A speed that its hardware does not pass from now on, whatever is asked for, in kHz.

@@ -133,6 +133,11 @@ fn placement_sockets(_: &Path) -> Result<Vec<(String, String)>, String> {
     placement("0", "1", "0-1")
 }
 
+/// vpower's parameters, which the judge holds the calibration against.
+fn calibrated(_: &Path) -> Result<Vec<(String, String)>, String> {
+    Ok(vec![("VPOWER".into(), crate::judge::calibrate::parameters())])
+}
+
 fn guest_only(_: &Path, _: &Returned) -> Result<Told, String> {
     Ok(Told::default())
 }
@@ -316,6 +321,20 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         boots: 1,
         environment: placement_sockets,
         judge: crate::judge::placement::judge_sockets,
+    },
+    Scenario {
+        name: "calibrate",
+        script: "calibrate",
+        summary: "wattwise calibrate itself: what it finds against vpower's own parameters, kill -9 and restore",
+        usual: false,
+        brings: Brings::Product,
+        cpus: "4",
+        accel: Accel::Tcg,
+        append: "",
+        limit_s: 2 * LIMIT_S,
+        boots: 1,
+        environment: calibrated,
+        judge: crate::judge::calibrate::judge,
     },
     Scenario {
         name: "coreidle",

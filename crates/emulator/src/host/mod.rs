@@ -1150,6 +1150,11 @@ impl Host {
         self.cpus.iter().filter(|c| !c.online).map(|c| c.id).collect()
     }
 
+    /// Chance takes another course from now on.
+    pub(crate) fn stir(&mut self, by: u64) {
+        self.seed ^= by.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
     /// A number below `n` from the seed.
     fn random(&mut self, n: u64) -> u64 {
         // xorshift64: plenty for spreading wake-ups.

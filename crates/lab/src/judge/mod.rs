@@ -2,6 +2,7 @@
 
 pub(crate) mod agreement;
 pub(crate) mod burst;
+pub(crate) mod calibrate;
 pub(crate) mod coreidle;
 pub(crate) mod fidelity;
 pub(crate) mod placement;
