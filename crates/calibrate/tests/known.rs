@@ -220,7 +220,6 @@ fn an_interrupted_calibration_goes_on() {
 /// Whatever comes, in whatever step (the first look, settling, a window, its end): the machine is as it was, and a window that
 /// was spoiled is named.
 #[test]
-#[ignore = "not yet run to its end"]
 fn a_fault_in_any_step_leaves_the_machine_as_it_was() {
     let quiet = named("core-i5-2gen").unwrap().snapshot();
     let suspend = |m: &Emulator| m.inject(Fault::Suspend { ns: 60_000_000_000 });
@@ -321,7 +320,6 @@ impl Site for Killed {
 
 /// Killed at some moment: its journal puts the machine back, and the same command goes on with what was kept.
 #[test]
-#[ignore = "not yet run to its end"]
 fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
     let quiet = named("core-i5-2gen").unwrap().snapshot();
     let mut left_changed = 0;
