@@ -86,15 +86,23 @@ class Soak:
         """Each time killed after some pairs; resumed, it goes on where it was. One that is complete gives way to the next."""
         file = self.folder / "ab.jsonl"
         blocks = rounds = complete = 0
+
+        def runs():
+            return sum(line.startswith(b'{"run"') for line in file.read_bytes().splitlines()) if file.exists() else 0
+
         while not self.over.is_set():
             arms = ["ab", "--same", "--of", "time", "--pairs", "100000", "--effect", "0.01%", "--budget", "100h", "--idle-floor", "0"]
             command = [self.wattwise, *arms, "--resume" if file.exists() else "-o", str(file), "--", "true"]
             process = self.start("ab", command, watch=False, stderr=subprocess.PIPE)
             self.over.wait(6)
+            # Whether it goes on is asked, not how soon: a busy host may let it wait.
+            longest = time.monotonic() + 60
+            while runs() <= blocks and process.poll() is None and time.monotonic() < longest and not self.over.wait(1):
+                pass
             process.send_signal(signal.SIGINT if rounds % 2 else signal.SIGKILL)
             said = process.communicate()[1].decode(errors="replace")
             rounds += 1
-            now = sum(line.startswith(b'{"run"') for line in file.read_bytes().splitlines()) if file.exists() else 0
+            now = runs()
             if now <= blocks and not self.over.is_set():
                 self.wrong.append(f"ab: round {rounds} added no run to {blocks}: {said.strip()[-200:]}")
                 return
