@@ -237,9 +237,8 @@ impl<'a> Observer<'a> {
 
     fn all_there(&self, root: &dyn Root) -> Result<(), Spoiled> {
         let online = Topology::read(root).online;
-        match self.inventory.topology.online.iter().find(|cpu| !online.contains(*cpu)) {
-            Some(gone) => return Err(Spoiled::Again(format!("CPU {gone} went offline"))),
-            None => {}
+        if let Some(gone) = self.inventory.topology.online.iter().find(|cpu| !online.contains(*cpu)) {
+            return Err(Spoiled::Again(format!("CPU {gone} went offline")));
         }
         match (self.mains, supply(root).mains) {
             (Some(true), Some(false)) => Err(Spoiled::Again("the mains were unplugged".into())),
