@@ -68,6 +68,9 @@ fn disturbed(
     disturbed_at("core-i5-2gen", 12.3, folder, what)
 }
 
+/// Its name, and what it does to the machine.
+type Happening<'a> = (&'a str, &'a dyn Fn(&Emulator));
+
 fn disturbed_at(
     name: &str,
     at_s: f64,
@@ -234,7 +237,7 @@ fn a_fault_in_any_step_leaves_the_machine_as_it_was() {
     };
     let unread = |m: &Emulator| fails(m, wattwise_emulator::Op::Read);
     let unwritten = |m: &Emulator| fails(m, wattwise_emulator::Op::Write);
-    let all: [(&str, &dyn Fn(&Emulator)); 6] = [
+    let all: [Happening<'_>; 6] = [
         ("suspend", &suspend),
         ("wrap", &wrap),
         ("burst", &burst),
