@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,11 @@ def rows(table: object) -> list[dict[str, object]]:
     pyarrow = pytest.importorskip("pyarrow")
     out: list[dict[str, object]] = pyarrow.table(table).to_pylist()
     return out
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C is Python's, also where a shell that runs the tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

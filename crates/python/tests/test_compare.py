@@ -147,6 +147,7 @@ def test_work_that_does_not_end_is_an_error(endless: Path) -> None:
         wattwise.compare(endless, "i7-4510u", "performance", exact=True, budget="events=100000")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_it(endless: Path) -> None:
     def press() -> None:
         time.sleep(0.5)

@@ -161,6 +161,7 @@ def test_two_at_a_time_in_one_folder_are_refused(short: Path, tmp_path: Path) ->
     assert len(wattwise.sweep(short, "i7-4510u", "performance", replicas=1, out=out)) == 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_what_is_done(endless: Path, tmp_path: Path) -> None:
     import os
     import threading
