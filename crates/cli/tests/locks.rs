@@ -14,8 +14,9 @@ const PROGRAM: &str = r#"
 pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER, cold = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t together;
 static void *fights(void *unused) {
-    pthread_barrier_wait(&together);
     for (int i = 0; i < 50; i++) {
+        // All four meet at the mutex in each round: a lock may be taken again and again by who just left it.
+        pthread_barrier_wait(&together);
         pthread_mutex_lock(&hot);
         usleep(200);
         pthread_mutex_unlock(&hot);
