@@ -16,7 +16,7 @@ use crate::result::*;
 use crate::rule::{Goal, Rule};
 use crate::sensitivity::{Share, sensitivity};
 use crate::ties::{Candidate, Standing};
-use crate::time::{Judged, Response, TimeKind, judged, makespan_ns, missed, quantile, response};
+use crate::time::{Judged, Response, Stretches, TimeKind, judged, makespan_ns, missed, quantile, response};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wattwise_model::machine::{Confidence, Drawn};
@@ -133,9 +133,9 @@ pub(crate) struct Sample {
     /// What is judged as time: seconds, a stretch, or a share.
     pub(crate) time: f64,
     within: bool,
-    /// The 95th percentile of stretch; of a second run of the reference policy in the same replica.
+    /// The 95th percentile of stretch, and what chance stretches by itself.
     p95: f64,
-    twin_p95: f64,
+    pub(crate) spread: f64,
     pub(crate) energy_j: f64,
     pub(crate) own_j: f64,
     pub(crate) elapsed_s: f64,
@@ -225,10 +225,9 @@ pub fn draws(
 /// Judges response times, by [`crate::limit`]'s rule.
 fn respond(samples: &mut [Vec<Sample>], limit: f64) {
     let policies = samples.first().map_or(0, Vec::len);
-    let twin: Vec<f64> = samples.iter().filter_map(|s| s.first()).map(|s| s.twin_p95).collect();
     for p in 0..policies {
-        let own: Vec<f64> = samples.iter().map(|s| s[p].p95).collect();
-        for (replica, time) in by_rank(&own, &twin).into_iter().enumerate() {
+        let (own, spread): (Vec<f64>, Vec<f64>) = samples.iter().map(|s| (s[p].p95, s[p].spread)).unzip();
+        for (replica, time) in by_rank(&own, &spread).into_iter().enumerate() {
             samples[replica][p].time = time;
             samples[replica][p].within = time <= 1.0 + limit;
         }
@@ -394,7 +393,8 @@ impl<'a, 'j> Comparing<'a, 'j> {
         let judge = Judge { reference, workload: with.workload, kind, idle_w, limit: self.rule.max_slowdown };
         let sample = |(p, own): (usize, &Ran)| {
             self.same_work(self.policies[p], own, reference)?;
-            Ok(Sample { twin_p95, ..judge.sample(own) })
+            let sample = judge.sample(own);
+            Ok(Sample { spread: sample.spread.max(twin_p95), ..sample })
         };
         ran.iter().enumerate().map(sample).collect()
     }
@@ -475,8 +475,8 @@ impl<'a, 'j> Comparing<'a, 'j> {
             return limit::surely_within(within);
         }
         let own: Vec<f64> = samples.iter().map(|s| s[p].p95).collect();
-        let twin: Vec<f64> = samples.iter().map(|s| s[p].twin_p95).collect();
-        limit::surely_responsive(&own, &twin, 1.0 + self.rule.max_slowdown)
+        let spread: Vec<f64> = samples.iter().map(|s| s[p].spread).collect();
+        limit::surely_responsive(&own, &spread, 1.0 + self.rule.max_slowdown)
     }
 
     fn details(&self, nominal: &Nominal) -> Vec<PolicyDetail> {
@@ -600,7 +600,8 @@ impl Judge<'_> {
         let (work, reference) = (&ran.own.work, &self.reference.own.work);
         let done_ns = work.done_ns.unwrap_or(ran.own.elapsed_ns);
         let span_ns = makespan_ns(work).unwrap_or(done_ns.saturating_sub(work.released_ns));
-        let response = response(work, reference, |_| true);
+        let stretches = Stretches::new(work, reference, |_| true);
+        let response = stretches.response();
         let missed_share = missed(self.workload, work);
         let elapsed_s = span_ns as f64 * 1e-9;
         let base_s = makespan_ns(reference).unwrap_or(span_ns) as f64 * 1e-9;
@@ -616,7 +617,7 @@ impl Judge<'_> {
             time,
             within: time <= most,
             p95: response.p95,
-            twin_p95: 1.0,
+            spread: stretches.shortening().max(1.0),
             energy_j,
             own_j: minus(&ran.own.energy, &ran.before).total_j(),
             elapsed_s,
@@ -752,12 +753,12 @@ mod tests {
 
     /// Replicas in which a second run of the reference has these 95th percentiles, and a policy those.
     fn judged(twin: &[f64], own: &[f64]) -> Vec<(f64, bool)> {
-        let one = |(&twin_p95, &p95): (&f64, &f64)| {
+        let one = |(&spread, &p95): (&f64, &f64)| {
             let sample = |p95| Sample {
                 time: 0.0,
                 within: false,
                 p95,
-                twin_p95,
+                spread,
                 energy_j: 1.0,
                 own_j: 1.0,
                 elapsed_s: 1.0,

@@ -2,7 +2,7 @@
 //!
 //! Makespans and missed deadlines are held against the reference policy's in the same replica. Response times are not: they
 //! come from chance encounters, which another policy meets at another moment. Their 95th percentiles over all replicas are
-//! held against those of a second run of the reference policy, the least against the least and so on.
+//! held against what chance stretches by itself (`spread`, see [`crate::time`]), the least against the least and so on.
 //!
 //! A policy just within the limit may be beyond it in other replicas. So the replicas are drawn again, with replacement,
 //! and judged again (bootstrap): the limit is kept *surely* if it is kept in nearly all such resamples.
@@ -16,17 +16,17 @@ const CHANCE: f64 = 0.9;
 /// How often the replicas are drawn again.
 const RESAMPLES: usize = 400;
 
-/// By how much each replica's 95th percentile exceeds that of the same rank among the second runs' of the reference policy.
-pub(crate) fn by_rank(own: &[f64], twin: &[f64]) -> Vec<f64> {
+/// By how much each replica's 95th percentile exceeds the spread of the same rank.
+pub(crate) fn by_rank(own: &[f64], spread: &[f64]) -> Vec<f64> {
     let last = ((own.len() as f64 * CHANCE).ceil() as usize).clamp(1, own.len().max(1)) - 1;
-    let mut twin = twin.to_vec();
-    twin.sort_by(f64::total_cmp);
+    let mut spread = spread.to_vec();
+    spread.sort_by(f64::total_cmp);
     let mut order: Vec<usize> = (0..own.len()).collect();
     order.sort_by(|&a, &b| own[a].total_cmp(&own[b]));
     let mut time = vec![1.0; own.len()];
     for (rank, &replica) in order.iter().enumerate() {
         let rank = rank.min(last);
-        time[replica] = beyond(own[order[rank]], twin[rank]);
+        time[replica] = beyond(own[order[rank]], spread[rank]);
     }
     time
 }
@@ -37,10 +37,10 @@ pub(crate) fn surely_within(within: &[bool]) -> bool {
 }
 
 /// Whether response times at most `most` times the reference policy's are surely kept.
-pub(crate) fn surely_responsive(own: &[f64], twin: &[f64], most: f64) -> bool {
+pub(crate) fn surely_responsive(own: &[f64], spread: &[f64], most: f64) -> bool {
     surely(own.len(), |drawn| {
         let of = |all: &[f64]| drawn.iter().map(|&r| all[r]).collect::<Vec<f64>>();
-        share(by_rank(&of(own), &of(twin)).iter().map(|time| *time <= most))
+        share(by_rank(&of(own), &of(spread)).iter().map(|time| *time <= most))
     })
 }
 
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn responses_at_the_limit_are_not_surely_within_it() {
         // A quarter by chance.
-        let twin: Vec<f64> = (0..64).map(|r| 1.0 + f64::from(r * 37 % 64) / 256.0).collect();
+        let spread: Vec<f64> = (0..64).map(|r| 1.0 + f64::from(r * 37 % 64) / 256.0).collect();
         let slower = |by: f64| {
             let own: Vec<f64> = (0..64).map(|r| by * (1.0 + f64::from(r * 23 % 64) / 256.0)).collect();
-            surely_responsive(&own, &twin, 1.1)
+            surely_responsive(&own, &spread, 1.1)
         };
         assert!(slower(1.0), "the reference in other words");
         assert!(slower(1.02) && !slower(1.095) && !slower(1.2));

@@ -26,6 +26,8 @@ pub struct Look {
     pub cost: f64,
     /// What is judged as time: the makespan in s, the 95th percentile of the stretch, or the share of deadlines missed.
     pub time: f64,
+    /// Of response times: what chance stretches by itself ([`crate::time`]).
+    pub spread: f64,
     /// The 99th percentile of the time from runnable to running, in ns.
     pub p99_ns: u64,
 }
@@ -117,8 +119,8 @@ impl<'a> Paired<'a> {
         let over = |time: f64| if most.is_finite() { (time / (1.0 + most)).ln() } else { -1.0 };
         let stretch = (self.kind == TimeKind::Response).then(|| {
             let own: Vec<f64> = looks.iter().map(|(_, l)| l.time).collect();
-            let twin: Vec<f64> = looks.iter().map(|(r, _)| self.bases[*r].twin_p95).collect();
-            by_rank(&own, &twin)
+            let spread: Vec<f64> = looks.iter().map(|(r, l)| l.spread.max(self.bases[*r].twin_p95)).collect();
+            by_rank(&own, &spread)
         });
         let one = |(i, (replica, look)): (usize, &(usize, Look))| {
             let reference = &self.bases[*replica].look;
@@ -175,5 +177,5 @@ fn look(
     let judge = Judge { reference, workload: with.workload, kind, idle_w, limit };
     let sample: Sample = judge.sample(ran);
     let cost = cost(&sample, comparing.rule.goal);
-    Look { cost, time: sample.time, p99_ns: ran.own.wake_latency.quantile(0.99) }
+    Look { cost, time: sample.time, spread: sample.spread, p99_ns: ran.own.wake_latency.quantile(0.99) }
 }

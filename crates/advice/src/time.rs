@@ -11,12 +11,14 @@
 //!
 //! A stretch is an episode's response time over the same episode's under the reference policy in the same replica. Which
 //! tasks meet on which CPU is chaotic, so that even a second run of the reference policy, in another phase, stretches some
-//! episodes. What is judged is by how much the 95th percentile exceeds that of such a second run ([`beyond`]), the least of
-//! all replicas against the least and so on.
+//! episodes. Another policy changes the order of tasks more than another phase does: some episodes take longer, and others
+//! are shorter by as much. So what is judged is by how much the 95th percentile of the stretch exceeds that of such a second
+//! run, and that of the shortening, which is the stretch with the roles exchanged ([`beyond`]); the least of all replicas
+//! against the least and so on. Of two policies, then, at most one is slower than the other.
 
 use serde::{Deserialize, Serialize};
 use wattwise_model::workload::Workload;
-use wattwise_sim::outcome::{Episode, WorkOutcome};
+use wattwise_sim::outcome::WorkOutcome;
 
 /// Shorter episodes are not judged: nobody notices them.
 pub const LEAST_EPISODE_NS: u64 = 1_000_000;
@@ -29,8 +31,7 @@ const TIMERS_HOLD: f64 = 0.5;
 pub enum TimeKind {
     /// From the release of the foreground to its end, in seconds.
     Makespan,
-    /// The 95th percentile of the stretch of episodes, [beyond] that of a second run of the
-    /// reference policy.
+    /// The 95th percentile of the stretch of episodes, [beyond] what chance stretches.
     Response,
     /// The share of deadlines missed.
     Deadlines,
@@ -87,26 +88,57 @@ pub struct Response {
     pub p99: f64,
 }
 
-/// Stretches of the judged episodes of the tasks that `of` chooses.
-pub fn response(own: &WorkOutcome, reference: &WorkOutcome, of: impl Fn(usize) -> bool) -> Response {
-    let tasks = own.episodes.iter().zip(&reference.episodes).enumerate().filter(|(t, _)| of(*t));
-    let pairs = tasks.flat_map(|(_, (own, reference))| own.iter().zip(reference));
-    let stretch = |(own, reference): (&Episode, &Episode)| {
-        let (own, reference) = (own.response_ns(), reference.response_ns());
-        (reference >= LEAST_EPISODE_NS && own > 0).then(|| own as f64 / reference as f64)
-    };
-    let mut all: Vec<f64> = pairs.filter_map(stretch).collect();
-    all.sort_by(f64::total_cmp);
-    Response {
-        episodes: all.len() as u64,
-        p50: quantile(&all, 0.5),
-        p95: quantile(&all, 0.95),
-        p99: quantile(&all, 0.99),
+/// The stretch of each judged episode of the tasks that were chosen.
+pub struct Stretches {
+    rising: Vec<f64>,
+    /// Of the episodes that are of 1 ms or more under both policies, 1 over the stretch.
+    shortened: Vec<f64>,
+}
+
+impl Stretches {
+    /// Of the tasks that `of` chooses.
+    pub fn new(own: &WorkOutcome, reference: &WorkOutcome, of: impl Fn(usize) -> bool) -> Stretches {
+        let (mut rising, mut shortened) = (Vec::new(), Vec::new());
+        let tasks = own.episodes.iter().zip(&reference.episodes).enumerate().filter(|(t, _)| of(*t));
+        for (own, reference) in tasks.flat_map(|(_, (own, reference))| own.iter().zip(reference)) {
+            let (own, reference) = (own.response_ns(), reference.response_ns());
+            if reference >= LEAST_EPISODE_NS && own > 0 {
+                rising.push(own as f64 / reference as f64);
+                if own >= LEAST_EPISODE_NS {
+                    shortened.push(reference as f64 / own as f64);
+                }
+            }
+        }
+        rising.sort_by(f64::total_cmp);
+        shortened.sort_by(f64::total_cmp);
+        Stretches { rising, shortened }
+    }
+
+    /// What they come to.
+    pub fn response(&self) -> Response {
+        Response {
+            episodes: self.rising.len() as u64,
+            p50: quantile(&self.rising, 0.5),
+            p95: quantile(&self.rising, 0.95),
+            p99: quantile(&self.rising, 0.99),
+        }
+    }
+
+    /// The 95th percentile of how much longer the same episodes take under the reference, of those that take 1 ms or more
+    /// under both; 0 without any. (Those that the reference alone makes long were chosen for being long there.)
+    pub fn shortening(&self) -> f64 {
+        quantile(&self.shortened, 0.95)
     }
 }
 
-/// A 95th percentile of stretch, less what a second run of the reference policy has (`spread`, 1 or more): between 1 and
-/// `spread` nothing can be told from the reference policy, and the answer is 1. Below 1 the policy is faster.
+/// Stretches of the judged episodes of the tasks that `of` chooses.
+pub fn response(own: &WorkOutcome, reference: &WorkOutcome, of: impl Fn(usize) -> bool) -> Response {
+    Stretches::new(own, reference, of).response()
+}
+
+/// A 95th percentile of stretch, less `spread`, what chance stretches: the larger of a second run's of the reference policy
+/// and of the [shortening](Stretches::shortening). Between 1 and `spread` nothing can be told from the reference policy, and the answer is 1.
+/// Below 1 the policy is faster.
 pub fn beyond(p95: f64, spread: f64) -> f64 {
     if p95 > spread { p95 / spread } else { p95.min(1.0) }
 }
@@ -138,6 +170,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
 mod tests {
     use super::*;
     use wattwise_model::workload::{Program, Script, ScriptBuilder, Task};
+    use wattwise_sim::outcome::Episode;
 
     fn script() -> Script {
         ScriptBuilder::new().finish()
@@ -176,6 +209,29 @@ mod tests {
         let r = response(&own, &reference, |_| true);
         assert_eq!((r.episodes, r.p50), (3, 1.5));
         assert!((r.p95 - 1.95).abs() < 1e-12, "{}", r.p95);
+    }
+
+    #[test]
+    fn a_shortening_is_the_stretch_with_the_roles_exchanged() {
+        let shortening = |own: &_, reference: &_| Stretches::new(own, reference, |_| true).shortening();
+        let (one, other) = (ran(&[10, 20, 30, 40], 0), ran(&[40, 20, 15, 44], 0));
+        assert!((shortening(&one, &other) - response(&other, &one, |_| true).p95).abs() < 1e-12);
+        assert_eq!(shortening(&ran(&[], 0), &ran(&[], 0)), 0.0);
+    }
+
+    /// Tasks that meet in another order: neither policy is the slower one. What is lost without a gain counts whole.
+    #[test]
+    fn at_most_one_of_two_is_slower() {
+        let judged = |own: &WorkOutcome, reference: &WorkOutcome| {
+            let all = Stretches::new(own, reference, |_| true);
+            beyond(all.response().p95, all.shortening().max(1.0))
+        };
+        let (one, other) = (vec![10; 10], vec![15; 10]);
+        let (one, other) = (ran(&[one.clone(), other.clone()].concat(), 0), ran(&[other, one].concat(), 0));
+        assert_eq!((judged(&one, &other), judged(&other, &one)), (1.0, 1.0));
+        let even = ran(&[10; 20], 0);
+        let late = ran(&[vec![20; 2], vec![10; 18]].concat(), 0);
+        assert!(judged(&late, &even) == 2.0 && judged(&even, &late) == 1.0);
     }
 
     #[test]

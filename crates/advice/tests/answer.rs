@@ -204,7 +204,7 @@ fn equal_policies_are_tied_and_the_reference_is_kept() {
     assert_eq!(c.answer.tied, [c.results[1].policy.clone()]);
 }
 
-/// Its response times are beyond a limit of 10 % in a quarter of other draws (`holds winners`), and far from one of 50 %.
+/// In these replicas its responses are just within a limit of 5 %, in others perhaps not; and far within one of 50 %.
 #[test]
 fn a_winner_surely_keeps_the_limit() {
     let w = library::workload("python-loop", &Default::default()).unwrap();
@@ -213,7 +213,7 @@ fn a_winner_surely_keeps_the_limit() {
         let rule = Rule { max_slowdown, ..Rule::default() };
         compared_by(rule, "i7-4510u", &w, &policies, 64).answer
     };
-    let (strict, loose) = (within(0.1), within(0.5));
+    let (strict, loose) = (within(0.05), within(0.5));
     assert_eq!((strict.winner, strict.recommended.as_str()), (None, "schedutil+max=80%"));
     assert!(strict.text.contains("whether it keeps the limit of time is not sure"), "{}", strict.text);
     assert!(!loose.text.contains("not sure"), "{}", loose.text);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use wattwise_advice::paired::Look;
 
 /// Version of the lines.
-pub const SCHEMA: &str = "wattwise.tune-log/1";
+pub const SCHEMA: &str = "wattwise.tune-log/2";
 
 /// What is searched, as it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -211,7 +211,11 @@ mod tests {
     }
 
     fn trial(cost: f64) -> Trial {
-        Trial { policy: "burst".into(), looks: vec![Look { cost, time: 0.1 + 0.2, p99_ns: 7 }], failed: None }
+        Trial {
+            policy: "burst".into(),
+            looks: vec![Look { cost, time: 0.1 + 0.2, spread: 1.0, p99_ns: 7 }],
+            failed: None,
+        }
     }
 
     /// What was written comes back to the last bit, without the line that was being written when the power failed.

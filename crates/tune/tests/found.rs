@@ -38,7 +38,7 @@ fn every_policy_takes_what_its_table_allows() {
 #[test]
 fn where_there_is_nothing_to_find_nothing_is_claimed() {
     let results: Vec<_> = (0..8).into_par_iter().filter_map(|seed| made::null(seed, 24)).collect();
-    assert!(results.len() >= 4, "{} of 8 searches have a result", results.len());
+    assert!(results.len() >= 7, "{} of 8 searches have a result", results.len());
     for r in &results {
         let test = r.winner.test.as_ref().unwrap();
         assert!(test.against_reference.covers_nothing(), "seed {}: {:?}", r.seed, test.against_reference);
@@ -46,5 +46,5 @@ fn where_there_is_nothing_to_find_nothing_is_claimed() {
     }
     // It could fail: the search itself sees a gain, for it took the best of many.
     let promised = results.iter().filter(|r| r.winner.train.is_some_and(|g| g.ratio < 1.0)).count();
-    assert!(2 * promised > results.len(), "{promised} of {}", results.len());
+    assert!(2 * promised >= results.len(), "{promised} of {}", results.len());
 }
