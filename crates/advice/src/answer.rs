@@ -152,6 +152,7 @@ pub fn change(ratio: Interval) -> (String, i8) {
 pub(crate) fn foreground(workload: &Workload) -> String {
     match workload.recorded.as_ref().map(|r| &r.foreground) {
         Some(ForegroundOrigin::Command { name }) => format!("the command {name} and what it started"),
+        Some(ForegroundOrigin::Replayed) => "as the replay that was written down had it".into(),
         Some(ForegroundOrigin::Named(names)) => format!("{names}, as named"),
         Some(ForegroundOrigin::Unmarked) => "all tasks: the recording does not say whose work it is".into(),
         None => "as the workload's file says".into(),

@@ -3,6 +3,7 @@
 //! An event is a small `Copy` value: readers make millions of them and keep none. A reader hands them
 //! on in order of time as far as its recording allows; whoever consumes them must bear a step back.
 
+use crate::marks::Work;
 use crate::notes::Notes;
 use std::collections::HashMap;
 
@@ -190,6 +191,13 @@ pub enum EventKind {
         /// Accesses that missed the last cache; 0 where they are not counted.
         misses: u64,
     },
+    /// A task begins with so much work: a replay's mark ([`crate::marks`]).
+    Work {
+        /// Which task.
+        tid: u32,
+        /// What it has to do.
+        work: Work,
+    },
 }
 
 impl EventKind {
@@ -211,6 +219,7 @@ impl EventKind {
             EventKind::Parent { .. } => "parent",
             EventKind::Ended { .. } => "end",
             EventKind::Counted { .. } => "counters",
+            EventKind::Work { .. } => "work",
         }
     }
 
@@ -222,6 +231,7 @@ impl EventKind {
                 | EventKind::Parent { .. }
                 | EventKind::Ended { .. }
                 | EventKind::Counted { .. }
+                | EventKind::Work { .. }
         )
     }
 }

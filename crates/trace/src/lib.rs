@@ -15,6 +15,7 @@ mod clock;
 mod error;
 pub mod events;
 mod lift;
+pub mod marks;
 mod notes;
 pub mod read;
 #[cfg(feature = "record")]

@@ -10,9 +10,12 @@
 //! | `exit_code` | its exit code; 128 + the signal's number where one ended it |
 //! | `stopped` | `1`: the recorder stopped it, when the time was over or by request |
 //! | `clock_khz` | the clock, measured by a timed loop while the recording was made |
+//! | `foreground` | of a replay that was written down: the foreground's thread ids, with commas |
+//! | `release_ns` | the same: when the foreground was released, in ns since the start |
+//! | `memory` | the same: `unknown` where nobody knows how much of the work waits for memory |
 //! | `cpuN_khz` | the clock of CPU N when the recording began, as cpufreq has it |
 
-use crate::bounds::MAX_CPUS;
+use crate::bounds::{MAX_CPUS, MAX_TID};
 
 /// Its number among perf.data's features.
 #[cfg(feature = "record")]
@@ -37,6 +40,12 @@ pub struct Notes {
     pub khz: Option<u32>,
     /// The clock of some CPUs at the beginning, in kHz.
     pub cpu_khz: Vec<(u16, u32)>,
+    /// Of a replay that was written down: the foreground's thread ids.
+    pub foreground: Vec<u32>,
+    /// The same: when the foreground was released, in ns since the start.
+    pub release_ns: Option<u64>,
+    /// The same: how much of the work waits for memory is not known.
+    pub memory_unknown: bool,
 }
 
 /// Clocks beyond these are damage.
@@ -44,8 +53,12 @@ fn clock(text: &str) -> Option<u32> {
     text.parse().ok().filter(|khz| (1_000..=100_000_000).contains(khz))
 }
 
+fn thread(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|tid| (1..MAX_TID).contains(tid))
+}
+
 impl Notes {
-    fn entries(&self) -> Vec<(String, String)> {
+    pub(crate) fn entries(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let mut add = |name: &str, value: Option<String>| {
             all.extend(value.map(|v| (name.to_owned(), v)));
@@ -54,16 +67,23 @@ impl Notes {
         add("exit_code", self.exit_code.map(|c| c.to_string()));
         add("stopped", self.stopped.then(|| "1".into()));
         add("clock_khz", self.khz.map(|k| k.to_string()));
+        let foreground: Vec<String> = self.foreground.iter().map(u32::to_string).collect();
+        add("foreground", Some(foreground.join(",")).filter(|f| !f.is_empty()));
+        add("release_ns", self.release_ns.map(|ns| ns.to_string()));
+        add("memory", self.memory_unknown.then(|| "unknown".into()));
         all.extend(self.cpu_khz.iter().map(|(cpu, khz)| (format!("cpu{cpu}_khz"), khz.to_string())));
         all
     }
 
-    fn take(&mut self, name: &str, value: &str) {
+    pub(crate) fn take(&mut self, name: &str, value: &str) {
         match name {
             "command" => self.command = value.parse().ok().filter(|c| *c > 0),
             "exit_code" => self.exit_code = value.parse().ok(),
             "stopped" => self.stopped = value == "1",
             "clock_khz" => self.khz = clock(value),
+            "foreground" => self.foreground.extend(value.split(',').filter_map(thread)),
+            "release_ns" => self.release_ns = value.parse().ok(),
+            "memory" => self.memory_unknown = value == "unknown",
             _ => {
                 let cpu = name.strip_prefix("cpu").and_then(|n| n.strip_suffix("_khz"));
                 let cpu = cpu.and_then(|n| n.parse().ok()).filter(|n| *n < MAX_CPUS);
@@ -141,6 +161,9 @@ mod tests {
             stopped: true,
             khz: Some(2_600_000),
             cpu_khz: vec![(0, 800_000), (17, 3_100_000)],
+            foreground: vec![4711, 4712],
+            release_ns: Some(5_000_000),
+            memory_unknown: true,
         };
         let bytes = notes.encode().unwrap_or_default();
         assert_eq!(decode(&bytes), notes);
@@ -156,6 +179,7 @@ mod tests {
         for (name, value) in [
             ("command", "-1"),
             ("clock_khz", "3"),
+            ("foreground", "0,x,-1"),
             ("cpu9999_khz", "1000000"),
             ("cpux_khz", "1"),
             ("new", "x"),

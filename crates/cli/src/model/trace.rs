@@ -78,6 +78,7 @@ impl Work {
         if let Some(r) = &w.recorded {
             foreground = match &r.foreground {
                 ForegroundOrigin::Command { name } => format!("the command {name}"),
+                ForegroundOrigin::Replayed => "as the replay had it that was written down".to_owned(),
                 ForegroundOrigin::Named(names) => format!("as named: {names}"),
                 ForegroundOrigin::Unmarked => "all programs (no command is marked)".into(),
             };

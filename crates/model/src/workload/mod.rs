@@ -181,6 +181,8 @@ pub enum ForegroundOrigin {
     },
     /// The user named it (`--foreground`).
     Named(String),
+    /// A replay that was written down names it.
+    Replayed,
     /// Nothing tells it: all tasks count as foreground, and none as ending.
     Unmarked,
 }

@@ -10,13 +10,17 @@
 //! - What a timer or a device wakes is woken in a hardware interrupt, by whoever the CPU ran.
 //! - A task's first wake-up by its parent is `sched_wakeup_new`.
 //!
-//! As any recording it does not tell cycles from waits for memory, nor interrupts from the task that they delay.
+//! As any recording it does not tell cycles from waits for memory, nor interrupts from the task that they delay, nor by how
+//! much a sibling on the same core slows a task down. So two things are added that our importer takes and others pass
+//! over ([`wattwise_trace::marks`]): what a task has to do, as a mark in the trace where it begins with it; and in the head the
+//! foreground's threads, when it was released, and the clock of the cycles.
 
 use super::{Kept, task_name};
 use std::io::{Result, Write};
 use wattwise_model::machine::MachineModel;
-use wattwise_model::workload::Workload;
+use wattwise_model::workload::{MemoryShare, Role, Workload};
 use wattwise_sim::{Event, Waker, Watcher, Why};
+use wattwise_trace::{Notes, marks};
 
 /// The thread id of the first task.
 pub const FIRST_TID: u32 = 1000;
@@ -56,6 +60,22 @@ fn comm(name: &str) -> String {
     if comm.is_empty() { "?".into() } else { comm }
 }
 
+/// What no event tells of the work.
+fn notes(workload: &Workload) -> Notes {
+    let tasks = (FIRST_TID..).zip(&workload.tasks);
+    // Tasks of which none ends are all foreground wherever none is marked.
+    let marked = workload.tasks.iter().any(|t| t.ends || t.role == Role::Background);
+    let foreground = tasks.filter(|(_, t)| marked && t.role == Role::Foreground).map(|(tid, _)| tid);
+    let recorded = workload.recorded.as_ref();
+    Notes {
+        foreground: foreground.collect(),
+        release_ns: Some(workload.release_ns).filter(|ns| *ns > 0),
+        khz: recorded.map(|r| r.khz),
+        memory_unknown: recorded.is_some_and(|r| r.memory == MemoryShare::Unknown),
+        ..Notes::default()
+    }
+}
+
 impl<'w, W: Write> Ftrace<'w, W> {
     /// A trace of a machine's replay of some work.
     pub fn new(out: W, machine: &'w MachineModel, workload: &'w Workload) -> Ftrace<'w, W> {
@@ -64,8 +84,10 @@ impl<'w, W: Write> Ftrace<'w, W> {
         let mut out = Kept::new(out);
         let head = format!(
             "# tracer: nop\n#\n# replayed by wattwise on {}   #P:{cpus}\n#\n\
+             {}#\n\
              #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n",
-            comm(&machine.name)
+            comm(&machine.name),
+            marks::head(&notes(workload))
         );
         out.write(head.as_bytes());
         Ftrace {
@@ -188,6 +210,11 @@ impl<'w, W: Write> Ftrace<'w, W> {
         self.line(at_ns, from, flags, &event);
     }
 
+    fn works(&mut self, at_ns: u64, task: u32, work: marks::Work) {
+        let cpu = self.current.iter().position(|t| *t == Some(task)).unwrap_or(0);
+        self.line(at_ns, cpu as u16, ".....", &marks::line(Self::tid(Some(task)), work));
+    }
+
     fn speed(&mut self, at_ns: u64, domain: u16, khz: u32) {
         let machine = self.machine;
         for cpu in (0..machine.cpus.len() as u16).filter(|c| machine.cpus[usize::from(*c)].domain == domain) {
@@ -218,6 +245,9 @@ impl<W: Write> Watcher for Ftrace<'_, W> {
                 self.line(at_ns, cpu, "d..1.", &format!("cpu_idle: state={} cpu_id={cpu}", u32::MAX));
             }
             Event::Speed { domain, khz } => self.speed(at_ns, domain, khz),
+            Event::Works { task, cycles, stall_ns } => {
+                self.works(at_ns, task, marks::Work { cycles, stall_ns })
+            }
             Event::Energy { .. } => {}
         }
     }

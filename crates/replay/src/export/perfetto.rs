@@ -290,7 +290,7 @@ impl<W: Write> Watcher for Replay<'_, W> {
                 self.idle[usize::from(cpu)] = false;
                 self.end(at_ns, self.track(cpu, STATE));
             }
-            Event::IsAwake { .. } => {}
+            Event::Works { .. } | Event::IsAwake { .. } => {}
             Event::Speed { domain, khz } => self.speed(at_ns, domain, khz),
             Event::Energy { joules } => self.energy(at_ns, joules),
         }

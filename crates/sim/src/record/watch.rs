@@ -35,6 +35,15 @@ pub enum Event {
         /// Why.
         why: Why,
     },
+    /// A running task begins a piece of its work, as its program has it.
+    Works {
+        /// The task.
+        task: u32,
+        /// Cycles of the clock that they were counted with.
+        cycles: u64,
+        /// Time that no clock shortens, in ns.
+        stall_ns: u64,
+    },
     /// A CPU enters a C-state.
     Enters {
         /// The CPU.
@@ -151,6 +160,10 @@ impl<'a> Watched<'a> {
             self.running[cpu] = NONE;
             self.watcher.event(now, &Event::Stops { cpu: cpu as u16, task, why });
         }
+    }
+
+    pub(crate) fn works(&mut self, now: u64, task: u32, (cycles, stall_ns): (u64, u64)) {
+        self.watcher.event(now, &Event::Works { task, cycles, stall_ns });
     }
 
     pub(crate) fn enters(&mut self, now: u64, cpu: usize, state: u8) {

@@ -125,6 +125,9 @@ impl<'a> Simulation<'a> {
             ),
             most_events: u64::MAX,
         };
+        if sim.record.watched.is_some() {
+            sim.tasks.keep_pieces();
+        }
         sim.start_governor();
         sim.tell_speeds();
         sim.start_keeper(setup.phase_ns);

@@ -85,7 +85,10 @@ impl<'a> Simulation<'a> {
     #[inline(always)]
     fn follow_step(&mut self, t: u32, c: usize, step: Step) -> Taken {
         match step {
-            Step::Works => return Taken::Works,
+            Step::Works => {
+                self.tell_works(t);
+                return Taken::Works;
+            }
             Step::Nothing => return Taken::Nothing,
             Step::Waits => {}
             Step::Sleeps(at) => {

@@ -44,6 +44,14 @@ impl Simulation<'_> {
         }
     }
 
+    /// A task begins a piece of its work.
+    #[inline(always)]
+    pub(super) fn tell_works(&mut self, t: u32) {
+        if let Some(watched) = &mut self.record.watched {
+            watched.works(self.clock.now(), t, self.tasks.piece(t));
+        }
+    }
+
     #[inline(always)]
     pub(super) fn tell_enters(&mut self, c: usize, state: u8) {
         if let Some(watched) = &mut self.record.watched {

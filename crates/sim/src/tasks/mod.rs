@@ -178,6 +178,8 @@ pub(crate) struct Tasks<'a> {
     work: Option<Box<Work>>,
     /// Length of a recording, after which its background begins anew, in ns.
     span_ns: u64,
+    /// By task, where somebody watches: its piece as its program has it, in cycles and ns of stall.
+    pieces: Option<Box<[(u64, u64)]>>,
 }
 
 /// How the tasks' programs are to be carried out.
@@ -300,7 +302,18 @@ impl<'a> Tasks<'a> {
             done_at: None,
             work: how.follow_work.then(|| Box::new(Work::new(workload))),
             span_ns: workload.span_ns,
+            pieces: None,
         }
+    }
+
+    /// From here on what each task's piece is in its program is kept, too.
+    pub(crate) fn keep_pieces(&mut self) {
+        self.pieces = Some(vec![(0, 0); self.tasks.len()].into_boxed_slice());
+    }
+
+    /// A task's piece as its program has it, in cycles and ns of stall; nothing where none is kept.
+    pub(crate) fn piece(&self, t: u32) -> (u64, u64) {
+        self.pieces.as_ref().map_or((0, 0), |pieces| pieces[t as usize])
     }
 
     /// The foreground's progress, where it is followed.
@@ -463,6 +476,9 @@ impl<'a> Tasks<'a> {
         let Some(op) = next(task, now, &mut self.jobs) else { return self.program_is_over(t, now) };
         match op {
             Op::Run { cycles, stall_ns } => {
+                if let Some(pieces) = &mut self.pieces {
+                    pieces[t as usize] = (cycles, stall_ns);
+                }
                 task.left_cycles = float(cycles);
                 task.left_stall = float(stall_ns) + std::mem::take(&mut task.overhead);
                 if task.share.is_some() {

@@ -38,6 +38,11 @@
 //! as much as the sleeps. (A relative sleeper has it the other way round: equal sleeps, and periods that
 //! vary with the work between. If neither varies, the two replay alike.)
 //!
+//! # Replays that were written down
+//!
+//! Text that wattwise wrote has each task's work as marks (see [`crate::marks`]), its foreground and its clock. What a marked
+//! task runs is taken from there, whatever its time on a CPU was.
+//!
 //! # Races in the recording
 //!
 //! A waker writes sched_waking before it takes the sleeper's run-queue lock, so it may precede the
@@ -147,6 +152,8 @@ struct Tracked {
     state: LiftState,
     /// Up to when its time on the CPU is in the script.
     accounted: u64,
+    /// Its work is told by marks: its time on a CPU tells nothing.
+    marked: bool,
     /// A waking before the switch-out: when and by whom.
     early: Option<(u64, Waker)>,
     /// The last own hrtimer_start since the switch-in: whether absolute.
@@ -220,6 +227,10 @@ pub(super) struct Lifter<'o> {
     switches: u64,
     wakings: u64,
     pushed: u64,
+    /// Whether work is told by marks, and what the head says of it.
+    marked: bool,
+    memory_unknown: bool,
+    release_ns: Option<u64>,
     /// More than the recording may take: the rest is not looked at.
     over: Option<OverBudget>,
     late_cpus: Vec<u16>,
@@ -241,6 +252,9 @@ impl<'o> Lifter<'o> {
             switches: 0,
             wakings: 0,
             pushed: 0,
+            marked: false,
+            memory_unknown: false,
+            release_ns: None,
             over: None,
             late_cpus: Vec::new(),
             trouble: Trouble::default(),
@@ -318,6 +332,7 @@ impl<'o> Lifter<'o> {
             script: ScriptBuilder::new(),
             state: LiftState::Unseen,
             accounted: 0,
+            marked: false,
             early: None,
             timer: None,
             rhythm: None,
@@ -383,6 +398,9 @@ impl<'o> Lifter<'o> {
         let LiftState::Running { cpu } = t.state else { return };
         let Some(ns) = until.checked_sub(t.accounted).filter(|n| *n > 0) else { return };
         self.tasks[id as usize].accounted = until;
+        if self.tasks[id as usize].marked {
+            return;
+        }
         let khz = self.cpu(cpu).khz;
         let stall_ns = (ns as f64 * self.options.memory_share.unwrap_or(0.0)) as u64;
         let stall_ns = stall_ns.min(ns);
@@ -693,6 +711,12 @@ impl<'o> Lifter<'o> {
             EventKind::Counted { cycles, misses, .. } => {
                 self.counted(event.cpu, Counts { at, cycles, misses });
             }
+            EventKind::Work { tid, work } => {
+                let Some(id) = self.task(tid, None) else { return };
+                self.tasks[id as usize].marked = true;
+                self.marked = true;
+                self.push(id, Op::Run { cycles: work.cycles, stall_ns: work.stall_ns });
+            }
             _ => {}
         }
     }
@@ -738,7 +762,8 @@ impl<'o> Lifter<'o> {
         let names: Vec<Comm> = self.tasks.iter().map(|t| t.comm).collect();
         let cast = self.roles.cast(&names, comms, name)?;
         warnings.extend(cast.warnings.iter().cloned());
-        let release_ns = cast.release.map_or(0, |at| at.saturating_sub(self.clock.start()));
+        let released = cast.release.map_or(0, |at| at.saturating_sub(self.clock.start()));
+        let release_ns = self.release_ns.unwrap_or(released);
         let Cast { fates, origin, strangers, .. } = cast;
         let left_out = fates.iter().map(|f| f.stranger).collect();
         // Task numbers are in the scripts: tasks left out keep theirs, with nothing to do.
@@ -773,6 +798,7 @@ impl<'o> Lifter<'o> {
         match self.options.memory_share {
             Some(share) => MemoryShare::Stated(share),
             None if self.clocks.misses_counted() => MemoryShare::Counted,
+            None if self.marked && !self.memory_unknown => MemoryShare::Counted,
             None => MemoryShare::Unknown,
         }
     }
@@ -828,6 +854,7 @@ impl Sink for Lifter<'_> {
     fn header(&mut self, read: &crate::events::Read) {
         self.clocks.header(read);
         self.roles.note(&read.notes);
+        (self.release_ns, self.memory_unknown) = (read.notes.release_ns, read.notes.memory_unknown);
     }
 
     #[inline]

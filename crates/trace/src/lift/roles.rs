@@ -113,6 +113,8 @@ pub(super) struct Roles<'o> {
     names: HashSet<Comm>,
     /// The command's process id, if the recorder noted it.
     noted: Option<u32>,
+    /// The foreground's threads of a replay that was written down.
+    replayed: Vec<u32>,
     /// The recorder stopped the command.
     stopped: bool,
     command: Option<Command>,
@@ -147,6 +149,7 @@ impl<'o> Roles<'o> {
             old: HashMap::new(),
             names: HashSet::new(),
             noted: None,
+            replayed: Vec::new(),
             stopped: false,
             command: None,
         }
@@ -155,6 +158,7 @@ impl<'o> Roles<'o> {
     /// What the recorder noted of the command.
     pub(super) fn note(&mut self, notes: &Notes) {
         (self.noted, self.stopped) = (notes.command, notes.stopped);
+        self.replayed.clone_from(&notes.foreground);
     }
 
     /// Whether a thread is the command's before its exec: still the recorder's own code.
@@ -268,6 +272,10 @@ impl<'o> Roles<'o> {
         let kernel = self.kernel(names, comms);
         let mut cast = if !self.options.foreground.is_empty() {
             self.by_name(comms, file)?
+        } else if !self.replayed.is_empty() {
+            let roots: HashSet<u32> = self.replayed.iter().copied().collect();
+            let is = |node: Node| matches!(node, Node::Task(t) if roots.contains(&self.kin[t as usize].tid));
+            self.descended(is, ForegroundOrigin::Replayed)
         } else if let Some(command) = self.command.filter(|c| comms.name(c.comm) != TIMER) {
             self.by_command(command, comms)
         } else if let (Some(pid), None) = (self.noted, self.command) {
@@ -383,6 +391,11 @@ impl<'o> Roles<'o> {
                 });
             }
         }
+        Ok(self.descended(is, ForegroundOrigin::Named(given.join(", "))))
+    }
+
+    /// The tasks for which `is` holds, and all that they started.
+    fn descended(&self, is: impl Fn(Node) -> bool, origin: ForegroundOrigin) -> Cast {
         let inside = self.with_descendants(is);
         let roots: Vec<u32> = (0..self.kin.len() as u32)
             .filter(|&t| inside[t as usize])
@@ -390,7 +403,7 @@ impl<'o> Roles<'o> {
             .collect();
         let (fates, _) = self.tree(&inside, &roots);
         let release = roots.iter().map(|&r| self.kin[r as usize].born_at).min().flatten();
-        Ok(Cast { release, ..Cast::new(fates, ForegroundOrigin::Named(given.join(", "))) })
+        Cast { release, ..Cast::new(fates, origin) }
     }
 
     /// The recorded command's tree.

@@ -14,6 +14,7 @@
 
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
+use crate::marks::{self, Work};
 use crate::read::decode::program;
 use crate::read::input::Input;
 
@@ -226,6 +227,10 @@ fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
             Some(mode) => Some(EventKind::HrtimerStart { absolute: mode.contains("ABS") }),
             None => return Ok(None),
         },
+        marks::EVENT if marks::is_mark(a) => (|| {
+            let work = Work { cycles: number(a, "cycles=")?, stall_ns: number(a, "stall_ns=")? };
+            Some(EventKind::Work { tid: tid(a, "pid=")?, work })
+        })(),
         _ => return Ok(None),
     };
     kind.map(Some).ok_or(())
@@ -282,6 +287,8 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
                 sink.event(&Event { time_ns: last, cpu: 0, level: Level::Task, current: 0, kind }, comms);
             } else if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
                 read.cpus = cpus.trim().parse().ok().filter(|n| *n <= MAX_CPUS);
+            } else if marks::take_head(line, &mut read.notes).is_some() {
+                sink.header(&read);
             } else if !line.trim().is_empty() && !line.starts_with('#') && !line.starts_with("CPU") {
                 bad += 1;
             }
