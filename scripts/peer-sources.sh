@@ -10,10 +10,9 @@ peers_apt() { # peers_apt FOLDER COMMAND...
     if [ ! -e "$apt/ready" ]; then
         mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts"
         # The first plain Debian mirror, the keyring beside it, the suite of this machine.
-        mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | tr -s ' \t' '\n' |
-            grep -m1 '://.*/debian/*$') || { echo "peers: no Debian mirror in the machine's apt sources" >&2; return 3; }
-        keyring=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | tr -s ' \t[]=' '\n' |
-            grep -m1 '^/.*debian.*\.gpg$') || keyring=
+        mirror=$(peers_words ' \t' '://.*/debian/*$')
+        [ -n "$mirror" ] || { echo "peers: no Debian mirror in the machine's apt sources" >&2; return 3; }
+        keyring=$(peers_words ' \t[]=' '^/.*debian.*\.gpg$')
         suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
         echo "deb-src ${keyring:+[signed-by=$keyring] }$mirror $suite main" >"$apt/sources.list"
         : >"$apt/status"
@@ -21,6 +20,13 @@ peers_apt() { # peers_apt FOLDER COMMAND...
         : >"$apt/ready"
     fi
     peers_apt_get "$apt" "$@"
+}
+
+# The first word of the machine's apt sources that matches, or nothing. One of the two places may be empty, and `grep -m1` stops
+# those before it: neither is an error, also for a caller with pipefail.
+peers_words() { # peers_words SEPARATORS PATTERN
+    { cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || :; } | grep -v '^ *#' | tr -s "$1" '\n' |
+        sed -n "\\#$2#{p;q;}" || :
 }
 
 peers_apt_get() { # peers_apt_get APT COMMAND...

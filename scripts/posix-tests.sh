@@ -15,11 +15,16 @@ cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 peers=$target/peers
 tests=$peers/tests
+failures=$peers/failed
 reasons=docs/notes/posix-tests.txt
 # Most tests sleep; those that time each other out are given time for that.
 jobs=${POSIX_JOBS:-16}
 seconds=${POSIX_SECONDS:-60}
+# glibc's end by themselves: after 20 seconds or their TIMEOUT (100 at most) times the factor below. This is for one that does not.
+seconds_glibc=${POSIX_SECONDS_GLIBC:-320}
 
+rm -rf "$failures"
+mkdir -p "$failures"
 fetch "$peers" posixtestsuite
 fetch "$peers" glibc --wildcards '*/nptl/tst-*' '*/sysdeps/pthread/tst-*' '*/support/*' '*/test-skeleton.c' \
     '*/include/intprops.h' '*/include/array_length.h' '*/include/libc-diag.h'
@@ -90,23 +95,26 @@ if [ "$(id -u)" = 0 ]; then
     ! "${without[@]}" date -s "$(date)" >/dev/null 2>&1 || { echo "posix-tests: the right to set the clock is still there" >&2; exit 3; }
 fi
 
-# One test in a folder of its own; prints "NAME CODE".
+# One test in a folder of its own; prints "NAME CODE SECONDS". What a failed one printed stays in $peers/failed.
 one() { # one LIBRARY LOCK TEST
-    local test=$3 code=0 folder
+    local test=$3 code=0 folder limit=$seconds began=$SECONDS name
+    name=${test#"$tests"/}
+    case $name in glibc/*) limit=$seconds_glibc ;; esac
     folder=$(mktemp -d)
     (
         cd "$folder"
         if [ -n "$2" ]; then
-            $within timeout -k 5 "$seconds" env "WATTWISE_LOCK=$2" "LD_PRELOAD=$1" "$test" >out 2>&1
+            $within timeout -k 5 "$limit" env "WATTWISE_LOCK=$2" "LD_PRELOAD=$1" "$test" >out 2>&1
         else
-            $within timeout -k 5 "$seconds" "$test" >out 2>&1
+            $within timeout -k 5 "$limit" "$test" >out 2>&1
         fi
     ) </dev/null 2>/dev/null || code=$?
+    [ "$code" = 0 ] || cp "$folder/out" "$failures/${2:-glibc}.${name//\//.}" || true
     rm -rf "$folder"
-    echo "${test#"$tests"/} $code"
+    echo "$name $code $((SECONDS - began))"
 }
 export -f one
-export tests seconds within
+export tests seconds seconds_glibc within failures
 
 run() { # run LIBRARY LOCK < names
     sed "s|^|$tests/|" | "${without[@]}" xargs -P "$jobs" -I{} bash -c 'one "$@"' - "$1" "$2" {} | sort
