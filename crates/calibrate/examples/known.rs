@@ -1,7 +1,8 @@
 //! Calibrations of emulated machines whose watts are known: how often intervals hold the truth, how far mixes are off.
 //!
-//! `known [MACHINES] [cores|package|battery] [FIRST]`: so many machines of four kinds, with the meters of that tier; on the
-//! battery of the two kinds that have one.
+//! `known [MACHINES] [cores|package|battery] [FIRST] [FOLDER]`: so many machines of four kinds, with the meters of that tier;
+//! on the battery of the two kinds that have one. What was seen is kept in the folder, and a second run with the same folder
+//! fits it again without measuring.
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -18,10 +19,26 @@ const KINDS: [&str; 4] = ["hybrid-laptop", "amd-laptop", "core-i5-2gen", "skylak
 /// Those with a battery.
 const LAPTOPS: usize = 2;
 
+/// Errors of fitted figures, each as a share of half its interval's width: above 1 the interval misses.
+#[derive(Default)]
+struct Errors(Vec<f64>);
+
+impl Errors {
+    fn held(&self) -> usize {
+        self.0.iter().filter(|e| **e <= 1.0).count()
+    }
+
+    /// What nineteen of twenty errors do not pass: 1 where the intervals are as wide as they have to be.
+    fn wanted(&self) -> f64 {
+        at(&self.0, 0.95)
+    }
+}
+
 #[derive(Default)]
 struct Tally {
-    /// By what the figure is of: how many were fitted, how many of these hold.
-    by_figure: BTreeMap<&'static str, (usize, usize)>,
+    /// By what the figure is of, and by the kind of machine.
+    by_figure: BTreeMap<&'static str, Errors>,
+    by_machine: BTreeMap<String, Errors>,
     held: usize,
     fitted: usize,
     guesses: usize,
@@ -36,6 +53,10 @@ fn main() {
     let first: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(0);
     let kinds = if tier == "battery" { &KINDS[..LAPTOPS] } else { &KINDS[..] };
     let folder = tempfile::tempdir().expect("a folder for the journals");
+    let kept = args.next().map(std::path::PathBuf::from);
+    if let Some(kept) = &kept {
+        std::fs::create_dir_all(kept).expect("a folder for what is seen");
+    }
     let mut all = Tally::default();
     let one = |seed: u64| -> (&str, Truth, Result<Calibration, CalibrationError>) {
         let name = kinds[seed as usize % kinds.len()];
@@ -46,7 +67,7 @@ fn main() {
             name: "this".into(),
             budget_s: if tier == "battery" { 3600.0 } else { 600.0 },
             journal: folder.path().join(seed.to_string()),
-            kept: None,
+            kept: kept.as_ref().map(|kept| kept.join(seed.to_string())),
             seed,
             clock_khz: None,
             state: Vec::new(),
@@ -72,11 +93,6 @@ fn main() {
             Err(e) => println!("{name} {seed}: {e}"),
         }
     }
-    let mut off = all.off.clone();
-    off.sort_by(f64::total_cmp);
-    let at = |p: f64| {
-        off.get(((off.len() as f64 * p) as usize).min(off.len().max(1) - 1)).copied().unwrap_or(f64::NAN)
-    };
     println!(
         "{count} machines, {tier}: 95 % intervals hold {} of {} fitted figures ({:.1} %), {} of {} guesses; mixes off by {:.2} % in \
          the middle, {:.2} % at the 95th percentile",
@@ -85,12 +101,26 @@ fn main() {
         all.held as f64 / all.fitted as f64 * 100.0,
         all.guesses_held,
         all.guesses,
-        at(0.5) * 100.0,
-        at(0.95) * 100.0
+        at(&all.off, 0.5) * 100.0,
+        at(&all.off, 0.95) * 100.0
     );
-    for (figure, (fitted, held)) in &all.by_figure {
-        println!("  {figure}: {held} of {fitted}");
+    let tables = all.by_figure.iter().map(|(of, errors)| (*of, errors));
+    for (of, errors) in tables.chain(all.by_machine.iter().map(|(of, errors)| (of.as_str(), errors))) {
+        let (held, fitted) = (errors.held(), errors.0.len());
+        let percent = held as f64 / fitted as f64 * 100.0;
+        println!(
+            "  {of:24} {held:5} of {fitted:5}  {percent:5.1} %   error at 95 %: {:.2} half-widths",
+            errors.wanted()
+        );
     }
+}
+
+/// The value that a share of them do not pass.
+fn at(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (sorted.len() as f64 * share) as usize;
+    sorted.get(at.min(sorted.len().max(1) - 1)).copied().unwrap_or(f64::NAN)
 }
 
 fn word(unknown: Unknown) -> &'static str {
@@ -162,8 +192,10 @@ fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &
         if fit.fitted[at] {
             fitted += 1;
             held += usize::from(holds);
-            let of = all.by_figure.entry(word(*unknown)).or_default();
-            *of = (of.0 + 1, of.1 + usize::from(holds));
+            let end = if true_value > fit.value[at] { high } else { low };
+            let error = (true_value - fit.value[at]) / (end - fit.value[at]);
+            all.by_figure.entry(word(*unknown)).or_default().0.push(error);
+            all.by_machine.entry(name.to_owned()).or_default().0.push(error);
             if !holds {
                 missed.push(format!("{unknown:?} {true_value:.4} not in {low:.4}..{high:.4}"));
             }

@@ -124,7 +124,7 @@ impl Design {
         let unknowns = Unknowns::of(machine);
         let candidates = candidates(machine, layout);
         let rows = candidates.iter().map(|w| told(&unknowns, &ideal(w, machine, layout, meters))).collect();
-        let covariance = unknowns.prior_covariance()?;
+        let covariance = unknowns.prior_covariance();
         Some(Design {
             out_of_reach: vec![false; candidates.len()],
             unknowns,

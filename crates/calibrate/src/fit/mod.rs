@@ -107,11 +107,11 @@ impl Fit {
         }
         let unknowns = Unknowns::of(machine);
         let n = unknowns.len();
-        let prior = unknowns.prior_precision();
+        let spread = unknowns.prior_spread();
+        let prior = Triangle::of(n, spread.clone())?.inverse();
         let mut value = unknowns.prior.clone();
         let mut noise = vec![1.0_f64; MeteredPart::ALL.len()];
         let mut far = vec![1.0_f64; rows.len()];
-        let mut free = vec![true; n];
         let (mut triangle, mut freedom) = (None, 1.0);
         for _ in 0..ROUNDS {
             let lines: Vec<(f64, Vec<f64>)> =
@@ -122,14 +122,15 @@ impl Fit {
                 .zip(&far)
                 .map(|((r, line), far)| far / (noise[r.part as usize] * variance(line.0)))
                 .collect();
-            let (a, b) = equations(&unknowns, &prior, &value, &free, &rows, &lines, &weight);
+            let (a, b) = equations(&unknowns, &prior, &value, &rows, &lines, &weight);
             let solved = Triangle::of(n, a)?;
             let step = solved.solve(&b);
-            value.iter_mut().zip(&step).for_each(|(v, s)| *v += s);
-            // Nothing draws less than nothing: what would is held at 0.
-            for i in 0..n {
-                if unknowns.is_power(i) && value[i] < 0.0 {
-                    (value[i], free[i]) = (0.0, false);
+            for (i, (value, step)) in value.iter_mut().zip(&step).enumerate() {
+                // A power stays positive: it changes by a factor, a few times at most at once.
+                if unknowns.is_power(i) {
+                    *value *= (step / *value).clamp(-1.0, 1.0).exp()
+                } else {
+                    *value += step
                 }
             }
             let leverage = leverages(&solved, &lines, &weight);
@@ -144,13 +145,16 @@ impl Fit {
             triangle = Some(solved);
         }
         let covariance = triangle?.inverse();
-        let before = Triangle::of(n, prior.clone())?.inverse();
-        let fitted = (0..n).map(|i| free[i] && covariance[i * n + i] < LEARNT * before[i * n + i]).collect();
+        let learnt = |i: usize| {
+            let unit = unknowns.unit(i, value[i]);
+            covariance[i * n + i] < LEARNT * spread[i * n + i] * unit * unit
+        };
+        let fitted = (0..n).map(learnt).collect();
         let present = MeteredPart::ALL.into_iter().filter(|p| rows.iter().any(|r| r.part == *p));
         let noise = present.map(|p| (p, (noise[p as usize]).sqrt() * NOISE.0)).collect();
         let mut fit =
             Fit { unknowns, value, covariance, fitted, freedom, noise, unknown_directions: Vec::new() };
-        fit.directions(&prior, &rows);
+        fit.directions(&rows)?;
         Some(fit)
     }
 
@@ -158,7 +162,13 @@ impl Fit {
     pub fn interval(&self, unknown: usize, chance: f64) -> (f64, f64) {
         let sd = self.covariance[unknown * self.value.len() + unknown].sqrt();
         let reach = student(0.5 + chance / 2.0, self.freedom) * sd;
-        (self.value[unknown] - reach, self.value[unknown] + reach)
+        (self.away(unknown, -reach), self.away(unknown, reach))
+    }
+
+    /// A figure so far from its value; a power by the factor that this is near its value.
+    fn away(&self, unknown: usize, by: f64) -> f64 {
+        let value = self.value[unknown];
+        if self.unknowns.is_power(unknown) { value * (by / value).exp() } else { value + by }
     }
 
     /// What the fit says of a window's power, by the parts that `o` has meters for, beside what they said.
@@ -181,14 +191,15 @@ impl Fit {
                 let ninth = 2.0 / (9.0 * self.freedom);
                 let chi = (1.0 - ninth + score() * ninth.sqrt()).max(0.1).powi(3);
                 let off = triangle.times(&z);
-                self.value.iter().zip(&off).map(|(v, off)| v + off / chi.sqrt()).collect()
+                off.iter().enumerate().map(|(i, off)| self.away(i, off / chi.sqrt())).collect()
             })
             .collect()
     }
 
     /// Shifts between figures that leave every metered power as it is, a sentence each; a figure whose interval is
     /// that of such a shift is a guess.
-    fn directions(&mut self, prior: &[f64], rows: &[Row<'_>]) {
+    fn directions(&mut self, rows: &[Row<'_>]) -> Option<()> {
+        let prior = Triangle::of(self.value.len(), self.unknowns.prior_covariance())?.inverse();
         let metered = |p: MeteredPart| rows.iter().any(|r| r.part == p);
         let candidates = [
             (
@@ -221,6 +232,7 @@ impl Fit {
                 "Nothing meters the machine outside of its packages: the platform's watts are the estimate's.".to_owned(),
             );
         }
+        Some(())
     }
 
     /// How much a row tells of a shift, at one temperature: that leakage is the same share of every core's power is a
@@ -243,15 +255,19 @@ fn equations(
     unknowns: &Unknowns,
     prior: &[f64],
     value: &[f64],
-    free: &[bool],
     rows: &[Row<'_>],
     lines: &[(f64, Vec<f64>)],
     weight: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
     let n = value.len();
-    let (mut a, mut b) = (prior.to_vec(), vec![0.0; n]);
+    let (mut a, mut b) = (vec![0.0; n * n], vec![0.0; n]);
+    let unit: Vec<f64> = (0..n).map(|i| unknowns.unit(i, value[i])).collect();
     for i in 0..n {
-        b[i] = (0..n).map(|j| prior[i * n + j] * (unknowns.prior[j] - value[j])).sum();
+        let pull: f64 = (0..n).map(|j| prior[i * n + j] * unknowns.off(j, value[j])).sum();
+        b[i] = -pull / unit[i];
+        for j in 0..=i {
+            a[i * n + j] = prior[i * n + j] / (unit[i] * unit[j]);
+        }
     }
     for ((row, (predicted, slope)), w) in rows.iter().zip(lines).zip(weight) {
         for i in (0..n).filter(|i| slope[*i] != 0.0) {
@@ -260,11 +276,6 @@ fn equations(
                 a[i * n + j] += w * slope[i] * slope[j];
             }
         }
-    }
-    for i in (0..n).filter(|i| !free[*i]) {
-        (0..n).for_each(|j| (a[i * n + j], a[j * n + i]) = (0.0, 0.0));
-        // Held: as certain as it can be said without a matrix that cannot be solved.
-        (a[i * n + i], b[i]) = (1e6 / unknowns.prior[i].abs().max(1e-3).powi(2), 0.0);
     }
     (a, b)
 }
