@@ -64,3 +64,27 @@ pub(crate) fn take_head(line: &str, notes: &mut Notes) -> Option<()> {
 pub(crate) fn is_mark(text: &str) -> bool {
     text.starts_with(MARK)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_back_line_by_line() {
+        let notes = Notes {
+            foreground: (1000..1250).collect(),
+            release_ns: Some(5_000_000),
+            khz: Some(2_600_000),
+            memory_unknown: true,
+            ..Notes::default()
+        };
+        let (text, mut read) = (head(&notes), Notes::default());
+        assert_eq!(text.lines().count(), 4, "a hundred threads a line");
+        for line in text.lines() {
+            take_head(line, &mut read).expect("one of ours");
+        }
+        assert_eq!(read, notes);
+        assert_eq!(take_head("# tracer: nop", &mut read), None);
+        assert_eq!(head(&Notes::default()), "");
+    }
+}

@@ -247,7 +247,7 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
     let mut read = Read { format: "ftrace text", ..Read::default() };
     let mut window = input.window(at, input.len());
     let (mut bad, mut flagless, mut last) = (0u64, true, 0);
-    let mut skipping = false;
+    let (mut skipping, mut noted) = (false, false);
     loop {
         let mut buffer = window.peek(1);
         let mut end = buffer.iter().position(|&b| b == b'\n');
@@ -269,6 +269,9 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
             // Pages of systrace before 2015 have the text as a string of their program.
             let line = line.strip_suffix("\\n\\").unwrap_or(&line);
             if let Some(line) = parse(line) {
+                if std::mem::take(&mut noted) {
+                    sink.header(&read);
+                }
                 read.events += 1;
                 flagless &= line.flags.is_none();
                 last = line.time_ns;
@@ -287,8 +290,8 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
                 sink.event(&Event { time_ns: last, cpu: 0, level: Level::Task, current: 0, kind }, comms);
             } else if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
                 read.cpus = cpus.trim().parse().ok().filter(|n| *n <= MAX_CPUS);
-            } else if marks::take_head(line, &mut read.notes).is_some() {
-                sink.header(&read);
+            } else if read.events == 0 && marks::take_head(line, &mut read.notes).is_some() {
+                noted = true;
             } else if !line.trim().is_empty() && !line.starts_with('#') && !line.starts_with("CPU") {
                 bad += 1;
             }
