@@ -40,6 +40,8 @@ enum Name {
     Powerctl,
     /// Few cores kept for light load (COREIDLE)
     Coreidle,
+    /// All of them
+    All,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(Name::Openbsd) => &[wattwise_study::openbsd::run],
         Some(Name::Powerctl) => &[wattwise_study::powerctl::run],
         Some(Name::Coreidle) => &[wattwise_study::coreidle::run],
-        None => &[
+        Some(Name::All) | None => &[
             wattwise_study::thomson::run,
             wattwise_study::openbsd::run,
             wattwise_study::powerctl::run,
