@@ -37,14 +37,19 @@ fn every_policy_takes_what_its_table_allows() {
 /// Settings without effect: what is claimed of the test set covers no gain.
 #[test]
 fn where_there_is_nothing_to_find_nothing_is_claimed() {
-    let results: Vec<_> = (0..8).into_par_iter().filter_map(|seed| made::null(seed, 24)).collect();
-    assert!(results.len() >= 7, "{} of 8 searches have a result", results.len());
+    let results: Vec<_> = (0..12).into_par_iter().filter_map(|seed| made::null(seed, 24)).collect();
+    assert!(results.len() >= 11, "{} of 12 searches have a result", results.len());
     for r in &results {
         let test = r.winner.test.as_ref().unwrap();
         assert!(test.against_reference.covers_nothing(), "seed {}: {:?}", r.seed, test.against_reference);
         assert_eq!(r.verdict.worth_it, Some(false), "{}", r.verdict.text);
     }
-    // It could fail: the search itself sees a gain, for it took the best of many.
+    // It could fail: intervals are narrow, and the policies that are the same in the mean are not the same run by run.
+    for r in &results {
+        let (test, train) = (r.winner.test.as_ref().unwrap().against_reference, r.winner.train.unwrap());
+        assert!(test.high - test.low < 0.05, "seed {}: {test:?}", r.seed);
+        assert!(train.high > train.low, "seed {}: {train:?}", r.seed);
+    }
     let promised = results.iter().filter(|r| r.winner.train.is_some_and(|g| g.ratio < 1.0)).count();
-    assert!(2 * promised >= results.len(), "{promised} of {}", results.len());
+    assert!(3 * promised > results.len(), "{promised} of {}", results.len());
 }
