@@ -187,6 +187,7 @@ pub fn calibrate(
     };
     let (observations, mut notes) = observe_all(&mut observer, site, count, &mut next, plan, tell)?;
     notes.extend(not_obeyed(&base, &observations));
+    notes.extend(looking(&observations));
     let learnt = windows_of(&observations);
     let held_out: Vec<Observation> =
         observations.iter().enumerate().filter(|(at, _)| is_mix(*at)).map(|(_, o)| o.clone()).collect();
@@ -215,6 +216,12 @@ pub fn calibrate(
     let machine = file::parse(&text, &plan.name)
         .map_err(|e| CalibrationError::Ended(format!("the fitted machine is none: {e}")))?;
     Ok(Calibration { text, machine, fit: Some(fit), meters, observations, windows, check, notes })
+}
+
+/// What the meters themselves cost: it is in every window, the idle ones as well.
+fn looking(observations: &[Observation]) -> Option<String> {
+    let (own, all) = observations.iter().fold((0.0, 0.0), |(own, all), o| (own + o.own_s, all + o.seconds));
+    (own > 0.0).then(|| format!("Looking at the meters took {:.2} % of a CPU.", own / all * 100.0))
 }
 
 /// The estimate, where nothing can be measured but its clock.

@@ -66,6 +66,7 @@ fn ideal(window: &Window, machine: &MachineModel, layout: &Layout, meters: Meter
         package_w: some(meters.package),
         machine_w: some(meters.machine),
         reached: vec![true; window.parts.len()],
+        own_s: 0.0,
     }
 }
 
@@ -121,7 +122,7 @@ const REFERENCE_EVERY: usize = 10;
 impl Design {
     /// For a machine with these meters; none where nothing can be told of it.
     pub(crate) fn new(machine: &MachineModel, layout: &Layout, meters: Meters) -> Option<Design> {
-        let unknowns = Unknowns::of(machine);
+        let unknowns = Unknowns::of(machine, 0.0);
         let candidates = candidates(machine, layout);
         let rows = candidates.iter().map(|w| told(&unknowns, &ideal(w, machine, layout, meters))).collect();
         let covariance = unknowns.prior_covariance();

@@ -90,6 +90,7 @@ mod tests {
             package_w: Some(1.0),
             machine_w: None,
             reached: vec![was.0 <= asked.0],
+            own_s: 0.0,
         }
     }
 

@@ -61,7 +61,15 @@ impl Site for Emulated {
     }
 
     fn pass(&self, time: Duration) -> Result<(), String> {
-        self.machine.advance(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        // What the packages draw and how warm they get decide each other: in one long step a machine would get
+        // hotter than its limits of power and heat let it.
+        const STEP: Duration = Duration::from_millis(500);
+        let mut left = time;
+        while !left.is_zero() {
+            let step = left.min(STEP);
+            self.machine.advance(u64::try_from(step.as_nanos()).unwrap_or(u64::MAX));
+            left -= step;
+        }
         Ok(())
     }
 

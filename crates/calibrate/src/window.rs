@@ -80,6 +80,9 @@ pub struct Observation {
     pub machine_w: Option<f64>,
     /// By kind of core, whether it ran at the speed that was asked for.
     pub reached: Vec<bool>,
+    /// CPU time that looking took, in s.
+    #[serde(default)]
+    pub own_s: f64,
 }
 
 /// Why a window gave nothing.
@@ -416,6 +419,7 @@ impl<'a> Observer<'a> {
             package_w: None,
             machine_w: None,
             reached,
+            own_s: after.own_s - before.own_s,
         })
     }
 

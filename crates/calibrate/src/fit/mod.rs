@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A core with all threads at work draws a factor more. The unknowns are found by weighted least squares with the
-//! estimated machine as a prior: wide where the data speak, all that there is where they do not. Each part has a drift
-//! over the whole time of its own. Residuals far out weigh less (Huber). What is still as wide as the prior afterwards is
-//! called a guess.
+//! estimated machine as a prior: wide where the data speak, all that there is where they do not. Cores, the rest of the
+//! packages and the platform each drift on their own, in proportion to the time. Residuals far out weigh less (Huber).
+//! What is still as wide as the prior afterwards is called a guess.
 
 mod linear;
 mod unknowns;
@@ -62,17 +62,20 @@ pub struct Fit {
     pub unknown_directions: Vec<String>,
 }
 
-fn rows(observations: &[Observation]) -> Vec<Row<'_>> {
+/// The rows of all observations, and the time that they span, in s.
+fn rows(observations: &[Observation]) -> (Vec<Row<'_>>, f64) {
     let (first, last) = observations
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), o| (a.min(o.at_s), b.max(o.at_s)));
-    let time = |o: &Observation| (o.at_s - first) / (last - first).max(1.0) - 0.5;
-    observations
+    let span_s = (last - first).max(1.0);
+    let time = |o: &Observation| (o.at_s - first) / span_s - 0.5;
+    let rows = observations
         .iter()
         .flat_map(|of| {
             parts(of).into_iter().map(move |(part, watts)| Row { of, part, watts, time: time(of) })
         })
-        .collect()
+        .collect();
+    (rows, span_s)
 }
 
 /// The parts of the machine that the meters tell apart.
@@ -101,11 +104,11 @@ pub(crate) fn parts_metered(o: &Observation) -> impl Iterator<Item = MeteredPart
 impl Fit {
     /// From observations, with a machine's figures as the prior; none where there is no metered observation.
     pub fn of(machine: &MachineModel, observations: &[Observation]) -> Option<Fit> {
-        let rows = rows(observations);
+        let (rows, span_s) = rows(observations);
         if rows.is_empty() {
             return None;
         }
-        let unknowns = Unknowns::of(machine);
+        let unknowns = Unknowns::of(machine, span_s);
         let n = unknowns.len();
         let spread = unknowns.prior_spread();
         let prior = Triangle::of(n, spread.clone())?.inverse();

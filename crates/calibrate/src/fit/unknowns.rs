@@ -58,7 +58,7 @@ pub enum Unknown {
     AllThreads(usize),
     /// By what share a core's watts grow with a degree.
     Leakage,
-    /// By what share a part's power drifts over the calibration.
+    /// By what share the power of the cores, of the rest of the packages or of the platform drifts over the calibration.
     Drift(MeteredPart),
 }
 
@@ -74,6 +74,8 @@ pub struct Unknowns {
     /// Cores of each kind, of all packages.
     cores: Vec<f64>,
     packages: f64,
+    /// How long the calibration takes, in s.
+    span_s: f64,
 }
 
 /// How far an estimate is off, as standard deviations of the logarithm of its watts: what its figures have in common, how
@@ -95,15 +97,18 @@ const LEAST_W: f64 = 0.005;
 /// Of the factor for all threads, and of leakage, absolute.
 const ALL_THREADS: f64 = 0.25;
 const LEAKAGE: (f64, f64) = (0.005, 0.005);
-/// Of a drift over the whole time.
-const DRIFT: f64 = 0.03;
+/// Standard deviation of a drift, a share of the power an hour.
+const DRIFT_PER_H: f64 = 0.15;
+/// What drifts on its own, whichever meters there are.
+const DRIFTING: [MeteredPart; 3] = [MeteredPart::Cores, MeteredPart::Rest, MeteredPart::Platform];
 
 fn is_power(unknown: Unknown) -> bool {
     !matches!(unknown, Unknown::Drift(_) | Unknown::Leakage | Unknown::AllThreads(_))
 }
 
 impl Unknowns {
-    pub(crate) fn of(machine: &MachineModel) -> Unknowns {
+    /// Of a machine whose calibration takes so many seconds.
+    pub(crate) fn of(machine: &MachineModel, span_s: f64) -> Unknowns {
         let (mut all, mut prior, mut speed) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |unknown, value: f64| {
             let share = match unknown {
@@ -132,9 +137,9 @@ impl Unknowns {
             add(Unknown::AllThreads(k), kind.smt_power[kind.smt_power.len() - 1]);
         }
         add(Unknown::Leakage, LEAKAGE.0);
-        MeteredPart::ALL.into_iter().for_each(|part| add(Unknown::Drift(part), 0.0));
+        DRIFTING.into_iter().for_each(|part| add(Unknown::Drift(part), 0.0));
         let packages = machine.packages.len() as f64;
-        Unknowns { all, prior, speed, cores, packages }
+        Unknowns { all, prior, speed, cores, packages, span_s }
     }
 
     /// How many.
@@ -186,7 +191,7 @@ impl Unknowns {
             spread[i * n + i] = match self.all[i] {
                 Unknown::AllThreads(_) => ALL_THREADS * ALL_THREADS,
                 Unknown::Leakage => LEAKAGE.1 * LEAKAGE.1,
-                Unknown::Drift(_) => DRIFT * DRIFT,
+                Unknown::Drift(_) => (DRIFT_PER_H * self.span_s / 3600.0).powi(2),
                 _ => 0.0,
             };
             let Some((group, doubt)) = Unknowns::group(self.all[i]) else { continue };
@@ -226,43 +231,41 @@ impl Unknowns {
         let factor: Vec<f64> = (0..self.cores.len())
             .map(|k| self.at(Unknown::AllThreads(k)).map_or(1.0, |i| value[i]))
             .collect();
-        let mut watts = 0.0;
+        // Each component drifts on its own: how much of what is metered each of them draws, and what it is now of what it is
+        // in the middle of the time.
+        let drifted = DRIFTING.map(|component| 1.0 + time * of(Unknown::Drift(component)));
+        let mut drawn = [0.0; DRIFTING.len()];
         for (i, unknown) in self.all.iter().enumerate() {
-            slope[i] = match *unknown {
+            let (component, by) = match *unknown {
                 Unknown::Busy(k, l) if part.has_cores() => {
-                    (o.taken[k].one[l] + factor[k] * o.taken[k].all[l]) * hot
+                    (0, (o.taken[k].one[l] + factor[k] * o.taken[k].all[l]) * hot)
                 }
-                Unknown::Idle(k, s) if part.has_cores() => o.taken[k].idle[s] * hot,
-                Unknown::Uncore if part.has_rest() => o.awake,
-                Unknown::Asleep(s) if part.has_rest() => o.asleep[s],
-                Unknown::Platform if part.has_platform() => 1.0,
-                _ => 0.0,
+                Unknown::Idle(k, s) if part.has_cores() => (0, o.taken[k].idle[s] * hot),
+                Unknown::Uncore if part.has_rest() => (1, o.awake),
+                Unknown::Asleep(s) if part.has_rest() => (1, o.asleep[s]),
+                Unknown::Platform if part.has_platform() => (2, 1.0),
+                _ => continue,
             };
-            watts += slope[i] * value[i];
+            slope[i] = by * drifted[component];
+            drawn[component] += by * value[i];
         }
         if part.has_cores() {
-            let of_cores = self.all.iter().zip(&slope).zip(value);
-            let leaking: f64 = of_cores
-                .filter(|((u, _), _)| matches!(u, Unknown::Busy(..) | Unknown::Idle(..)))
-                .map(|((_, slope), value)| slope / hot * value)
-                .sum();
             for (k, taken) in o.taken.iter().enumerate() {
                 if let Some(at) = self.at(Unknown::AllThreads(k)) {
                     let busy = taken.all.iter().enumerate().map(|(l, n)| n * of(Unknown::Busy(k, l)));
-                    slope[at] = hot * busy.sum::<f64>();
+                    slope[at] = hot * busy.sum::<f64>() * drifted[0];
                 }
             }
             if let Some(at) = self.at(Unknown::Leakage) {
-                slope[at] = hotter * leaking;
+                slope[at] = hotter * drawn[0] / hot * drifted[0];
             }
         }
-        // All of it drifts together.
-        let drifted = 1.0 + time * of(Unknown::Drift(part));
-        slope.iter_mut().for_each(|s| *s *= drifted);
-        if let Some(at) = self.at(Unknown::Drift(part)) {
-            slope[at] = time * watts;
+        for (component, drawn) in DRIFTING.into_iter().zip(drawn) {
+            if let Some(at) = self.at(Unknown::Drift(component)) {
+                slope[at] = time * drawn;
+            }
         }
-        (watts * drifted, slope)
+        (drawn.iter().zip(drifted).map(|(drawn, drifted)| drawn * drifted).sum(), slope)
     }
 
     /// Every core draws 1 W more and its package as much less.
@@ -284,5 +287,68 @@ impl Unknowns {
             _ => 0.0,
         };
         self.all.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::{Taken, Window};
+
+    /// Some of everything, warmer than the reference.
+    fn observation(machine: &MachineModel) -> Observation {
+        let some = |n: usize, by: f64| (0..n).map(|i| by + 0.1 * i as f64).collect::<Vec<_>>();
+        let taken = machine.kinds.iter().map(|kind| Taken {
+            one: some(kind.levels.len(), 0.1),
+            all: some(kind.levels.len(), 0.05),
+            idle: some(kind.idle.len(), 0.3),
+        });
+        Observation {
+            window: Window { parts: Vec::new() },
+            at_s: 0.0,
+            seconds: 5.0,
+            celsius: Some(REFERENCE_C + 20.0),
+            taken: taken.collect(),
+            awake: 0.6,
+            asleep: some(machine.packages[0].idle.len(), 0.2),
+            cores_w: None,
+            package_w: None,
+            machine_w: None,
+            reached: Vec::new(),
+            own_s: 0.0,
+        }
+    }
+
+    /// Slopes against differences; a drift moves what drifts and nothing else; parts add up.
+    #[test]
+    fn a_power_and_how_it_changes_with_each_figure() {
+        let machine = wattwise_replay::library::machine("xeon-4210").unwrap();
+        let (unknowns, o) = (Unknowns::of(&machine, 600.0), observation(&machine));
+        let mut value = unknowns.prior.clone();
+        for (part, drift) in DRIFTING.into_iter().zip([0.02, 0.1, -0.05]) {
+            value[unknowns.at(Unknown::Drift(part)).unwrap()] = drift;
+        }
+        let watts = |part, time, value: &[f64]| unknowns.predict(&o, part, time, value).0;
+        for part in MeteredPart::ALL {
+            let (_, slope) = unknowns.predict(&o, part, 0.4, &value);
+            for (i, unknown) in unknowns.all.iter().enumerate() {
+                let (mut up, mut down) = (value.clone(), value.clone());
+                (up[i], down[i]) = (value[i] + 1e-5, value[i] - 1e-5);
+                let difference = (watts(part, 0.4, &up) - watts(part, 0.4, &down)) / 2e-5;
+                let off = (difference - slope[i]).abs();
+                assert!(
+                    off < 1e-6 * difference.abs().max(1.0),
+                    "{part:?} {unknown:?}: {difference} {}",
+                    slope[i]
+                );
+            }
+        }
+        let at = |part, time| watts(part, time, &value);
+        let rest = at(MeteredPart::Rest, 0.0);
+        assert!((at(MeteredPart::Rest, 0.5) - rest * 1.05).abs() < 1e-9);
+        let parts = at(MeteredPart::Cores, 0.5) + at(MeteredPart::Rest, 0.5);
+        assert!((at(MeteredPart::Package, 0.5) - parts).abs() < 1e-9);
+        let all = parts + at(MeteredPart::Platform, 0.5);
+        assert!((at(MeteredPart::Machine, 0.5) - all).abs() < 1e-9);
     }
 }
