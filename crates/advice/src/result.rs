@@ -23,7 +23,7 @@ pub struct Comparison {
     pub reference: String,
     /// Replicas that the intervals rest on; 0: one run of the nominal model.
     pub replicas: u64,
-    /// How much slower than the reference a policy may be, as a share; absent: any.
+    /// How much slower than the reference a policy may be, as a share; null: any.
     pub max_slowdown: Option<f64>,
     /// Length of the window over which energy is charged, from the release of the foreground, in the nominal run.
     pub window_s: f64,
@@ -31,7 +31,7 @@ pub struct Comparison {
     pub results: Vec<PolicyResult>,
     /// What follows.
     pub answer: Answer,
-    /// Which uncertain figures decide between the leader and its nearest rival; absent where there is no rival.
+    /// Which uncertain figures decide between the leader and its nearest rival; null where there is no rival.
     pub deciding: Option<Deciding>,
     /// What went in, and how far each part is to be trusted.
     pub inputs: Inputs,
@@ -107,7 +107,7 @@ pub struct PolicyResult {
     pub window_split_j: Split,
     /// `"modelled"`.
     pub provenance: String,
-    /// Why the policy is but an approximation of what hardware does; absent where its source is followed.
+    /// Why the policy is but an approximation of what hardware does; null where its source is followed.
     pub approximation: Option<String>,
 }
 
@@ -253,7 +253,7 @@ pub struct InputFigure {
     pub source: String,
     /// How it was obtained.
     pub confidence: String,
-    /// Its value and how far it may be off; absent for what is not drawn.
+    /// Its value and how far it may be off; null for what is not drawn.
     pub range: Option<FigureRange>,
 }
 

@@ -29,7 +29,7 @@ pub struct Summary {
     /// One entry a policy, in the order in which they first appear.
     pub policies: Vec<PolicySummary>,
     /// The policy that is best over all: of those that are admissible in every comparison, the one with the least mean
-    /// of what was to be small. Absent where none is.
+    /// of what was to be small. null where none is.
     pub best: Option<String>,
     /// That mean, over the reference policy's: above 1 where each machine's own reference is better than any one policy.
     pub best_ratio: Option<f64>,
@@ -48,7 +48,7 @@ pub struct PolicySummary {
     pub admissible: u64,
     /// Those in which it is recommended, or cannot be told apart from the recommended one.
     pub best: u64,
-    /// Geometric mean of its energy over the reference policy's; absent where there is no energy to compare.
+    /// Geometric mean of its energy over the reference policy's; null where there is no energy to compare.
     pub energy_ratio: Option<f64>,
     /// The comparison in which that ratio is greatest.
     pub worst: Option<Worst>,

@@ -194,7 +194,7 @@ fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static st
             let speed = if khz == 0 { "max".into() } else { khz.to_string() };
             match own {
                 Some(own) => {
-                    Err(format!("{own} holds no speed: the limits can be set (performance+max={speed})"))
+                    Err(format!("{own} cannot hold one speed; cap it instead: performance+max={speed}"))
                 }
                 None => Ok((None, vec![format!("--freq {speed}")])),
             }
@@ -396,7 +396,7 @@ mod tests {
             ("alderlake-p-laptop", System::Linux, "amd-pstate-epp", "has no mode that is amd-pstate-epp"),
             ("alderlake-p-laptop", System::Linux, "hwp:reaction=3", "describes the model"),
             ("alderlake-p-laptop", System::Linux, "schedutil:cost=3", "describes the model"),
-            ("alderlake-p-laptop", System::Linux, "userspace:khz=1GHz", "holds no speed"),
+            ("alderlake-p-laptop", System::Linux, "userspace:khz=1GHz", "cannot hold one speed"),
             ("alderlake-p-laptop", System::Linux, "powersave+min=1GHz", "is one speed"),
             ("alderlake-p-laptop", System::Linux, "schedutil+pack", "scheduler places tasks"),
             ("alderlake-p-laptop", System::Linux, "schedutil+consolidate", "a process that stays"),

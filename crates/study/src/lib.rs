@@ -101,7 +101,7 @@ impl Figure {
     }
 
     /// How far the model is off, in words: per cent of a quantity, points of a change.
-    fn off(&self) -> String {
+    pub fn off(&self) -> String {
         // A change may have been published as near 0: a share of that says nothing.
         match (self.deviation(), self.published) {
             (_, Some(p)) if self.unit == "%" && (self.modelled - p).is_finite() => {
@@ -237,45 +237,4 @@ fn figure_table(figures: &[Figure]) -> Section {
                predicted."
             .into(),
     })
-}
-
-impl std::fmt::Display for Study {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}\n{}\n", self.title, self.verdict())?;
-        let width = self.figures.iter().map(|x| x.what.len()).max().unwrap_or(0);
-        writeln!(f, "{:width$}  {:>16}  {:>16}  {:>12}  basis", "", "published", "modelled", "")?;
-        let value = |v: f64, sd: Option<f64>, unit: &str| match sd {
-            Some(sd) => format!("{v:.1} +- {sd:.1} {unit}"),
-            None => format!("{v:.2} {unit}"),
-        };
-        for x in &self.figures {
-            writeln!(
-                f,
-                "{:width$}  {:>16}  {:>16}  {:>12}  {}",
-                x.what,
-                x.published.map_or("-".into(), |p| value(p, x.published_sd, x.unit)),
-                value(x.modelled, x.modelled_sd, x.unit),
-                x.off(),
-                format!("{:?}", x.basis).to_lowercase(),
-            )?;
-        }
-        for t in &self.tables {
-            let wide =
-                |i: usize| t.rows.iter().chain([&t.head]).map(|r| r[i].chars().count()).max().unwrap_or(0);
-            let widths: Vec<usize> = (0..t.head.len()).map(wide).collect();
-            writeln!(f, "\n{}", t.title)?;
-            for row in std::iter::once(&t.head).chain(&t.rows) {
-                let (name, cells) = (row[0].as_str(), row[1..].iter().zip(&widths[1..]));
-                write!(f, "{name:0$}", widths[0])?;
-                cells.into_iter().try_for_each(|(cell, wide)| write!(f, "  {cell:>wide$}"))?;
-                writeln!(f)?;
-            }
-            writeln!(f, "{}", t.note)?;
-        }
-        for (title, lines) in [("Fitted", &self.fitted), ("What differs, and why", &self.differences)] {
-            writeln!(f, "\n{title}")?;
-            lines.iter().try_for_each(|l| writeln!(f, "- {l}"))?;
-        }
-        Ok(())
-    }
 }

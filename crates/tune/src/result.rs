@@ -32,9 +32,9 @@ pub struct TuneResult {
     pub free: Vec<Free>,
     /// What was to be small.
     pub goal: String,
-    /// How much slower than the reference a policy may be, as a share; absent: any.
+    /// How much slower than the reference a policy may be, as a share; null: any.
     pub max_slowdown: Option<f64>,
-    /// How much more its 99th percentile of waits may be, as a share; absent: any.
+    /// How much more its 99th percentile of waits may be, as a share; null: any.
     pub max_p99: Option<f64>,
     /// How much was done.
     pub spent: Spent,
@@ -46,7 +46,7 @@ pub struct TuneResult {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// Whether the policy is worth using; absent where there was no test.
+    /// Whether the policy is worth using; null where there was no test.
     pub worth_it: Option<bool>,
     /// In a sentence or two.
     pub text: String,
@@ -114,7 +114,7 @@ pub struct Winner {
     /// Against the reference policy on the recordings of the search, as the search saw it: what is chosen looks better there than
     /// it is.
     pub train: Option<Gain>,
-    /// On the recordings of the test; absent where there are none.
+    /// On the recordings of the test; null where there are none.
     pub test: Option<Test>,
     /// How it stands when the machine's figures, the phases and the seeds are drawn anew.
     pub stability: Stability,
@@ -148,7 +148,7 @@ pub struct Test {
     pub p99_ratio: f64,
     /// Whether it was within the limits in enough of the replicas.
     pub admissible: bool,
-    /// The ratio of the test over that of the search; above 1 the search promised too much. Absent where nothing was seen.
+    /// The ratio of the test over that of the search; above 1 the search promised too much. null where nothing was seen.
     pub gap: Option<f64>,
     /// Each case by itself.
     pub each: Vec<TestCase>,

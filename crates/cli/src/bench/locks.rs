@@ -1,13 +1,15 @@
 //! `wattwise bench locks`.
 
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::screen::{Screen, say};
+use crate::show::screen::{Look, Screen, say};
+use crate::show::table::{drawn, wrapped};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_hw::root::DirRoot;
 use wattwise_live::bench::locks::measure::{OTHERS, Subject};
 use wattwise_live::bench::locks::{self as measured, Pricing};
+use wattwise_lockbench::judge::Cell as Measured;
 use wattwise_lockbench::section::Section;
 use wattwise_lockbench::{Bench, LockMatrix, judge};
 use wattwise_replay::library;
@@ -91,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json {
         print_json(&bench)?;
     } else {
-        print(&text(&bench))?;
+        print(&text(&bench, Screen::Out.look()))?;
     }
     Ok(0)
 }
@@ -183,58 +185,59 @@ fn count(n: f64) -> String {
     }
 }
 
-fn text(bench: &Bench) -> String {
+/// Width of a table with all of its figures.
+const WIDE: usize = 112;
+/// What a narrow terminal leaves out.
+const LEFT_OUT: [&str; 4] = ["CPUs used", "Jain", "p50 us", "longest"];
+
+/// A figure as text.
+type Shown = fn(&Measured) -> String;
+
+fn text(bench: &Bench, look: Look) -> String {
+    let wide = look.columns >= WIDE;
+    let shown = |name: &str| wide || !LEFT_OUT.contains(&name);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let columns: [(&str, Shown); 9] = [
+        ("1/s", |c| count(c.acquisitions_per_s)),
+        ("+-", |c| c.noise.map_or("?".into(), |n| format!("{:.0}%", n * 100.0))),
+        ("CPUs used", |c| format!("{:.2}", c.cpus)),
+        ("Jain", |c| format!("{:.2}", c.jain)),
+        ("p50 us", |c| format!("{:.1}", c.wait_p50_us)),
+        ("p99 us", |c| format!("{:.1}", c.wait_p99_us)),
+        ("longest", |c| format!("{:.0}", c.wait_max_us)),
+        ("W", |c| c.watts.map_or("-".into(), |w| format!("{w:.1}"))),
+        ("1/J", |c| c.acquisitions_per_j.map_or("-".into(), count)),
+    ];
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let head = [
-        "threads",
-        "CS us",
-        "NCS us",
-        "lock",
-        "1/s",
-        "+-",
-        "CPUs used",
-        "Jain",
-        "p50 us",
-        "p99 us",
-        "longest",
-        "W",
-        "1/J",
-    ];
-    table.set_header(head.map(|h| if h == "lock" { Cell::new(h) } else { right(h.to_owned()) }));
+    let place = ["threads", "CS us", "NCS us"].map(|h| right(h.to_owned()));
+    let figures = columns.iter().filter(|(h, _)| shown(h)).map(|(h, _)| right((*h).to_owned()));
+    table.set_header(place.into_iter().chain([Cell::new("lock")]).chain(figures));
     let mut last = None;
     for c in &bench.cells {
         let new = last.replace(c.place) != Some(c.place);
         let place = |s: String| right(if new { s } else { String::new() });
-        table.add_row([
-            place(c.place.threads.to_string()),
-            place(c.place.cs_us.to_string()),
-            place(c.place.ncs_us.to_string()),
-            Cell::new(&c.lock),
-            right(count(c.acquisitions_per_s)),
-            right(c.noise.map_or("?".into(), |n| format!("{:.0}%", n * 100.0))),
-            right(format!("{:.2}", c.cpus)),
-            right(format!("{:.2}", c.jain)),
-            right(format!("{:.1}", c.wait_p50_us)),
-            right(format!("{:.1}", c.wait_p99_us)),
-            right(format!("{:.0}", c.wait_max_us)),
-            right(c.watts.map_or("-".into(), |w| format!("{w:.1}"))),
-            right(c.acquisitions_per_j.map_or("-".into(), count)),
-        ]);
+        let own = [c.place.threads.to_string(), c.place.cs_us.to_string(), c.place.ncs_us.to_string()];
+        let figures = columns.iter().filter(|(h, _)| shown(h)).map(|(_, of)| right(of(c)));
+        table.add_row(own.map(place).into_iter().chain([Cell::new(&c.lock)]).chain(figures));
     }
-    let mut out = page::summary(bench).join("\n") + "\n\n";
-    out += &format!("{table}\n\nOn {}; {}. Energy {}.\n", bench.machine, bench.figures, bench.energy);
+    let mut out = String::new();
+    page::summary(bench).iter().for_each(|line| out += &format!("{}\n", wrapped(line, "")));
+    out += &format!("\n{}\n\n", drawn(table, look.colour));
+    let mut notes =
+        vec![format!("On {}; {}.", bench.machine, bench.figures), format!("Energy {}.", bench.energy)];
     if bench.cells.iter().any(|c| c.noise.is_none()) {
-        out += "+-: '?' where the repeats are too few, or too far apart, to tell.\n";
+        notes.push("+-: '?' where the repeats are too few, or too far apart, to tell.".to_owned());
     }
-    for note in &bench.notes {
-        out += &format!("{note}\n");
+    notes.extend(bench.notes.iter().cloned());
+    if !wide {
+        notes.push(format!("Not shown in fewer than {WIDE} columns: {}.", LEFT_OUT.join(", ")));
     }
+    notes.iter().for_each(|note| out += &format!("{}\n", wrapped(note, "  ")));
     if let Some(v) = &bench.verdict {
         out += &format!("\n{}:\n", v.lock);
         for line in page::verdict(v) {
-            out += &format!("  {line}\n");
+            out += &format!("{}\n", wrapped(&format!("  {line}"), "    "));
         }
     }
     out

@@ -1,11 +1,14 @@
 //! `wattwise reproduce`: published studies, rerun on models of their machines.
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::screen::say;
+use crate::show::screen::{Look, Screen, say};
+use crate::show::table::{drawn, wrapped};
 use clap::ValueEnum;
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
+use std::fmt::Write;
 use std::path::PathBuf;
 use wattwise_page::{Section, Table};
-use wattwise_study::{Study, StudyError};
+use wattwise_study::{Figure, Study, StudyError};
 
 /// Version of what `--json` prints.
 pub(crate) const SCHEMA: &str = "wattwise.reproduce/1";
@@ -71,10 +74,57 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print_json_as(SCHEMA, &Studies { studies })?;
         return Ok(0);
     }
+    let look = Screen::Out.look();
     for s in &studies {
-        print(&format!("{s}\n"))?;
+        print(&format!("{}\n", text(s, look)))?;
     }
     Ok(0)
+}
+
+/// A study: how well the model does, its figures, what they rest on.
+fn text(study: &Study, look: Look) -> String {
+    let mut out = format!("{}\n{}\n\n", study.title, wrapped(&study.verdict(), ""));
+    let head = ["", "published", "modelled", "off by", "basis"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = study.figures.iter().map(figure).collect();
+    _ = writeln!(out, "{}", table(&head, &rows, look));
+    for t in &study.tables {
+        _ = writeln!(out, "\n{}\n{}\n{}", t.title, table(&t.head, &t.rows, look), wrapped(&t.note, ""));
+    }
+    for (title, lines) in [("Fitted", &study.fitted), ("What differs, and why", &study.differences)] {
+        _ = writeln!(out, "\n{title}");
+        lines.iter().for_each(|l| _ = writeln!(out, "{}", wrapped(&format!("- {l}"), "  ")));
+    }
+    out
+}
+
+fn figure(f: &Figure) -> Vec<String> {
+    let value = |v: f64, sd: Option<f64>| match sd {
+        Some(sd) => format!("{v:.1} +- {sd:.1} {}", f.unit),
+        None => format!("{v:.2} {}", f.unit),
+    };
+    vec![
+        f.what.clone(),
+        f.published.map_or("-".into(), |p| value(p, f.published_sd)),
+        value(f.modelled, f.modelled_sd),
+        f.off(),
+        format!("{:?}", f.basis).to_lowercase(),
+    ]
+}
+
+/// Figures beside their names, which take several lines where the terminal is narrow.
+fn table(head: &[String], rows: &[Vec<String>], look: Look) -> String {
+    let mut table = Drawn::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(look.columns as u16);
+    let right = |(at, text): (usize, &String)| {
+        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+    };
+    table.set_header(head.iter().enumerate().map(right));
+    for row in rows {
+        table.add_row(row.iter().enumerate().map(right));
+    }
+    table.column_iter_mut().skip(1).for_each(|c| _ = c.set_constraint(ColumnConstraint::ContentWidth));
+    drawn(table, look.colour)
 }
 
 /// How well the model does, study by study.

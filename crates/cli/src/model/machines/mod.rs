@@ -87,7 +87,7 @@ const EMULATED: &str = "emulated:";
 pub(crate) struct FigureLine {
     /// Its path in the file.
     what: String,
-    /// Its value; absent for a fact and for what stands for several figures.
+    /// Its value; null for a fact and for what stands for several figures.
     nominal: Option<f64>,
     /// 19 of 20 draws are no lower.
     low: Option<f64>,
