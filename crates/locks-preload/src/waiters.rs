@@ -1,0 +1,287 @@
+//! Who waits on a condition variable: its list, and how a waiter sleeps and leaves.
+//!
+//! The `pthread_cond_*` functions around it are in `cond.rs`. This file names no system call and only the atomics of
+//! `futex.rs`, where loom takes their place: `tests/loom.rs` has it checked in every order of its accesses.
+//!
+//! | offset | ours | glibc's |
+//! |---|---|---|
+//! | 0 | `small`: lock of the list, held for a few instructions | `__wseq` |
+//! | 4 | `generation`: see `process` | |
+//! | 8, 16 | `first`, `last` of those who wait: the highest real-time priority first, oldest first among equals | groups |
+//! | 36 | `flags`: bit 0 shared, bit 1 CLOCK_MONOTONIC | `__wrefs` |
+//!
+//! | node's state | meaning | set by |
+//! |---|---|---|
+//! | 0 WAITING | in the list | the waiter |
+//! | 1 SIGNALLED | taken out of the list | a signal |
+//! | 2 LEAVING | taking itself out: its deadline is over or it was cancelled | the waiter |
+//!
+//! 1. Wait: join the list, release the mutex, sleep at the own node until signalled, acquire the mutex. The
+//!    list is joined while the mutex is held, so no signal after the release can be missed, and a signal goes
+//!    to who waited when it was given, never to who comes later.
+//! 2. Signal: take the first that is WAITING out of the list and wake it. Broadcast: all of them.
+//! 3. A waiter that gives up goes from WAITING to LEAVING by compare-and-swap, so a signal is either its own or
+//!    someone else's. A cancelled waiter that had been signalled passes the signal on.
+//! 4. Destroy waits for those who are LEAVING.
+//!
+//! A waiter that was SIGNALLED touches the condition variable no more: whoever broadcasts may destroy it.
+
+use crate::futex::{self, AtomicPtr, AtomicU32, Ordering, Small, Until};
+use crate::process;
+use std::ptr::null_mut;
+
+const WAITING: u32 = 0;
+const SIGNALLED: u32 = 1;
+const LEAVING: u32 = 2;
+
+/// See the [module](self)'s table. What the list has no use for is not shown to loom.
+#[repr(C)]
+pub(crate) struct Cond {
+    small: AtomicU32,
+    pub(crate) generation: AtomicU32,
+    first: AtomicPtr<Node>,
+    last: AtomicPtr<Node>,
+    unused: [u32; 3],
+    pub(crate) flags: std::sync::atomic::AtomicU32,
+    unused_too: [u32; 2],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Cond>() == size_of::<libc::pthread_cond_t>());
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Cond, flags) == 36);
+
+/// A waiter, on its own stack. Links are used under `small` only.
+pub(crate) struct Node {
+    state: AtomicU32,
+    priority: u32,
+    previous: AtomicPtr<Node>,
+    next: AtomicPtr<Node>,
+}
+
+impl Node {
+    pub(crate) fn new(priority: u32) -> Node {
+        Node {
+            state: AtomicU32::new(WAITING),
+            priority,
+            previous: AtomicPtr::new(null_mut()),
+            next: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    /// Sleeps until signalled or the deadline. Without destructors, as `cond::sleep` needs it.
+    #[inline(always)]
+    pub(crate) fn sleep(&self, until: Option<&Until>) {
+        let mut in_time = true;
+        while in_time && self.state.load(Ordering::Acquire) == WAITING {
+            in_time = !futex::wait(&self.state, WAITING, until);
+        }
+    }
+
+    /// After that it is nobody's but the waiter's.
+    #[inline(always)]
+    pub(crate) fn is_signalled(&self) -> bool {
+        self.state.load(Ordering::Acquire) == SIGNALLED
+    }
+}
+
+impl Cond {
+    /// The list's lock, after forgetting what a fork left behind.
+    fn lock(&self) -> Small<'_> {
+        let (_, generation) = process::now();
+        if self.generation.load(Ordering::Acquire) != generation {
+            process::repair(&self.generation, || {
+                self.small.store(0, Ordering::Relaxed);
+                self.first.store(null_mut(), Ordering::Relaxed);
+                self.last.store(null_mut(), Ordering::Relaxed);
+            });
+        }
+        Small::lock(&self.small)
+    }
+
+    /// Step 1.
+    #[inline]
+    pub(crate) fn enter(&self, node: &Node) {
+        let small = self.lock();
+        self.join(node);
+        small.unlock();
+    }
+
+    /// Appends, before those of a lower priority. The list's lock is held.
+    fn join(&self, node: &Node) {
+        let mine = std::ptr::from_ref(node).cast_mut();
+        let (mut before, mut after) = (self.last.load(Ordering::Relaxed), null_mut());
+        // SAFETY: nodes in the list are valid while its lock is held.
+        while let Some(lower) = unsafe { before.as_ref() }.filter(|other| other.priority < node.priority) {
+            after = before;
+            before = lower.previous.load(Ordering::Relaxed);
+        }
+        node.previous.store(before, Ordering::Relaxed);
+        node.next.store(after, Ordering::Relaxed);
+        // SAFETY: as above.
+        match unsafe { before.as_ref() } {
+            Some(before) => before.next.store(mine, Ordering::Relaxed),
+            None => self.first.store(mine, Ordering::Relaxed),
+        }
+        // SAFETY: as above.
+        match unsafe { after.as_ref() } {
+            Some(after) => after.previous.store(mine, Ordering::Relaxed),
+            None => self.last.store(mine, Ordering::Relaxed),
+        }
+    }
+
+    /// Takes out the node that was between these two. The list's lock is held.
+    fn unlink(&self, previous: *mut Node, next: *mut Node) {
+        // SAFETY: nodes in the list are valid while its lock is held.
+        match unsafe { previous.as_ref() } {
+            Some(previous) => previous.next.store(next, Ordering::Relaxed),
+            None => self.first.store(next, Ordering::Relaxed),
+        }
+        // SAFETY: as above.
+        match unsafe { next.as_ref() } {
+            Some(next) => next.previous.store(previous, Ordering::Relaxed),
+            None => self.last.store(previous, Ordering::Relaxed),
+        }
+    }
+
+    /// How many are in the list, whose lock is held.
+    fn length(&self) -> usize {
+        let mut at = self.first.load(Ordering::Relaxed);
+        let mut length = 0;
+        // SAFETY: in the list, whose lock is held.
+        while let Some(node) = unsafe { at.as_ref() } {
+            length += 1;
+            at = node.next.load(Ordering::Relaxed);
+        }
+        length
+    }
+
+    /// Signals up to `count`.
+    pub(crate) fn signal(&self, count: usize) {
+        /// Woken in one go; more take another round.
+        const ROUND: usize = if cfg!(loom) { 1 } else { 32 };
+        let mut left = count;
+        let mut first = true;
+        loop {
+            let mut woken = [std::ptr::null::<AtomicU32>(); ROUND];
+            let mut taken = 0;
+            let small = self.lock();
+            if first && count > ROUND {
+                // A broadcast is for those who wait now, not for who comes between its rounds.
+                first = false;
+                left = self.length();
+            }
+            let mut at = self.first.load(Ordering::Relaxed);
+            while taken < left.min(ROUND) {
+                // SAFETY: in the list, whose lock is held.
+                let Some(node) = (unsafe { at.as_ref() }) else { break };
+                // All that is needed of the node: once SIGNALLED it may be gone.
+                let (previous, next) =
+                    (node.previous.load(Ordering::Relaxed), node.next.load(Ordering::Relaxed));
+                let state = &raw const node.state;
+                let signalled =
+                    node.state.compare_exchange(WAITING, SIGNALLED, Ordering::Release, Ordering::Relaxed);
+                if signalled.is_ok() {
+                    self.unlink(previous, next);
+                    woken[taken] = state;
+                    taken += 1;
+                }
+                at = next;
+            }
+            small.unlock();
+            for state in &woken[..taken] {
+                futex::wake(*state, 1);
+            }
+            left -= taken;
+            if taken < ROUND || left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// A waiter gives up. False: it had been signalled.
+    #[inline]
+    pub(crate) fn leave(&self, node: &Node) -> bool {
+        if node.state.compare_exchange(WAITING, LEAVING, Ordering::Acquire, Ordering::Acquire).is_err() {
+            return false;
+        }
+        let small = self.lock();
+        self.unlink(node.previous.load(Ordering::Relaxed), node.next.load(Ordering::Relaxed));
+        small.unlock();
+        true
+    }
+
+    /// A waiter is cancelled.
+    pub(crate) fn cancel(&self, node: &Node) {
+        if !self.leave(node) {
+            self.signal(1);
+        }
+    }
+
+    /// Step 4. False: somebody waits.
+    pub(crate) fn destroy(&self) -> bool {
+        loop {
+            let small = self.lock();
+            let mut at = self.first.load(Ordering::Relaxed);
+            let empty = at.is_null();
+            let mut waiting = false;
+            // SAFETY: in the list, whose lock is held.
+            while let Some(node) = unsafe { at.as_ref() } {
+                waiting |= node.state.load(Ordering::Relaxed) == WAITING;
+                at = node.next.load(Ordering::Relaxed);
+            }
+            small.unlock();
+            if empty {
+                return true;
+            }
+            if waiting {
+                return false;
+            }
+            futex::yield_core();
+        }
+    }
+}
+
+#[cfg(loom)]
+impl Cond {
+    pub(crate) fn new() -> Cond {
+        Cond {
+            small: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            first: AtomicPtr::new(null_mut()),
+            last: AtomicPtr::new(null_mut()),
+            unused: [0; 3],
+            flags: std::sync::atomic::AtomicU32::new(0),
+            unused_too: [0; 2],
+        }
+    }
+
+    /// How many wait or leave.
+    pub(crate) fn waiters(&self) -> usize {
+        let small = self.lock();
+        let length = self.length();
+        small.unlock();
+        length
+    }
+}
+
+/// For loom, the end of its memory: every use by another must be over, and none may follow.
+#[cfg(loom)]
+impl Drop for Cond {
+    fn drop(&mut self) {
+        self.small.with_mut(|_| ());
+        self.generation.with_mut(|_| ());
+        self.first.with_mut(|_| ());
+        self.last.with_mut(|_| ());
+    }
+}
+
+/// As above.
+#[cfg(loom)]
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.state.with_mut(|_| ());
+        self.previous.with_mut(|_| ());
+        self.next.with_mut(|_| ());
+    }
+}
