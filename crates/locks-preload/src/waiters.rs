@@ -28,6 +28,7 @@
 
 use crate::futex::{self, AtomicPtr, AtomicU32, Ordering, Small, Until};
 use crate::process;
+use std::cell::Cell;
 use std::ptr::null_mut;
 
 const WAITING: u32 = 0;
@@ -51,10 +52,10 @@ const _: () = assert!(size_of::<Cond>() == size_of::<libc::pthread_cond_t>());
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Cond, flags) == 36);
 
-/// A waiter, on its own stack. Links are used under `small` only.
+/// A waiter, on its own stack. Its links and priority are used under `small` only.
 pub(crate) struct Node {
     state: AtomicU32,
-    priority: u32,
+    priority: Cell<u32>,
     previous: AtomicPtr<Node>,
     next: AtomicPtr<Node>,
 }
@@ -63,7 +64,7 @@ impl Node {
     pub(crate) fn new(priority: u32) -> Node {
         Node {
             state: AtomicU32::new(WAITING),
-            priority,
+            priority: Cell::new(priority),
             previous: AtomicPtr::new(null_mut()),
             next: AtomicPtr::new(null_mut()),
         }
@@ -112,7 +113,9 @@ impl Cond {
         let mine = std::ptr::from_ref(node).cast_mut();
         let (mut before, mut after) = (self.last.load(Ordering::Relaxed), null_mut());
         // SAFETY: nodes in the list are valid while its lock is held.
-        while let Some(lower) = unsafe { before.as_ref() }.filter(|other| other.priority < node.priority) {
+        while let Some(lower) =
+            unsafe { before.as_ref() }.filter(|other| other.priority.get() < node.priority.get())
+        {
             after = before;
             before = lower.previous.load(Ordering::Relaxed);
         }
@@ -144,12 +147,13 @@ impl Cond {
         }
     }
 
-    /// How many are in the list, whose lock is held.
-    fn length(&self) -> usize {
+    /// Counts those in the list, whose lock is held; from now on nobody comes before them.
+    fn close_ranks(&self) -> usize {
         let mut at = self.first.load(Ordering::Relaxed);
         let mut length = 0;
         // SAFETY: in the list, whose lock is held.
         while let Some(node) = unsafe { at.as_ref() } {
+            node.priority.set(u32::MAX);
             length += 1;
             at = node.next.load(Ordering::Relaxed);
         }
@@ -169,7 +173,7 @@ impl Cond {
             if first && count > ROUND {
                 // A broadcast is for those who wait now, not for who comes between its rounds.
                 first = false;
-                left = self.length();
+                left = self.close_ranks();
             }
             let mut at = self.first.load(Ordering::Relaxed);
             while taken < left.min(ROUND) {
@@ -254,14 +258,6 @@ impl Cond {
             flags: std::sync::atomic::AtomicU32::new(0),
             unused_too: [0; 2],
         }
-    }
-
-    /// How many wait or leave.
-    pub(crate) fn waiters(&self) -> usize {
-        let small = self.lock();
-        let length = self.length();
-        small.unlock();
-        length
     }
 }
 
