@@ -58,10 +58,10 @@ extern "C-unwind" fn cancelled(waiter: *mut c_void) {
     }
 }
 
-/// Sleeps until signalled or the deadline; true: signalled. Cancelling the thread ends it here. Nothing in
+/// Sleeps until signalled or the deadline. Cancelling the thread ends it here. Nothing in
 /// this frame or below has a destructor, so that unwinding may leave it anywhere.
 #[inline(never)]
-extern "C-unwind" fn sleep(waiter: &Waiter, until: Option<&Until>) -> bool {
+extern "C-unwind" fn sleep(waiter: &Waiter, until: Option<&Until>) {
     let mut buffer = CleanupBuffer::new();
     let argument: *mut c_void = std::ptr::from_ref(waiter).cast_mut().cast();
     let mut before = 0;
@@ -76,7 +76,6 @@ extern "C-unwind" fn sleep(waiter: &Waiter, until: Option<&Until>) -> bool {
         real::set_cancel_type(before, null_mut());
         real::cleanup_pop(&raw mut buffer, 0);
     }
-    waiter.node.is_signalled()
 }
 
 /// # Safety
@@ -101,12 +100,13 @@ unsafe extern "C-unwind" fn wait(
         pthread_mutex_unlock(mutex)
     };
     if refused != 0 {
-        ours.leave(&waiter.node);
+        ours.cancel(&waiter.node);
         // SAFETY: by contract.
         unsafe { waits_with(mutex, false) };
         return refused;
     }
-    let signalled = sleep(&waiter, until) || !ours.leave(&waiter.node);
+    sleep(&waiter, until);
+    let signalled = ours.finish(&waiter.node);
     // SAFETY: by contract; locked again unless that fails, which it does where it was not ours to wait with.
     let locked = unsafe {
         let locked = pthread_mutex_lock(mutex);

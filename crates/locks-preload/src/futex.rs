@@ -10,9 +10,9 @@ pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 #[cfg(not(loom))]
-pub(crate) use kernel::{wait, wake, yield_core};
+pub(crate) use kernel::{give_way, wait, wake};
 #[cfg(loom)]
-pub(crate) use stand_in::{time_passes, wait, wake, yield_core};
+pub(crate) use stand_in::{give_way, time_passes, wait, wake};
 
 /// A deadline that the kernel accepts.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(crate) struct Until {
 #[cfg(not(loom))]
 mod kernel {
     use super::{AtomicU32, Until};
-    use libc::{c_int, c_long};
+    use libc::{c_int, c_long, timespec};
 
     // Not `libc::syscall`: cancelling a thread unwinds through this call, which the declaration must allow.
     unsafe extern "C-unwind" {
@@ -62,10 +62,20 @@ mod kernel {
         unsafe { syscall(libc::SYS_futex, word, op, count) };
     }
 
-    /// Gives the core to whoever is next in the kernel's queue.
-    pub(crate) fn yield_core() {
-        // SAFETY: no arguments.
-        unsafe { libc::sched_yield() };
+    /// Lets others run, after some rounds also those of a lower priority. No point of cancellation.
+    pub(crate) fn give_way(round: u32) {
+        const YIELDS: u32 = 4;
+        const FIRST_NAP_NS: i64 = 50_000;
+        let Some(nap) = round.checked_sub(YIELDS) else {
+            // SAFETY: no arguments.
+            unsafe { libc::sched_yield() };
+            return;
+        };
+        let nap = timespec { tv_sec: 0, tv_nsec: FIRST_NAP_NS << nap.min(8) };
+        let nobody_wakes = 0_u32;
+        let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word and the time are valid for the call.
+        unsafe { syscall(libc::SYS_futex, &raw const nobody_wakes, op, 0, &raw const nap) };
     }
 }
 
@@ -129,7 +139,7 @@ mod stand_in {
         BELL.notify_all();
     }
 
-    pub(crate) fn yield_core() {
+    pub(crate) fn give_way(_: u32) {
         loom::thread::yield_now();
     }
 }

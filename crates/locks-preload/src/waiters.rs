@@ -8,23 +8,28 @@
 //! | 0 | `small`: lock of the list, held for a few instructions | `__wseq` |
 //! | 4 | `generation`: see `process` | |
 //! | 8, 16 | `first`, `last` of those who wait: the highest real-time priority first, oldest first among equals | groups |
+//! | 24 | `owing`: how many are OWING | |
 //! | 36 | `flags`: bit 0 shared, bit 1 CLOCK_MONOTONIC | `__wrefs` |
 //!
 //! | node's state | meaning | set by |
 //! |---|---|---|
 //! | 0 WAITING | in the list | the waiter |
-//! | 1 SIGNALLED | taken out of the list | a signal |
+//! | 1 SIGNALLED | taken out of the list, as the last or by a broadcast | a signal |
 //! | 2 LEAVING | taking itself out: its deadline is over or it was cancelled | the waiter |
+//! | 3 OWING | taken out of the list by a signal while others were in it | a signal |
 //!
 //! 1. Wait: join the list, release the mutex, sleep at the own node until signalled, acquire the mutex. The
 //!    list is joined while the mutex is held, so no signal after the release can be missed, and a signal goes
 //!    to who waited when it was given, never to who comes later.
 //! 2. Signal: take the first that is WAITING out of the list and wake it. Broadcast: all of them.
 //! 3. A waiter that gives up goes from WAITING to LEAVING by compare-and-swap, so a signal is either its own or
-//!    someone else's. A cancelled waiter that had been signalled passes the signal on.
-//! 4. Destroy waits for those who are LEAVING.
+//!    someone else's.
+//! 4. A cancelled waiter that had been signalled while others waited passes the signal on. Until it has done so, or can no
+//!    longer be cancelled, it is OWING.
+//! 5. Destroy waits for those who are LEAVING or OWING.
 //!
-//! A waiter that was SIGNALLED touches the condition variable no more: whoever broadcasts may destroy it.
+//! A waiter that was SIGNALLED touches the condition variable no more: whoever broadcasts may destroy it. There is nobody
+//! to pass its signal on to: who comes later has no right to it.
 
 use crate::futex::{self, AtomicPtr, AtomicU32, Ordering, Small, Until};
 use crate::process;
@@ -34,6 +39,7 @@ use std::ptr::null_mut;
 const WAITING: u32 = 0;
 const SIGNALLED: u32 = 1;
 const LEAVING: u32 = 2;
+const OWING: u32 = 3;
 
 /// See the [module](self)'s table. What the list has no use for is not shown to loom.
 #[repr(C)]
@@ -42,7 +48,8 @@ pub(crate) struct Cond {
     pub(crate) generation: AtomicU32,
     first: AtomicPtr<Node>,
     last: AtomicPtr<Node>,
-    unused: [u32; 3],
+    owing: AtomicU32,
+    unused: [u32; 2],
     pub(crate) flags: std::sync::atomic::AtomicU32,
     unused_too: [u32; 2],
 }
@@ -78,12 +85,6 @@ impl Node {
             in_time = !futex::wait(&self.state, WAITING, until);
         }
     }
-
-    /// After that it is nobody's but the waiter's.
-    #[inline(always)]
-    pub(crate) fn is_signalled(&self) -> bool {
-        self.state.load(Ordering::Acquire) == SIGNALLED
-    }
 }
 
 impl Cond {
@@ -95,6 +96,7 @@ impl Cond {
                 self.small.store(0, Ordering::Relaxed);
                 self.first.store(null_mut(), Ordering::Relaxed);
                 self.last.store(null_mut(), Ordering::Relaxed);
+                self.owing.store(0, Ordering::Relaxed);
             });
         }
         Small::lock(&self.small)
@@ -112,12 +114,11 @@ impl Cond {
     fn join(&self, node: &Node) {
         let mine = std::ptr::from_ref(node).cast_mut();
         let (mut before, mut after) = (self.last.load(Ordering::Relaxed), null_mut());
+        let lower = |other: &&Node| other.priority.get() < node.priority.get();
         // SAFETY: nodes in the list are valid while its lock is held.
-        while let Some(lower) =
-            unsafe { before.as_ref() }.filter(|other| other.priority.get() < node.priority.get())
-        {
+        while let Some(other) = unsafe { before.as_ref() }.filter(lower) {
             after = before;
-            before = lower.previous.load(Ordering::Relaxed);
+            before = other.previous.load(Ordering::Relaxed);
         }
         node.previous.store(before, Ordering::Relaxed);
         node.next.store(after, Ordering::Relaxed);
@@ -179,14 +180,20 @@ impl Cond {
             while taken < left.min(ROUND) {
                 // SAFETY: in the list, whose lock is held.
                 let Some(node) = (unsafe { at.as_ref() }) else { break };
-                // All that is needed of the node: once SIGNALLED it may be gone.
+                // All that is needed of the node: once signalled it may be gone.
                 let (previous, next) =
                     (node.previous.load(Ordering::Relaxed), node.next.load(Ordering::Relaxed));
                 let state = &raw const node.state;
+                let alone = previous.is_null() && next.is_null();
+                let to = if count == 1 && !alone { OWING } else { SIGNALLED };
                 let signalled =
-                    node.state.compare_exchange(WAITING, SIGNALLED, Ordering::Release, Ordering::Relaxed);
+                    node.state.compare_exchange(WAITING, to, Ordering::Release, Ordering::Relaxed);
                 if signalled.is_ok() {
                     self.unlink(previous, next);
+                    if to == OWING {
+                        // Maybe after its end already, which destroy cannot see meanwhile.
+                        self.owing.fetch_add(1, Ordering::Relaxed);
+                    }
                     woken[taken] = state;
                     taken += 1;
                 }
@@ -204,8 +211,7 @@ impl Cond {
     }
 
     /// A waiter gives up. False: it had been signalled.
-    #[inline]
-    pub(crate) fn leave(&self, node: &Node) -> bool {
+    fn leave(&self, node: &Node) -> bool {
         if node.state.compare_exchange(WAITING, LEAVING, Ordering::Acquire, Ordering::Acquire).is_err() {
             return false;
         }
@@ -215,19 +221,42 @@ impl Cond {
         true
     }
 
-    /// A waiter is cancelled.
+    /// After the last that one who was OWING does.
+    fn settle(&self) {
+        self.owing.fetch_sub(1, Ordering::Release);
+    }
+
+    /// A waiter has slept and can no longer be cancelled. False: it had not been signalled.
+    #[inline]
+    pub(crate) fn finish(&self, node: &Node) -> bool {
+        let mut state = node.state.load(Ordering::Acquire);
+        if state == WAITING {
+            if self.leave(node) {
+                return false;
+            }
+            state = node.state.load(Ordering::Relaxed);
+        }
+        if state == OWING {
+            self.settle();
+        }
+        true
+    }
+
+    /// A waiter is cancelled: step 4.
     pub(crate) fn cancel(&self, node: &Node) {
-        if !self.leave(node) {
+        if !self.leave(node) && node.state.load(Ordering::Relaxed) == OWING {
             self.signal(1);
+            self.settle();
         }
     }
 
-    /// Step 4. False: somebody waits.
+    /// Step 5. False: somebody waits.
     pub(crate) fn destroy(&self) -> bool {
+        let mut round = 0_u32;
         loop {
             let small = self.lock();
             let mut at = self.first.load(Ordering::Relaxed);
-            let empty = at.is_null();
+            let over = at.is_null() && self.owing.load(Ordering::Acquire) == 0;
             let mut waiting = false;
             // SAFETY: in the list, whose lock is held.
             while let Some(node) = unsafe { at.as_ref() } {
@@ -235,13 +264,11 @@ impl Cond {
                 at = node.next.load(Ordering::Relaxed);
             }
             small.unlock();
-            if empty {
-                return true;
+            if over || waiting {
+                return over;
             }
-            if waiting {
-                return false;
-            }
-            futex::yield_core();
+            futex::give_way(round);
+            round = round.saturating_add(1);
         }
     }
 }
@@ -254,10 +281,18 @@ impl Cond {
             generation: AtomicU32::new(0),
             first: AtomicPtr::new(null_mut()),
             last: AtomicPtr::new(null_mut()),
-            unused: [0; 3],
+            owing: AtomicU32::new(0),
+            unused: [0; 2],
             flags: std::sync::atomic::AtomicU32::new(0),
             unused_too: [0; 2],
         }
+    }
+}
+
+#[cfg(loom)]
+impl Node {
+    pub(crate) fn is_signalled(&self) -> bool {
+        matches!(self.state.load(Ordering::Relaxed), SIGNALLED | OWING)
     }
 }
 
@@ -269,6 +304,7 @@ impl Drop for Cond {
         self.generation.with_mut(|_| ());
         self.first.with_mut(|_| ());
         self.last.with_mut(|_| ());
+        self.owing.with_mut(|_| ());
     }
 }
 

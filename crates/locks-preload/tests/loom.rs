@@ -77,7 +77,7 @@ const SOON: Until = Until { clock: libc::CLOCK_MONOTONIC, at: libc::timespec { t
 /// What a waiter does between releasing the mutex and acquiring it; true: signalled.
 fn rest_of_wait(cond: &Cond, node: Mortal<Node>, until: Option<&Until>) -> bool {
     node.sleep(until);
-    let signalled = node.is_signalled() || !cond.leave(&node);
+    let signalled = cond.finish(&node);
     node.end();
     signalled
 }
@@ -248,8 +248,7 @@ fn destroy_waits_for_those_who_leave() {
         let waiters = nodes.map(|node| {
             let seen = cond.seen();
             thread::spawn(move || {
-                let left = seen.leave(&node);
-                assert!(left != node.is_signalled());
+                assert_eq!(seen.finish(&node), node.is_signalled());
                 node.end();
             })
         });
@@ -269,12 +268,12 @@ fn destroy_refuses_while_somebody_waits() {
         let (cond, [leaving, waiting]) = with([0, 0]);
         let seen = cond.seen();
         let waiter = thread::spawn(move || {
-            assert!(seen.leave(&leaving));
+            assert!(!seen.finish(&leaving));
             leaving.end();
         });
         assert!(!cond.destroy());
         waiter.join().expect("no panic");
-        assert!(cond.leave(&waiting));
+        assert!(!cond.finish(&waiting));
         assert!(cond.destroy());
     });
 }
@@ -289,7 +288,7 @@ fn signalled_by_priority() {
             let entering = node.seen();
             (node, thread::spawn(move || seen.enter(&entering)))
         });
-        assert!(cond.leave(&middle));
+        assert!(!cond.finish(&middle));
         middle.end();
         let [high, low] = others.map(|(node, thread)| {
             thread.join().expect("no panic");
@@ -304,6 +303,7 @@ fn signalled_by_priority() {
                 assert_eq!(node.is_signalled(), at < signalled);
             }
         }
+        assert!(order.iter().all(|node| cond.finish(node)));
         assert!(cond.destroy());
     });
 }
@@ -321,4 +321,36 @@ fn nobody_takes_the_place_of_another_in_a_broadcast() {
         assert!(early.iter().all(|node| node.is_signalled()));
         thread.join().expect("no panic");
     });
+}
+
+/// A waiter that is cancelled, even after it was signalled, touches nothing that was destroyed; nor does one beside it
+/// whose deadline is over.
+#[test]
+fn destroyed_while_a_signalled_waiter_is_cancelled() {
+    for (broadcast, cancelled_first) in [(true, true), (true, false), (false, true), (false, false)] {
+        explore(3, move || {
+            let (cond, [a, b]) = with([0, 0]);
+            let (cancelled, other) = if cancelled_first { (a, b) } else { (b, a) };
+            let seen = cond.seen();
+            let cancelled = thread::spawn(move || {
+                seen.cancel(&cancelled);
+                cancelled.end();
+            });
+            let seen = cond.seen();
+            let other = thread::spawn(move || {
+                seen.finish(&other);
+                other.end();
+            });
+            if broadcast {
+                cond.signal(usize::MAX);
+            } else {
+                cond.signal(1);
+                cond.signal(1);
+            }
+            assert!(cond.destroy());
+            cond.end();
+            cancelled.join().expect("no panic");
+            other.join().expect("no panic");
+        });
+    }
 }
