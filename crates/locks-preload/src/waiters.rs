@@ -256,7 +256,9 @@ impl Cond {
         loop {
             let small = self.lock();
             let mut at = self.first.load(Ordering::Relaxed);
-            let over = at.is_null() && self.owing.load(Ordering::Acquire) == 0;
+            // Below 0 after a program that did not wait for those it signalled before it initialised this anew.
+            let owing = self.owing.load(Ordering::Acquire).cast_signed();
+            let over = at.is_null() && owing <= 0;
             let mut waiting = false;
             // SAFETY: in the list, whose lock is held.
             while let Some(node) = unsafe { at.as_ref() } {
