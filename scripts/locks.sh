@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 case $1 in
 loom) # every order of memory accesses, for two and three threads
-    RUSTFLAGS="--cfg loom" cargo test --quiet --release --target-dir "$target/loom" -p wattwise-locks --test loom ;;
+    RUSTFLAGS="--cfg loom" cargo test --quiet --release --target-dir "$target/loom" \
+        -p wattwise-locks -p wattwise-locks-preload --test loom ;;
 miri) # undefined behaviour in the unit tests and the safe interface
     rustup component add miri rust-src --toolchain "$2" >/dev/null 2>&1 || {
         echo "locks: miri cannot be installed for $2; not run" >&2

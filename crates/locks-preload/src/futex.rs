@@ -1,48 +1,147 @@
 //! Sleeping for condition variables, and a small lock for their lists.
+//!
+//! Under loom its atomics and a stand-in for the kernel's futexes take their place (`tests/loom.rs`).
 
-use libc::{c_int, c_long, timespec};
-use std::sync::atomic::{AtomicU32, Ordering};
+use libc::{c_int, timespec};
 
-// Not `libc::syscall`: cancelling a thread unwinds through this call, which the declaration must allow.
-unsafe extern "C-unwind" {
-    pub(crate) fn syscall(number: c_long, ...) -> c_long;
-}
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+#[cfg(not(loom))]
+pub(crate) use kernel::{give_way, wait, wake};
+#[cfg(loom)]
+pub(crate) use stand_in::{give_way, time_passes, wait, wake};
 
 /// A deadline that the kernel accepts.
 #[derive(Clone, Copy)]
+#[cfg_attr(loom, allow(dead_code))]
 pub(crate) struct Until {
     pub(crate) clock: c_int,
     pub(crate) at: timespec,
 }
 
-/// Sleeps while `word` holds `expected`. True: the deadline is over.
-pub(crate) extern "C-unwind" fn wait(word: &AtomicU32, expected: u32, until: Option<&Until>) -> bool {
-    let mut op = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
-    let at = match until {
-        None => std::ptr::null(),
-        Some(until) => {
-            if until.clock == libc::CLOCK_REALTIME {
-                op |= libc::FUTEX_CLOCK_REALTIME;
+#[cfg(not(loom))]
+mod kernel {
+    use super::{AtomicU32, Until};
+    use libc::{c_int, c_long, timespec};
+
+    // Not `libc::syscall`: cancelling a thread unwinds through this call, which the declaration must allow.
+    unsafe extern "C-unwind" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+
+    /// Sleeps while `word` holds `expected`. True: the deadline is over.
+    pub(crate) extern "C-unwind" fn wait(word: &AtomicU32, expected: u32, until: Option<&Until>) -> bool {
+        let mut op = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+        let at = match until {
+            None => std::ptr::null(),
+            Some(until) => {
+                if until.clock == libc::CLOCK_REALTIME {
+                    op |= libc::FUTEX_CLOCK_REALTIME;
+                }
+                if until.at.tv_sec < 0 {
+                    return true;
+                }
+                &raw const until.at
             }
-            if until.at.tv_sec < 0 {
-                return true;
-            }
-            &raw const until.at
+        };
+        // SAFETY: `word` and `at` are valid for the call, or `at` is null, which means none.
+        unsafe {
+            let none = std::ptr::null::<u32>();
+            let done = syscall(libc::SYS_futex, word.as_ptr(), op, expected, at, none, u32::MAX);
+            done == -1 && *libc::__errno_location() == libc::ETIMEDOUT
         }
-    };
-    // SAFETY: `word` and `at` are valid for the call, or `at` is null, which means none.
-    unsafe {
-        let none = std::ptr::null::<u32>();
-        let done = syscall(libc::SYS_futex, word.as_ptr(), op, expected, at, none, u32::MAX);
-        done == -1 && *libc::__errno_location() == libc::ETIMEDOUT
+    }
+
+    /// Wakes up to `count` sleepers. The address need not be valid any more.
+    pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
+        let op = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: FUTEX_WAKE does not read the address.
+        unsafe { syscall(libc::SYS_futex, word, op, count) };
+    }
+
+    /// Lets others run, after some rounds also those of a lower priority. No point of cancellation.
+    pub(crate) fn give_way(round: u32) {
+        const YIELDS: u32 = 4;
+        const FIRST_NAP_NS: i64 = 50_000;
+        let Some(nap) = round.checked_sub(YIELDS) else {
+            // SAFETY: no arguments.
+            unsafe { libc::sched_yield() };
+            return;
+        };
+        let nap = timespec { tv_sec: 0, tv_nsec: FIRST_NAP_NS << nap.min(8) };
+        let nobody_wakes = 0_u32;
+        let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word and the time are valid for the call.
+        unsafe { syscall(libc::SYS_futex, &raw const nobody_wakes, op, 0, &raw const nap) };
     }
 }
 
-/// Wakes up to `count` sleepers. The address need not be valid any more.
-pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
-    let op = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: FUTEX_WAKE does not read the address.
-    unsafe { syscall(libc::SYS_futex, word, op, count) };
+/// Has the futex's rules: the value is compared and the sleeper enqueued in one step that no wake can fall between; a
+/// wake takes the oldest at its address, which need not exist any more.
+#[cfg(loom)]
+mod stand_in {
+    use super::{AtomicU32, Ordering, Until};
+    use libc::c_int;
+    use loom::sync::{Condvar, Mutex};
+
+    #[derive(Default)]
+    struct Sleepers {
+        next: u64,
+        /// Address and a number of its own for each sleeper, oldest first.
+        queue: Vec<(usize, u64)>,
+        /// All deadlines are.
+        over: bool,
+    }
+
+    loom::lazy_static! {
+        static ref SLEEPERS: Mutex<Sleepers> = Mutex::new(Sleepers::default());
+        static ref BELL: Condvar = Condvar::new();
+    }
+
+    pub(crate) fn wait(word: &AtomicU32, expected: u32, until: Option<&Until>) -> bool {
+        let mut sleepers = SLEEPERS.lock().expect("nobody panics with it");
+        if word.load(Ordering::SeqCst) != expected {
+            return false;
+        }
+        let mine = sleepers.next;
+        sleepers.next += 1;
+        sleepers.queue.push((std::ptr::from_ref(word).addr(), mine));
+        loop {
+            if sleepers.queue.iter().all(|sleeper| sleeper.1 != mine) {
+                return false;
+            }
+            if sleepers.over && until.is_some() {
+                sleepers.queue.retain(|sleeper| sleeper.1 != mine);
+                return true;
+            }
+            sleepers = BELL.wait(sleepers).expect("nobody panics with it");
+        }
+    }
+
+    pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
+        let mut sleepers = SLEEPERS.lock().expect("nobody panics with it");
+        let mut left = count;
+        sleepers.queue.retain(|sleeper| {
+            let met = left > 0 && sleeper.0 == word.addr();
+            left -= c_int::from(met);
+            !met
+        });
+        drop(sleepers);
+        BELL.notify_all();
+    }
+
+    /// From here on every deadline is over. A thread of its own calls it, so that this falls anywhere.
+    pub(crate) fn time_passes() {
+        SLEEPERS.lock().expect("nobody panics with it").over = true;
+        BELL.notify_all();
+    }
+
+    pub(crate) fn give_way(_: u32) {
+        loom::thread::yield_now();
+    }
 }
 
 /// A lock for a few instructions: 0 free, 1 held, 2 held and someone may sleep.

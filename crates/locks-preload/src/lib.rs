@@ -35,4 +35,5 @@ mod process;
 mod real;
 mod say;
 mod shared;
+mod waiters;
 mod watch;

@@ -592,6 +592,50 @@ static void queue(void) {
     IS(consumed, 500 * n);
 }
 
+// Destroyed and overwritten while those who were signalled, and one who is cancelled, have yet to return.
+static pthread_mutex_t gm = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gone;
+static int gone_waiting, gone_go;
+static void unlocks_gm(void *unused) {
+    (void)unused;
+    pthread_mutex_unlock(&gm);
+}
+static void *waits_gone(void *unused) {
+    pthread_mutex_lock(&gm);
+    pthread_cleanup_push(unlocks_gm, NULL);
+    gone_waiting++;
+    while (!gone_go) pthread_cond_wait(&gone, &gm);
+    pthread_cleanup_pop(1);
+    return unused;
+}
+static void gone_at_once(void) {
+    for (int round = 0; round < (few ? 8 : 40); round++) {
+        pthread_t t[3];
+        int n = few ? 2 : 3;
+        pthread_cond_init(&gone, NULL);
+        gone_waiting = gone_go = 0;
+        for (int i = 0; i < n; i++) pthread_create(&t[i], NULL, waits_gone, NULL);
+        pthread_mutex_lock(&gm);
+        while (gone_waiting < n) {
+            pthread_mutex_unlock(&gm);
+            sched_yield();
+            pthread_mutex_lock(&gm);
+        }
+        gone_go = 1;
+        if (round % 4 == 1) pthread_cancel(t[0]);
+        pthread_cond_signal(&gone);
+        if (round % 4 == 2) pthread_cancel(t[0]);
+        for (int i = 1; i < n; i++) pthread_cond_signal(&gone);
+        if (round % 4 == 3) pthread_cancel(t[0]);
+        if (round % 8 >= 4) pthread_cond_broadcast(&gone);
+        IS(pthread_cond_destroy(&gone), 0);
+        memset(&gone, 0xa5, sizeof gone);
+        pthread_mutex_unlock(&gm);
+        for (int i = 0; i < n; i++) pthread_join(t[i], NULL);
+        for (size_t i = 0; i < sizeof gone; i++) IS(((unsigned char *)&gone)[i], 0xa5);
+    }
+}
+
 // Fork with the mutex held and a crowd waiting for it: the child goes on alone.
 static pthread_mutex_t fm = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t fr = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -713,6 +757,7 @@ int main(int argc, char **argv) {
     conditions();
     pending_cancellation();
     queue();
+    gone_at_once();
     forks();
     thread_ends();
     printf("%d checks, %d failures\n", checks, failures);
