@@ -73,6 +73,7 @@ verify: lint
 	sh scripts/perfetto.sh
 	sh scripts/deny.sh
 	$(MAKE) --jobs=2 --output-sync=target python loom fuzz trees miri
+	bash scripts/posix-tests.sh --quick
 	sh scripts/mutated.sh 5000
 	sh scripts/soak.sh 180
 

@@ -14,10 +14,10 @@ up() {
     cut -d' ' -f1 /proc/uptime
 }
 calibrate() {
-    wattwise calibrate --budget 4min -o /out/found.toml --json
+    exec wattwise calibrate --budget 4min -o /out/found.toml --json
 }
 started=$(up)
-# Killed in the middle of a window.
+# Killed in the middle of a window; by exec the process is wattwise itself, and no shell around it.
 calibrate >/tmp/killed.json 2>/tmp/killed.txt &
 pid=$!
 while [ "$(wc -l 2>/dev/null </out/found.windows.jsonl || echo 0)" -lt 5 ]; do
@@ -32,7 +32,10 @@ wattwise restore >/tmp/said 2>&1 || fail "restore: $(tail -n 1 /tmp/said)"
 [ "$(settings)" = "$before" ] || fail "restore left something: $(settings)"
 pass "restored after SIGKILL"
 kept=$(wc -l </out/found.windows.jsonl)
-calibrate >/out/calibrated.json 2>/out/said.txt || fail "calibrate: $(tail -n 3 /out/said.txt)"
+(calibrate) >/out/calibrated.json 2>/out/said.txt || {
+    cat /out/found.windows.jsonl
+    fail "calibrate: $(tail -n 3 /out/said.txt)"
+}
 say "{\"took_s\":$(awk "BEGIN{print $(up)-$started}"),\"kept\":$kept}"
 [ "$(settings)" = "$before" ] || fail "settings were not put back: $(settings)"
 pass "settings are back"
