@@ -153,7 +153,7 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 		start = ktime_get_ns();
 		pc_apply(to, pc_khz_field.all, false);
 		took = ktime_get_ns() - start;
-		pc_apply_default(false);
+		pc_apply_own(false);
 		preempt_enable();
 		sum += took;
 		l.min_ns = min(l.min_ns, took);
