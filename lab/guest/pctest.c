@@ -13,8 +13,8 @@
  *   pctest latency FILE    a change of speed by ioctl, by writing FILE held open, by opening and writing it,
  *                          and an ioctl that is refused; prints ns each
  *   pctest storm N         N threads that set and clear
- *   pctest on CPU FLAG V   a profile on a CPU: "t" a T-state, "p" a clock in kHz, "d" a desired HWP level; holds it until
- *                          killed
+ *   pctest on CPU FLAG V   a profile on a CPU: "t" a T-state, "p" a clock in kHz, "d" a desired HWP level, "l" a clock and
+ *                          then LATENCY; holds it until killed
  *   pctest pinned          where a desired HWP level is the default: who may lift it
  *   pctest users N         a user has N profiles and no more, another has its own
  *   pctest fuzz SEED MS    four threads, two of them without rights, that ask for anything; prints how often each
@@ -427,6 +427,7 @@ static void latency(const char *file)
 static void on(long cpu, char flag, long value)
 {
 	struct powerctl_profile p = { .size = sizeof(p) };
+	struct powerctl_latency l = { .size = sizeof(l), .from_khz = value, .to_khz = value, .rounds = 1 };
 	cpu_set_t one;
 
 	CPU_ZERO(&one);
@@ -435,7 +436,7 @@ static void on(long cpu, char flag, long value)
 	if (flag == 't') {
 		p.flags = POWERCTL_TSTATE;
 		p.tstate = value;
-	} else if (flag == 'p') {
+	} else if (flag == 'p' || flag == 'l') {
 		p.flags = POWERCTL_PSTATE;
 		p.pstate_khz = value;
 	} else {
@@ -445,6 +446,7 @@ static void on(long cpu, char flag, long value)
 		p.hwp_desired = value;
 	}
 	CHECK("set", ioctl(fd, POWERCTL_SET, &p) == 0);
+	CHECK("measured", flag != 'l' || ioctl(fd, POWERCTL_LATENCY, &l) == 0);
 	printf("%ld\n", (long)getpid());
 	fflush(stdout);
 	for (;;)
@@ -578,7 +580,7 @@ static const struct {
 	[GET] = { "GET", POWERCTL_GET, LAYOUT(powerctl_profile), { EFAULT, EINVAL, E2BIG, ENOENT }, { 0 } },
 	[CLEAR] = { "CLEAR", POWERCTL_CLEAR, 0, 0, { ENOENT, ENOTTY }, { 0 } },
 	[CAPS] = { "CAPS", POWERCTL_CAPS, LAYOUT(powerctl_caps), { EFAULT, EINVAL, E2BIG }, { 0 } },
-	[WAIT] = { "WAIT", POWERCTL_WAIT, LAYOUT(powerctl_wait), { EFAULT, EINVAL, E2BIG, EINTR }, { 0 } },
+	[WAIT] = { "WAIT", POWERCTL_WAIT, LAYOUT(powerctl_wait), { EFAULT, EINVAL, E2BIG }, { EINTR } },
 	[COUNTERS] = { "COUNTERS", POWERCTL_COUNTERS, LAYOUT(powerctl_counters), { EFAULT, EINVAL, E2BIG }, { 0 } },
 	[LATENCY] = { "LATENCY", POWERCTL_LATENCY, LAYOUT(powerctl_latency), { EFAULT, EINVAL, E2BIG, ERANGE, EPERM },
 		      { EINTR } },
@@ -587,7 +589,7 @@ static const struct {
 };
 
 #define FUZZERS		4	/* the first two are root's */
-#define LEAST_ROUNDS	2000	/* of each, however slow the guest is: what must come has come by then */
+#define LEAST_ROUNDS	1000	/* of each, however slow the guest is: what must come has come by then */
 #define ERRNOS		134
 #define SLOT		64	/* the file that is closed meanwhile */
 #define PAGE		4096
@@ -599,6 +601,7 @@ static struct fuzzed {
 	char why[256];
 	unsigned count[COMMANDS][ERRNOS];
 	unsigned made;			/* profiles where there was none */
+	unsigned raced;			/* profiles from memory that changed */
 	uint64_t state[FUZZERS];	/* of each one's random numbers after LEAST_ROUNDS */
 } *fuzzed;
 
@@ -608,6 +611,7 @@ static struct fuzzer {
 	bool root, child;
 	int fd;
 	char *memory;		/* BUFFER bytes, then nothing */
+	char before[BUFFER];	/* what a call's memory held */
 	uint64_t word;
 	bool has, known;	/* a profile; which one */
 	struct powerctl_profile mine;
@@ -762,7 +766,6 @@ struct call {
 	char *at;
 	unsigned room;		/* that can be read there */
 	bool readonly, formed, raced;
-	char before[BUFFER - PAGE];
 };
 
 static void structure(struct fuzzer *f, struct call *c)
@@ -803,12 +806,12 @@ static void structure(struct fuzzer *f, struct call *c)
 		c->room = 0;
 		return;
 	}
-	memset(f->memory, 0, BUFFER);
-	/* At the beginning, or right before nothing; some reach into it. */
-	c->room = where < 8 ? BUFFER : c->bytes;
-	if (where == 15)
-		c->room = below(f, c->bytes + 1);
-	c->at = f->memory + BUFFER - c->room;
+	/* Right before nothing, some reaching into it; or with more behind it, which has to stay as it was. */
+	c->room = where == 15 ? below(f, c->bytes + 1) : c->bytes;
+	if (where < 8)
+		c->room += 64;
+	c->at = where < 8 ? f->memory : f->memory + BUFFER - c->room;
+	memset(c->at, 0, c->room);
 	memcpy(c->at, &s, size < c->room ? size : c->room);
 	c->formed &= c->room >= c->bytes;
 	if (c->bytes > size && !below(f, 4)) {
@@ -818,9 +821,7 @@ static void structure(struct fuzzer *f, struct call *c)
 		if (beyond < c->room)
 			c->at[beyond] = 1;
 	}
-	if (c->room > sizeof(c->before))
-		c->room = sizeof(c->before);
-	memcpy(c->before, c->at, c->room);
+	memcpy(f->before, c->at, c->room);
 	c->readonly = !below(f, 8);
 	if (c->readonly)
 		RIGHT(f, "protected", !mprotect(f->memory, BUFFER, PROT_READ));
@@ -829,7 +830,7 @@ static void structure(struct fuzzer *f, struct call *c)
 /* Whether it has to be accepted, where nobody meddles. */
 static bool acceptable(const struct fuzzer *f, const struct call *c)
 {
-	const void *was = c->before;
+	const void *was = f->before;
 	const struct powerctl_wait *w = was;
 	const struct powerctl_latency *l = was;
 
@@ -870,7 +871,7 @@ static void check_answer(const struct fuzzer *f, const struct call *c, int resul
 		return;
 	if (c->command == SET || (result && !(c->command == WAIT && errno == EINTR)))
 		written = 0;
-	RIGHT(f, name, !memcmp(c->at + written, c->before + written, c->room - written));
+	RIGHT(f, name, !memcmp(c->at + written, f->before + written, c->room - written));
 	if (result || !written)
 		return;
 	if (c->command == GET)
@@ -939,7 +940,7 @@ static void one_call(struct fuzzer *f)
 			__atomic_fetch_add(&fuzzed->made, lacks, __ATOMIC_RELAXED);
 			f->has = true;
 			f->known = !c.raced;
-			memcpy(&f->mine, c.before, sizeof(f->mine));
+			memcpy(&f->mine, f->before, sizeof(f->mine));
 			f->mine.size = sizeof(f->mine);
 			check_mine(f);
 		}
@@ -948,6 +949,26 @@ static void one_call(struct fuzzer *f)
 	}
 	if (c.readonly)
 		RIGHT(f, "writable", !mprotect(f->memory, BUFFER, PROT_READ | PROT_WRITE));
+}
+
+/* What changes while it is taken: whatever was accepted, it is as if nothing had changed. */
+static void race(struct fuzzer *f)
+{
+	char *at = raced + PAGE - sizeof(struct powerctl_profile);
+
+	for (int i = 0; i < 64; i++) {
+		bool accepted = ioctl(f->fd, POWERCTL_SET, at) == 0;
+		int e = accepted ? 0 : errno;
+
+		RIGHT(f, "race", !e || (e == ENOSPC && !f->root && !f->has) || listed(commands[SET].seen, 8, e));
+		if (!accepted)
+			continue;
+		__atomic_fetch_add(&fuzzed->raced, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&fuzzed->made, !f->has, __ATOMIC_RELAXED);
+		f->has = true;
+		f->known = false;
+		check_mine(f);
+	}
 }
 
 /* The device is its ioctls and nothing else. */
@@ -1026,8 +1047,10 @@ static void *fuzzer(void *self)
 
 		if (what == 0)
 			begin_child(f);
-		else if (what < 5)
+		else if (what < 4)
 			other_calls(f);
+		else if (what < 6)
+			race(f);
 		else
 			one_call(f);
 		if (!below(f, 32))
@@ -1073,7 +1096,7 @@ static void meddle(struct fuzzer *f, const struct fuzzer *others)
 		pthread_kill(others[below(f, 2)].id, SIGUSR1);
 		break;
 	case 4:
-		usleep(200);
+		usleep(1000);
 		break;
 	case 5:
 		*(volatile uint32_t *)(raced + PAGE + 512) = below(f, 2);
@@ -1083,8 +1106,10 @@ static void meddle(struct fuzzer *f, const struct fuzzer *others)
 		p->reserved[below(f, 3)] = !below(f, 8);
 		break;
 	case 7:
-	case 8:
 		p->flags = below(f, POWERCTL_PROFILE_FLAGS + 2);
+		break;
+	case 8:
+		p->flags = POWERCTL_PSTATE;
 		break;
 	case 9:
 		p->tstate = below(f, 18);
@@ -1096,8 +1121,10 @@ static void meddle(struct fuzzer *f, const struct fuzzer *others)
 		p->epp = next(f);
 		break;
 	default:
-		p->size = commands[below(f, 4) ? SET : below(f, OTHER)].size;
-		p->pstate_khz = below(f, 2) ? limits.khz_default : limits.khz_max;
+		/* Anybody's, a raise, and none: for who looks once and takes what is there later. */
+		p->size = commands[below(f, 8) ? SET : below(f, OTHER)].size;
+		for (int i = 0; i < 64; i++)
+			p->pstate_khz = (const unsigned[]){ limits.khz_default, limits.khz_max, 0 }[i % 3];
 	}
 }
 
@@ -1189,10 +1216,11 @@ static void fuzz(uint64_t seed, long ms)
 		for (int i = 0; i < 8; i++)
 			CHECK(commands[c].name, !commands[c].seen[i] || fuzzed->count[c][commands[c].seen[i]]);
 	}
+	CHECK("raced", fuzzed->raced);
 	falls_to(others);
 	for (int i = 0; i < FUZZERS; i++)
 		state = state * 31 + fuzzed->state[i];
-	printf("made %u\ninputs %016llx\n", fuzzed->made, (unsigned long long)state);
+	printf("raced %u\nmade %u\ninputs %016llx\n", fuzzed->raced, fuzzed->made, (unsigned long long)state);
 }
 
 int main(int argc, char **argv)
