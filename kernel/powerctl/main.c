@@ -13,7 +13,6 @@
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/string.h>
 #include <linux/suspend.h>
 #include <linux/uaccess.h>
 
@@ -29,6 +28,7 @@ MODULE_PARM_DESC(backend, "msr, cpufreq or virtual (default: the first of msr an
  */
 static long take_struct(void *to, size_t size, size_t reserved, unsigned int cmd, void __user *from)
 {
+	const u32 *word = to + reserved;
 	u32 said;
 	long err;
 
@@ -39,7 +39,10 @@ static long take_struct(void *to, size_t size, size_t reserved, unsigned int cmd
 	err = copy_struct_from_user(to, size, from, said);
 	if (err)
 		return err;
-	return memchr_inv(to + reserved, 0, size - reserved) ? -EINVAL : 0;
+	for (; word < (u32 *)(to + size); word++)
+		if (*word)
+			return -EINVAL;
+	return 0;
 }
 
 #define take(to, cmd, from) \
