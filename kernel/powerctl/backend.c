@@ -489,13 +489,8 @@ void pc_backend_exit(void)
 /* Whether a profile makes sense here. */
 int pc_check(const struct powerctl_profile *p)
 {
-	unsigned int i;
-
 	if (!p->flags || p->flags & ~POWERCTL_PROFILE_FLAGS)
 		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(p->reserved); i++)
-		if (p->reserved[i])
-			return -EINVAL;
 	if ((p->flags & POWERCTL_PSTATE) && (p->flags & POWERCTL_HWP))
 		return -EINVAL;
 	if (p->flags & ~pc_backend->settable)

@@ -22,17 +22,31 @@ static char *backend = "";
 module_param(backend, charp, 0444);
 MODULE_PARM_DESC(backend, "msr, cpufreq or virtual (default: the first of msr and cpufreq that works)");
 
-/* A structure from user space: its size is in the ioctl's number and in its first field. */
-static long take(void *to, size_t size, unsigned int cmd, void __user *from)
+/*
+ * A structure from user space: its size is in the ioctl's number and in its first field, what is reserved
+ * at its end.
+ */
+static long take_struct(void *to, size_t size, size_t reserved, unsigned int cmd, void __user *from)
 {
+	const u32 *word = to + reserved;
 	u32 said;
+	long err;
 
 	if (get_user(said, (u32 __user *)from))
 		return -EFAULT;
 	if (said != _IOC_SIZE(cmd) || said < size)
 		return -EINVAL;
-	return copy_struct_from_user(to, size, from, said);
+	err = copy_struct_from_user(to, size, from, said);
+	if (err)
+		return err;
+	for (; word < (u32 *)(to + size); word++)
+		if (*word)
+			return -EINVAL;
+	return 0;
 }
+
+#define take(to, cmd, from) \
+	take_struct(to, sizeof(*(to)), offsetof(typeof(*(to)), reserved), cmd, from)
 
 static long give(void __user *to, const void *from, size_t size)
 {
@@ -42,7 +56,7 @@ static long give(void __user *to, const void *from, size_t size)
 static long ioctl_set(struct file *file, unsigned int cmd, void __user *arg)
 {
 	struct powerctl_profile p;
-	long err = take(&p, sizeof(p), cmd, arg);
+	long err = take(&p, cmd, arg);
 
 	if (err)
 		return err;
@@ -58,7 +72,7 @@ static long ioctl_set(struct file *file, unsigned int cmd, void __user *arg)
 static long ioctl_get(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_profile p;
-	long err = take(&p, sizeof(p), cmd, arg);
+	long err = take(&p, cmd, arg);
 
 	return err ?: pc_profile_get(&p) ?: give(arg, &p, sizeof(p));
 }
@@ -66,7 +80,7 @@ static long ioctl_get(unsigned int cmd, void __user *arg)
 static long ioctl_caps(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_caps c;
-	long err = take(&c, sizeof(c), cmd, arg);
+	long err = take(&c, cmd, arg);
 
 	if (err)
 		return err;
@@ -80,7 +94,7 @@ static long ioctl_caps(unsigned int cmd, void __user *arg)
 static long ioctl_wait(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_wait w;
-	long err = take(&w, sizeof(w), cmd, arg);
+	long err = take(&w, cmd, arg);
 
 	if (err)
 		return err;
@@ -94,7 +108,7 @@ static long ioctl_wait(unsigned int cmd, void __user *arg)
 static long ioctl_counters(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_counters c;
-	long err = take(&c, sizeof(c), cmd, arg);
+	long err = take(&c, cmd, arg);
 
 	return err ?: pc_backend->counters(&c) ?: give(arg, &c, sizeof(c));
 }
@@ -102,7 +116,7 @@ static long ioctl_counters(unsigned int cmd, void __user *arg)
 static long ioctl_stats(unsigned int cmd, void __user *arg)
 {
 	struct powerctl_stats s;
-	long err = take(&s, sizeof(s), cmd, arg);
+	long err = take(&s, cmd, arg);
 
 	if (err)
 		return err;
@@ -119,7 +133,7 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 	union pc_state from = { .all = 0 }, to = { .all = 0 };
 	u64 sum = 0;
 	u32 i;
-	long err = take(&l, sizeof(l), cmd, arg);
+	long err = take(&l, cmd, arg);
 
 	if (err)
 		return err;
@@ -142,7 +156,7 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 		start = ktime_get_ns();
 		pc_apply(to, pc_khz_field.all, false);
 		took = ktime_get_ns() - start;
-		pc_apply_default(false);
+		pc_apply_own(false);
 		preempt_enable();
 		sum += took;
 		l.min_ns = min(l.min_ns, took);

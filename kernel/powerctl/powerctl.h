@@ -111,6 +111,7 @@ u32 pc_profiles_max(void);
 void pc_stats(struct powerctl_stats *s);
 void pc_apply(union pc_state want, u64 mask, bool force);
 void pc_apply_default(bool force);
+void pc_apply_own(bool force);
 extern const union pc_state pc_khz_field;
 void pc_suspend(bool on);
 

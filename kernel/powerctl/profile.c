@@ -400,18 +400,24 @@ void pc_stats(struct powerctl_stats *s)
 	}
 }
 
+/* The running thread's wish, from anywhere with preemption off. */
+void pc_apply_own(bool force)
+{
+	const struct pc_profile *p = profile_of(current);
+
+	if (p)
+		pc_apply(p->state, p->mask, force);
+	else
+		pc_apply_default(force);
+}
+
 /*
  * What runs here gets what it wants, whatever the registers hold. An interrupt may come into the middle of the
  * task's own change; that one then applies what it has written.
  */
 static void again_here(void *unused)
 {
-	const struct pc_profile *p = profile_of(current);
-
-	if (p)
-		pc_apply(p->state, p->mask, true);
-	else
-		pc_apply_default(true);
+	pc_apply_own(true);
 }
 
 /* Until it is over, all get the default. Tasks run again before it is: they are not switched to anew. */

@@ -12,6 +12,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 
 #include "powerctl.h"
@@ -52,9 +53,12 @@ long pc_wait(struct powerctl_wait *w)
 
 	if (!(pc_caps.cpu & POWERCTL_CPU_MWAIT))
 		return -EOPNOTSUPP;
-	if ((w->width != 4 && w->width != 8) || w->address % w->width || w->reserved[0] || w->reserved[1] ||
-	    !known_hint(w->hint) || (w->width == 4 && w->expected >> 32) || w->timeout_ns > KTIME_MAX / 2)
+	if ((w->width != 4 && w->width != 8) || w->address % w->width || !known_hint(w->hint) ||
+	    (w->width == 4 && w->expected >> 32) || w->timeout_ns > KTIME_MAX / 2)
 		return -EINVAL;
+	/* Newer kernels have an error of their own for a page at the very end. */
+	if (!access_ok((void __user *)w->address, w->width))
+		return -EFAULT;
 	/* For writing: a word in a page shared by fork would else stay behind in the old copy. */
 	pinned = pin_user_pages_fast(w->address, 1, FOLL_WRITE | FOLL_LONGTERM, &page);
 	if (pinned != 1)

@@ -13,18 +13,22 @@
  *   pctest latency FILE    a change of speed by ioctl, by writing FILE held open, by opening and writing it,
  *                          and an ioctl that is refused; prints ns each
  *   pctest storm N         N threads that set and clear
- *   pctest on CPU FLAG V   a profile on a CPU: "t" a T-state, "p" a clock in kHz, "d" a desired HWP level; holds it until
- *                          killed
+ *   pctest on CPU FLAG V   a profile on a CPU: "t" a T-state, "p" a clock in kHz, "d" a desired HWP level, "l" a clock and
+ *                          then LATENCY; holds it until killed
  *   pctest pinned          where a desired HWP level is the default: who may lift it
  *   pctest users N         a user has N profiles and no more, another has its own
+ *   pctest fuzz SEED MS    four threads, two of them without rights, that ask for anything; prints how often each
+ *                          command was accepted and refused
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -423,6 +427,7 @@ static void latency(const char *file)
 static void on(long cpu, char flag, long value)
 {
 	struct powerctl_profile p = { .size = sizeof(p) };
+	struct powerctl_latency l = { .size = sizeof(l), .from_khz = value, .to_khz = value, .rounds = 1 };
 	cpu_set_t one;
 
 	CPU_ZERO(&one);
@@ -431,7 +436,7 @@ static void on(long cpu, char flag, long value)
 	if (flag == 't') {
 		p.flags = POWERCTL_TSTATE;
 		p.tstate = value;
-	} else if (flag == 'p') {
+	} else if (flag == 'p' || flag == 'l') {
 		p.flags = POWERCTL_PSTATE;
 		p.pstate_khz = value;
 	} else {
@@ -441,6 +446,7 @@ static void on(long cpu, char flag, long value)
 		p.hwp_desired = value;
 	}
 	CHECK("set", ioctl(fd, POWERCTL_SET, &p) == 0);
+	CHECK("measured", flag != 'l' || ioctl(fd, POWERCTL_LATENCY, &l) == 0);
 	printf("%ld\n", (long)getpid());
 	fflush(stdout);
 	for (;;)
@@ -555,6 +561,668 @@ static void storm(long n)
 	printf("%llu set\n", (unsigned long long)stats().set);
 }
 
+/*
+ * Fuzzing. Two processes, one of root's and one of user 1000's, of two threads each and one that meddles: it changes,
+ * protects and unmaps memory that the others hand over, closes a file that they use and interrupts them. What a thread
+ * asks for follows from the seed and its number alone; what comes back is held against the header's rules.
+ */
+enum { SET, GET, CLEAR, CAPS, WAIT, COUNTERS, LATENCY, STATS, OTHER, COMMANDS };
+
+#define LAYOUT(type) sizeof(struct type), offsetof(struct type, reserved)
+static const struct {
+	const char *name;
+	unsigned number, size, reserved;
+	int seen[8];		/* refusals that must come, and none but these ... */
+	int perhaps[4];		/* ... and these may */
+} commands[COMMANDS] = {
+	[SET] = { "SET", POWERCTL_SET, LAYOUT(powerctl_profile), { EFAULT, EINVAL, E2BIG, ERANGE, EPERM },
+		  { EOPNOTSUPP, ENOSPC } },
+	[GET] = { "GET", POWERCTL_GET, LAYOUT(powerctl_profile), { EFAULT, EINVAL, E2BIG, ENOENT }, { 0 } },
+	[CLEAR] = { "CLEAR", POWERCTL_CLEAR, 0, 0, { ENOENT, ENOTTY }, { 0 } },
+	[CAPS] = { "CAPS", POWERCTL_CAPS, LAYOUT(powerctl_caps), { EFAULT, EINVAL, E2BIG }, { 0 } },
+	[WAIT] = { "WAIT", POWERCTL_WAIT, LAYOUT(powerctl_wait), { EFAULT, EINVAL, E2BIG }, { EINTR } },
+	[COUNTERS] = { "COUNTERS", POWERCTL_COUNTERS, LAYOUT(powerctl_counters), { EFAULT, EINVAL, E2BIG }, { 0 } },
+	[LATENCY] = { "LATENCY", POWERCTL_LATENCY, LAYOUT(powerctl_latency), { EFAULT, EINVAL, E2BIG, ERANGE, EPERM },
+		      { EINTR } },
+	[STATS] = { "STATS", POWERCTL_STATS, LAYOUT(powerctl_stats), { EFAULT, EINVAL, E2BIG }, { 0 } },
+	[OTHER] = { "OTHER", 0, 0, 0, { ENOTTY }, { 0 } },
+};
+
+#define FUZZERS		4	/* the first two are root's */
+#define LEAST_ROUNDS	1000	/* of each, however slow the guest is: what must come has come by then */
+#define ERRNOS		134
+#define SLOT		64	/* the file that is closed meanwhile */
+#define PAGE		4096
+#define BUFFER		(5 * PAGE)	/* more than an ioctl's number can say */
+
+/* What all processes write to. */
+static struct fuzzed {
+	unsigned wrong;
+	char why[256];
+	unsigned count[COMMANDS][ERRNOS];
+	unsigned made;			/* profiles where there was none */
+	unsigned raced;			/* profiles from memory that changed */
+	uint64_t state[FUZZERS];	/* of each one's random numbers after LEAST_ROUNDS */
+} *fuzzed;
+
+static struct fuzzer {
+	uint64_t random;
+	unsigned number;
+	bool root, child;
+	int fd;
+	char *memory;		/* BUFFER bytes, then nothing */
+	char before[BUFFER];	/* what a call's memory held */
+	uint64_t word;
+	bool has, known;	/* a profile; which one */
+	struct powerctl_profile mine;
+	pthread_t id;
+} fuzzers[FUZZERS];
+
+static struct powerctl_caps limits;
+static struct powerctl_profile least;	/* what every CPU gives everybody */
+static char *raced;			/* two pages */
+static int64_t fuzz_until;
+static unsigned running;
+
+static uint64_t next(struct fuzzer *f)
+{
+	f->random ^= f->random << 13;
+	f->random ^= f->random >> 7;
+	f->random ^= f->random << 17;
+	return f->random;
+}
+
+static uint64_t below(struct fuzzer *f, uint64_t n)
+{
+	return (next(f) >> 11) % n;
+}
+
+/* A value at an edge, or any. */
+static uint32_t odd(struct fuzzer *f)
+{
+	const uint32_t edges[] = { 0, 1, 2, 16, 17, 255, 256, 1u << 31, ~0u, next(f) };
+
+	return edges[below(f, sizeof(edges) / sizeof(*edges))];
+}
+
+static void wrong(const struct fuzzer *f, const char *what, const char *condition)
+{
+	int e = errno;
+
+	if (!__atomic_exchange_n(&fuzzed->wrong, 1, __ATOMIC_SEQ_CST))
+		snprintf(fuzzed->why, sizeof(fuzzed->why), "fuzzer %u%s: %s: %s: errno %d", f->number,
+			 f->child ? "'s child" : "", what, condition, e);
+	_exit(1);
+}
+
+#define RIGHT(f, what, condition)                                                                 \
+	do {                                                                                      \
+		if (!(condition))                                                                 \
+			wrong(f, what, #condition);                                               \
+	} while (0)
+
+/* By the header alone. */
+static bool makes_sense(const struct powerctl_profile *p)
+{
+	if (!p->flags || p->flags & ~POWERCTL_PROFILE_FLAGS || p->flags & ~limits.settable)
+		return false;
+	if ((p->flags & POWERCTL_PSTATE) && (p->flags & POWERCTL_HWP))
+		return false;
+	if ((p->flags & POWERCTL_TSTATE) &&
+	    (p->tstate < 1 || p->tstate > POWERCTL_TSTATE_FULL || p->tstate % limits.tstate_step))
+		return false;
+	if ((p->flags & POWERCTL_PSTATE) && (p->pstate_khz < limits.khz_min || p->pstate_khz > limits.khz_max))
+		return false;
+	if (p->flags & POWERCTL_HWP) {
+		if (!p->hwp_max || p->hwp_min > p->hwp_max)
+			return false;
+		if (p->hwp_desired && (p->hwp_desired < p->hwp_min || p->hwp_desired > p->hwp_max))
+			return false;
+	}
+	return true;
+}
+
+static bool lifts(const struct powerctl_profile *p)
+{
+	if ((p->flags & POWERCTL_PSTATE) && p->pstate_khz > least.pstate_khz)
+		return true;
+	if ((p->flags & POWERCTL_HWP) && (p->hwp_min > least.hwp_min || p->hwp_max > least.hwp_max))
+		return true;
+	if ((p->flags & POWERCTL_HWP) && least.hwp_desired &&
+	    (!p->hwp_desired || p->hwp_desired > least.hwp_desired))
+		return true;
+	return (p->flags & POWERCTL_EPP) && p->epp < least.epp;
+}
+
+/* What is in force is what was accepted, can be, and may be. */
+static void check_mine(struct fuzzer *f)
+{
+	struct powerctl_profile p = { .size = sizeof(p) };
+	int result = ioctl(f->fd, POWERCTL_GET, &p);
+
+	if (!f->has) {
+		RIGHT(f, "none", result == -1 && errno == ENOENT);
+		return;
+	}
+	RIGHT(f, "kept", result == 0);
+	RIGHT(f, "kept as accepted", !f->known || !memcmp(&p, &f->mine, sizeof(p)));
+	RIGHT(f, "possible", makes_sense(&p));
+	RIGHT(f, "allowed", f->root || !lifts(&p));
+	f->mine = p;
+	f->known = true;
+}
+
+static void fill_profile(struct fuzzer *f, struct powerctl_profile *p)
+{
+	unsigned span = limits.khz_max - limits.khz_min + 1;
+
+	p->flags = below(f, 8) ? below(f, POWERCTL_PROFILE_FLAGS + 1) : odd(f);
+	p->tstate = below(f, 8) ? 1 + below(f, POWERCTL_TSTATE_FULL) : odd(f);
+	p->pstate_khz = below(f, 4) ? limits.khz_min + below(f, span) : limits.khz_default + below(f, 2);
+	if (!below(f, 8))
+		p->pstate_khz = below(f, 2) ? odd(f) : limits.khz_max + below(f, 2);
+	p->hwp_max = below(f, 2) ? 1 + below(f, least.hwp_max) : next(f);
+	p->hwp_min = below(f, 2) ? below(f, 2) : below(f, p->hwp_max + 2);
+	p->hwp_desired = below(f, 2) ? 0 : below(f, p->hwp_max + 2);
+	p->epp = below(f, 2) ? least.epp + below(f, 256 - least.epp) : next(f);
+}
+
+static uint64_t bad_address(struct fuzzer *f)
+{
+	const uint64_t addresses[] = { 0, 8, 0x7fffffffeff8, 0x800000000000, 0xffff888000000000, 0xffffffff81000000,
+				       0xffffffffff600000, (uint64_t)-8, 1ull << 63 };
+
+	return addresses[below(f, sizeof(addresses) / sizeof(*addresses))];
+}
+
+static void fill_wait(struct fuzzer *f, struct powerctl_wait *w)
+{
+	unsigned where = below(f, 8);
+	uint64_t strange = bad_address(f);
+
+	w->width = below(f, 8) ? 4 + 4 * below(f, 2) : odd(f);
+	w->address = where > 2 ? (uintptr_t)&f->word : where ? (uintptr_t)raced + PAGE + 512 : strange;
+	w->address += below(f, 16) ? 0 : below(f, 8);
+	w->expected = below(f, 8) ? 0 : odd(f);
+	w->timeout_ns = 1 + below(f, 200000);
+	if (!below(f, 8) && !f->child)
+		w->timeout_ns = below(f, 2) ? 0 : next(f);
+	w->hint = below(f, 8) ? 0 : below(f, 2) ? below(f, 256) : odd(f);
+}
+
+static void fill_latency(struct fuzzer *f, struct powerctl_latency *l)
+{
+	unsigned span = limits.khz_max - limits.khz_min + 1;
+
+	l->from_khz = below(f, 8) ? limits.khz_min + below(f, span) : odd(f);
+	l->to_khz = below(f, 8) ? limits.khz_min + below(f, span) : odd(f);
+	l->rounds = below(f, 8) ? 1 + below(f, 8) : below(f, 2) ? 0 : 10000 + below(f, 2) + next(f) % 2;
+}
+
+/* A call: what is handed over, and whether that is as the header wants it. */
+struct call {
+	int command;
+	unsigned number, bytes;	/* as the number says it */
+	char *at;
+	unsigned room;		/* that can be read there */
+	bool readonly, formed, raced;
+};
+
+static void structure(struct fuzzer *f, struct call *c)
+{
+	const unsigned size = commands[c->command].size, from = commands[c->command].reserved;
+	union {
+		uint32_t size;
+		struct powerctl_profile profile;
+		struct powerctl_wait wait;
+		struct powerctl_latency latency;
+		char bytes[72];
+	} s = { .size = 0 };
+	unsigned where = below(f, 16), how = below(f, 8), extra = below(f, 64), any = below(f, 1 << _IOC_SIZEBITS);
+	uint64_t strange = bad_address(f);
+
+	c->bytes = how > 2 ? size : how == 2 ? size + extra : how ? below(f, size) : any;
+	c->number = (commands[c->command].number & ~IOCSIZE_MASK) | c->bytes << _IOC_SIZESHIFT;
+	c->formed = c->bytes >= size;
+	if (c->command == SET)
+		fill_profile(f, &s.profile);
+	else if (c->command == WAIT)
+		fill_wait(f, &s.wait);
+	else if (c->command == LATENCY)
+		fill_latency(f, &s.latency);
+	s.size = c->bytes;
+	if (!below(f, 16)) {
+		s.size = odd(f);
+		c->formed &= s.size == c->bytes;
+	}
+	if (!below(f, 16)) {
+		s.bytes[from + below(f, size - from)] = 1;
+		c->formed = false;
+	}
+	c->raced = where == 0;
+	if (where <= 1) {
+		/* A profile ends with the first page, all others go on in the second. */
+		c->at = where ? (char *)strange : raced + PAGE - sizeof(struct powerctl_profile);
+		c->room = 0;
+		return;
+	}
+	/* Right before nothing, some reaching into it; or with more behind it, which has to stay as it was. */
+	c->room = where == 15 ? below(f, c->bytes + 1) : c->bytes;
+	if (where < 8)
+		c->room += 64;
+	c->at = where < 8 ? f->memory : f->memory + BUFFER - c->room;
+	memset(c->at, 0, c->room);
+	memcpy(c->at, &s, size < c->room ? size : c->room);
+	c->formed &= c->room >= c->bytes;
+	if (c->bytes > size && !below(f, 4)) {
+		unsigned beyond = size + below(f, c->bytes - size);
+
+		c->formed = false;
+		if (beyond < c->room)
+			c->at[beyond] = 1;
+	}
+	memcpy(f->before, c->at, c->room);
+	c->readonly = !below(f, 8);
+	if (c->readonly)
+		RIGHT(f, "protected", !mprotect(f->memory, BUFFER, PROT_READ));
+}
+
+/* Whether it has to be accepted, where nobody meddles. */
+static bool acceptable(const struct fuzzer *f, const struct call *c)
+{
+	const void *was = f->before;
+	const struct powerctl_wait *w = was;
+	const struct powerctl_latency *l = was;
+
+	if (c->command == CLEAR)
+		return !c->bytes && f->has;
+	if (!c->formed || !c->room)
+		return false;
+	if (c->command == SET)
+		return makes_sense(was) && (f->root || !lifts(was));
+	if (c->command == GET && !f->has)
+		return false;
+	if (c->command == WAIT) {
+		bool known = !w->hint || (w->hint <= 0x6f && (w->hint & 15) <
+				(limits.mwait_substates >> 4 * ((w->hint >> 4) + 1) & 15));
+
+		if ((w->width != 4 && w->width != 8) || w->address % w->width || w->address > 1ull << 47 ||
+		    w->address < PAGE || !known || w->timeout_ns > INT64_MAX / 2 ||
+		    (w->width == 4 && w->expected >> 32))
+			return false;
+	}
+	if (c->command == LATENCY &&
+	    (!f->root || !l->rounds || l->rounds > 10000 || l->from_khz < limits.khz_min ||
+	     l->to_khz < limits.khz_min || l->from_khz > limits.khz_max || l->to_khz > limits.khz_max))
+		return false;
+	return !c->readonly;
+}
+
+/* What came back, where nobody meddles: nothing that is not the command's to write, and sense. */
+static void check_answer(const struct fuzzer *f, const struct call *c, int result)
+{
+	const char *name = commands[c->command].name;
+	unsigned written = commands[c->command].size;
+	const struct powerctl_caps *caps = (void *)c->at;
+	const struct powerctl_wait *w = (void *)c->at;
+	const struct powerctl_latency *l = (void *)c->at;
+
+	if (!c->room)
+		return;
+	if (c->command == SET || (result && !(c->command == WAIT && errno == EINTR)))
+		written = 0;
+	RIGHT(f, name, !memcmp(c->at + written, f->before + written, c->room - written));
+	if (result || !written)
+		return;
+	if (c->command == GET)
+		RIGHT(f, name, !f->known || !memcmp(c->at, &f->mine, sizeof(f->mine)));
+	if (c->command == CAPS)
+		RIGHT(f, name, caps->khz_max == limits.khz_max && caps->khz_default == limits.khz_default &&
+			       caps->settable == limits.settable && caps->size == sizeof(*caps));
+	if (c->command == WAIT)
+		RIGHT(f, name, w->why == POWERCTL_WOKE_VALUE ||
+			       (w->why == POWERCTL_WOKE_TIME && w->timeout_ns && w->waited_ns >= w->timeout_ns));
+	if (c->command == LATENCY)
+		RIGHT(f, name, l->min_ns <= l->mean_ns && l->mean_ns <= l->max_ns);
+}
+
+static bool listed(const int *list, unsigned n, int e)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == e)
+			return true;
+	return false;
+}
+
+static void one_call(struct fuzzer *f)
+{
+	static const unsigned char often[16] = { SET, SET, SET, SET, SET, GET, GET, CLEAR, CLEAR, CAPS, WAIT, WAIT,
+						 COUNTERS, LATENCY, STATS, OTHER };
+	static const unsigned char types[] = { 'x', POWERCTL_IOC_MAGIC - 1, POWERCTL_IOC_MAGIC + 1, 0xff };
+	struct call c = { .command = often[below(f, 16)] };
+	bool slot = !below(f, 8), lacks = !f->has;
+
+	if (c.command == OTHER) {
+		unsigned number = 9 + below(f, 247), known = below(f, LATENCY + 1), turned = 1 + below(f, 3);
+
+		c.at = (char *)bad_address(f);
+		c.number = _IOC(below(f, 4), POWERCTL_IOC_MAGIC, number, below(f, 1 << _IOC_SIZEBITS));
+		if (below(f, 2))
+			c.number = commands[known].number ^ turned << _IOC_DIRSHIFT;
+		if (!below(f, 4))
+			c.number = (next(f) & ~0xff00u) | types[below(f, sizeof(types))] << _IOC_TYPESHIFT;
+	} else if (c.command == CLEAR) {
+		c.bytes = below(f, 4) ? 0 : below(f, 1 << _IOC_SIZEBITS);
+		c.number = POWERCTL_CLEAR | c.bytes << _IOC_SIZESHIFT;
+		c.at = (char *)bad_address(f);
+	} else {
+		structure(f, &c);
+	}
+	int result = ioctl(slot ? SLOT : f->fd, c.number, c.at);
+	int e = result ? errno : 0;
+
+	if (!(slot && e == EBADF)) {
+		const char *name = commands[c.command].name;
+		/* Reasons that do not lie in the call: a signal, a full table, a word that is unmapped. */
+		bool elsewhere = (e == EINTR && (c.command == WAIT || c.command == LATENCY)) ||
+				 (e == ENOSPC && !f->root && lacks && c.command == SET) ||
+				 (e == EFAULT && c.command == WAIT);
+
+		RIGHT(f, name, !e || listed(commands[c.command].seen, 8, e) || listed(commands[c.command].perhaps, 4, e));
+		__atomic_fetch_add(&fuzzed->count[c.command][e], 1, __ATOMIC_RELAXED);
+		if (!c.raced) {
+			RIGHT(f, name, !e || elsewhere || !acceptable(f, &c));
+			RIGHT(f, name, e || acceptable(f, &c));
+			errno = e;
+			check_answer(f, &c, result);
+		}
+		if (!e && c.command == SET) {
+			__atomic_fetch_add(&fuzzed->made, lacks, __ATOMIC_RELAXED);
+			f->has = true;
+			f->known = !c.raced;
+			memcpy(&f->mine, f->before, sizeof(f->mine));
+			f->mine.size = sizeof(f->mine);
+			check_mine(f);
+		}
+		if (!e && c.command == CLEAR)
+			f->has = false;
+	}
+	if (c.readonly)
+		RIGHT(f, "writable", !mprotect(f->memory, BUFFER, PROT_READ | PROT_WRITE));
+}
+
+/* What changes while it is taken: whatever was accepted, it is as if nothing had changed. */
+static void race(struct fuzzer *f)
+{
+	char *at = raced + PAGE - sizeof(struct powerctl_profile);
+
+	for (int i = 0; i < 64; i++) {
+		bool accepted = ioctl(f->fd, POWERCTL_SET, at) == 0;
+		int e = accepted ? 0 : errno;
+
+		RIGHT(f, "race", !e || (e == ENOSPC && !f->root && !f->has) || listed(commands[SET].seen, 8, e));
+		if (!accepted)
+			continue;
+		__atomic_fetch_add(&fuzzed->raced, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&fuzzed->made, !f->has, __ATOMIC_RELAXED);
+		f->has = true;
+		f->known = false;
+		check_mine(f);
+	}
+}
+
+/* The device is its ioctls and nothing else. */
+static void other_calls(struct fuzzer *f)
+{
+	struct pollfd p = { .fd = f->fd, .events = POLLIN };
+	char c = 0;
+	int file;
+
+	switch (below(f, 6)) {
+	case 0:
+		RIGHT(f, "read", read(f->fd, &c, 1) == -1 && errno == EINVAL);
+		break;
+	case 1:
+		RIGHT(f, "write", write(f->fd, &c, 1) == -1 && errno == EINVAL);
+		break;
+	case 2:
+		RIGHT(f, "lseek", lseek(f->fd, 1, SEEK_SET) == -1 && errno == ESPIPE);
+		break;
+	case 3:
+		RIGHT(f, "mmap", mmap(NULL, PAGE, PROT_READ, MAP_SHARED, f->fd, 0) == MAP_FAILED && errno == ENODEV);
+		break;
+	case 4:
+		RIGHT(f, "poll", poll(&p, 1, 0) == 1 && p.revents == POLLIN);
+		break;
+	default:
+		/* A profile outlives the file that it was set by. */
+		file = open("/dev/powerctl", O_RDWR | O_CLOEXEC);
+		RIGHT(f, "open", file >= 0);
+		RIGHT(f, "close", close(f->fd) == 0);
+		f->fd = file;
+		check_mine(f);
+	}
+}
+
+/* A process begins with what is inheritable, and ends on its own or by SIGKILL. */
+static void begin_child(struct fuzzer *f)
+{
+	uint64_t seed = next(f) | 1;
+	bool killed = below(f, 4) == 0;
+	int status;
+	pid_t pid;
+
+	check_mine(f);
+	pid = fork();
+	RIGHT(f, "fork", pid >= 0);
+	if (pid == 0) {
+		struct powerctl_profile p = { .size = sizeof(p) };
+
+		f->child = true;
+		f->random = seed;
+		f->has = f->has && (f->mine.flags & POWERCTL_INHERIT);
+		/* Unless its user has as many as it may. */
+		if (limits.profiles_max < FUZZERS && !f->root && ioctl(f->fd, POWERCTL_GET, &p))
+			f->has = false;
+		__atomic_fetch_add(&fuzzed->made, f->has, __ATOMIC_RELAXED);
+		check_mine(f);
+		for (int i = 0; i < 8; i++)
+			one_call(f);
+		if (killed)
+			kill(getpid(), SIGKILL);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, 0) == -1)
+		RIGHT(f, "wait", errno == EINTR);
+	RIGHT(f, "child", status == (killed ? SIGKILL : 0));
+	check_mine(f);
+}
+
+static void *fuzzer(void *self)
+{
+	struct fuzzer *f = self;
+
+	for (unsigned rounds = 0; rounds < LEAST_ROUNDS || now() < fuzz_until; rounds++) {
+		unsigned what = below(f, 64);
+
+		if (what == 0)
+			begin_child(f);
+		else if (what < 4)
+			other_calls(f);
+		else if (what < 6)
+			race(f);
+		else
+			one_call(f);
+		if (!below(f, 32))
+			check_mine(f);
+		if (rounds == LEAST_ROUNDS - 1)
+			fuzzed->state[f->number] = f->random;
+	}
+	/* Some threads end with a profile, as they would. */
+	__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void map_raced(unsigned page)
+{
+	CHECK("raced", mmap(raced + page * PAGE, PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == raced + page * PAGE);
+}
+
+/* Changes what the others hand over, with values that they may have and that they may not. */
+static void meddle(struct fuzzer *f, const struct fuzzer *others)
+{
+	volatile struct powerctl_profile *p = (void *)(raced + PAGE - sizeof(*p));
+	unsigned page = below(f, 2);
+
+	switch (below(f, 32)) {
+	case 0:
+		munmap(raced + page * PAGE, PAGE);
+		sched_yield();
+		map_raced(page);
+		break;
+	case 1:
+		mprotect(raced + page * PAGE, PAGE, below(f, 2) ? PROT_READ : PROT_NONE);
+		sched_yield();
+		mprotect(raced + page * PAGE, PAGE, PROT_READ | PROT_WRITE);
+		break;
+	case 2:
+		if (below(f, 2))
+			close(SLOT);
+		else
+			dup2(fd, SLOT);
+		break;
+	case 3:
+		pthread_kill(others[below(f, 2)].id, SIGUSR1);
+		break;
+	case 4:
+		usleep(1000);
+		break;
+	case 5:
+		*(volatile uint32_t *)(raced + PAGE + 512) = below(f, 2);
+		break;
+	case 6:
+		p->reserved[below(f, 3)] = 0;
+		p->reserved[below(f, 3)] = !below(f, 8);
+		break;
+	case 7:
+		p->flags = below(f, POWERCTL_PROFILE_FLAGS + 2);
+		break;
+	case 8:
+		p->flags = POWERCTL_PSTATE;
+		break;
+	case 9:
+		p->tstate = below(f, 18);
+		break;
+	case 10:
+		p->hwp_min = below(f, 2);
+		p->hwp_max = next(f);
+		p->hwp_desired = 0;
+		p->epp = next(f);
+		break;
+	default:
+		/* Anybody's, a raise, and none: for who looks once and takes what is there later. */
+		p->size = commands[below(f, 8) ? SET : below(f, OTHER)].size;
+		for (int i = 0; i < 64; i++)
+			p->pstate_khz = (const unsigned[]){ limits.khz_default, limits.khz_max, 0 }[i % 3];
+	}
+}
+
+/* A process of two. */
+static void fuzz_process(uint64_t seed, bool root)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct fuzzer *mine = fuzzers + (root ? 0 : 2), self = { .random = seed * 31 + root, .number = FUZZERS };
+
+	CHECK("setuid", root || setuid(1000) == 0);
+	sigaction(SIGUSR1, &sa, NULL);
+	raced = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK("raced", raced != MAP_FAILED && dup2(fd, SLOT) == SLOT);
+	running = 2;
+	for (int i = 0; i < 2; i++) {
+		struct fuzzer *f = &mine[i];
+
+		f->number = f - fuzzers;
+		f->root = root;
+		f->random = (seed << 8 | f->number) * 0x9e3779b97f4a7c15 | 1;
+		f->fd = open("/dev/powerctl", O_RDWR | O_CLOEXEC);
+		f->memory = mmap(NULL, BUFFER + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK("memory", f->memory != MAP_FAILED && !mprotect(f->memory + BUFFER, PAGE, PROT_NONE));
+		CHECK("create", f->fd >= 0 && pthread_create(&f->id, NULL, fuzzer, f) == 0);
+	}
+	while (__atomic_load_n(&running, __ATOMIC_SEQ_CST))
+		meddle(&self, mine);
+	for (int i = 0; i < 2; i++)
+		pthread_join(mine[i].id, NULL);
+	exit(0);
+}
+
+/* What nobody needs a right for: the registers as they are while nobody has a profile. */
+static void find_least(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/vpower/registers", "r");
+	unsigned cpu;
+	unsigned long long perf, duty, hwp;
+
+	least = (struct powerctl_profile){ .pstate_khz = ~0u, .hwp_min = 255, .hwp_max = 255 };
+	CHECK("registers", file);
+	while (fscanf(file, "%u %llx %llx %llx", &cpu, &perf, &duty, &hwp) == 4) {
+		unsigned khz = (perf >> 8 & 255) * 100000, desired = hwp >> 16 & 255;
+
+		least.pstate_khz = khz < least.pstate_khz ? khz : least.pstate_khz;
+		least.hwp_min = (hwp & 255) < least.hwp_min ? hwp & 255 : least.hwp_min;
+		least.hwp_max = (hwp >> 8 & 255) < least.hwp_max ? hwp >> 8 & 255 : least.hwp_max;
+		if (desired && (!least.hwp_desired || desired < least.hwp_desired))
+			least.hwp_desired = desired;
+		least.epp = (hwp >> 24 & 255) > least.epp ? hwp >> 24 & 255 : least.epp;
+	}
+	fclose(file);
+	CHECK("default", least.pstate_khz == limits.khz_default);
+}
+
+static void fuzz(uint64_t seed, long ms)
+{
+	unsigned others = stats().profiles;
+	uint64_t state = 0;
+	int status;
+
+	limits = caps();
+	find_least();
+	fuzzed = mmap(NULL, sizeof(*fuzzed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK("shared", fuzzed != MAP_FAILED);
+	fuzz_until = now() + ms * 1000000;
+	for (int root = 0; root < 2; root++)
+		if (fork() == 0)
+			fuzz_process(seed, root);
+	while (wait(&status) > 0) {
+		if (status && !__atomic_exchange_n(&fuzzed->wrong, 1, __ATOMIC_SEQ_CST))
+			snprintf(fuzzed->why, sizeof(fuzzed->why), "a process ended with status %#x", status);
+	}
+	if (fuzzed->wrong) {
+		printf("%s\n", fuzzed->why);
+		exit(1);
+	}
+	for (int c = 0; c < COMMANDS; c++) {
+		printf("%s accepted %u", commands[c].name, fuzzed->count[c][0]);
+		for (int e = 1; e < ERRNOS; e++)
+			if (fuzzed->count[c][e])
+				printf(" %s %u", strerrorname_np(e), fuzzed->count[c][e]);
+		printf("\n");
+	}
+	fflush(stdout);
+	/* What never came was not tried. */
+	for (int c = 0; c < COMMANDS; c++) {
+		CHECK(commands[c].name, c == OTHER || fuzzed->count[c][0]);
+		for (int i = 0; i < 8; i++)
+			CHECK(commands[c].name, !commands[c].seen[i] || fuzzed->count[c][commands[c].seen[i]]);
+	}
+	CHECK("raced", fuzzed->raced);
+	falls_to(others);
+	for (int i = 0; i < FUZZERS; i++)
+		state = state * 31 + fuzzed->state[i];
+	printf("raced %u\nmade %u\ninputs %016llx\n", fuzzed->raced, fuzzed->made, (unsigned long long)state);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -600,6 +1268,8 @@ int main(int argc, char **argv)
 		pinned();
 	} else if (!strcmp(what, "users")) {
 		users(a);
+	} else if (!strcmp(what, "fuzz")) {
+		fuzz(a, b);
 	} else if (!strcmp(what, "count")) {
 		printf("%u\n", stats().profiles);
 	} else {

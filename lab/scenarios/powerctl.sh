@@ -149,6 +149,9 @@ held d 8 0 1
 expect "HWP_REQUEST keeps what is not ours" "100000e00 0 20f80080801" "$(registers 0)"
 released
 expect "the fast core's default is back" "100000e00 0 20f80102001" "$(registers 0)"
+held l 800000 2 3
+expect "a profile outlasts a measurement" "100000800 0 20f80102001" "$(registers 3)"
+released
 expect "the default is the lowest of all" 1000000 "$(pctest caps | sed 's/.*"khz":.[0-9]*,\([0-9]*\),.*/\1/')"
 try pinned pctest pinned
 rmmod powerctl
@@ -156,6 +159,59 @@ expect "unloaded, a slow core" "100000a00 0 20f80102001" "$(registers 2)"
 insmod /mods/powerctl.ko backend=virtual max_profiles=4
 try "a limit for each user" pctest users 4
 rmmod powerctl
+
+# Anything at all, from threads with and without rights. A first run fills caches; what is allocated afterwards is
+# given back: no slab of a profile's size or a user's keeps a part of what was made.
+objects() { # objects SIZE: that are allocated of the kernel's slabs of that size
+    for slab in /sys/kernel/slab/kmalloc*-$1; do echo 1 >$slab/shrink; done
+    awk -v size="$1" '$1 ~ "^kmalloc.*-" size "$" { n += $2 } END { print n + 0 }' /proc/slabinfo
+}
+pins() { # pages that are pinned
+    awk '/^nr_foll_pin_acquired/ { n += $2 } /^nr_foll_pin_released/ { n -= $2 } END { print n + 0 }' /proc/vmstat
+}
+fuzz() { # fuzz SEED MS
+    pctest fuzz $1 $2 >/out/fuzz-$1.txt || fail "fuzz $1: $(tail -n 1 /out/fuzz-$1.txt)"
+}
+insmod /mods/powerctl.ko backend=virtual
+dmesg -c >/dev/null
+fuzz 1 500
+cp /out/fuzz-1.txt /tmp/first
+sleep 1
+pinned=$(pins)
+profiles=$(objects 96) users=$(objects 32)
+made=0
+for seed in 1 2 3; do
+    fuzz $seed 4000
+    made=$((made + $(sed -n 's/^made //p' /out/fuzz-$seed.txt)))
+done
+pass fuzz
+expect "a seed's inputs are its own" "$(grep inputs /tmp/first)" "$(grep inputs /out/fuzz-1.txt)"
+expect "seeds differ" 3 "$(cat /out/fuzz-*.txt | grep inputs | sort -u | wc -l)"
+# Others allocate too, and what is freed after a grace period takes a moment; a leak stays.
+for second in 1 2 3 4 5 6 7 8 9 10; do
+    sleep 1
+    more_profiles=$(($(objects 96) - profiles)) more_users=$(($(objects 32) - users))
+    [ $more_profiles -ge $((made / 4)) ] || [ $more_users -ge $((made / 4)) ] || break
+done
+[ $made -gt 300 ] || fail "only $made profiles were made"
+say "{\"made\":$made,\"objects\":[$more_profiles,$more_users]}"
+[ $more_profiles -lt $((made / 4)) ] || fail "$made profiles made, $more_profiles objects of their size are left"
+[ $more_users -lt $((made / 4)) ] || fail "$made profiles made, $more_users objects of a user's size are left"
+pass "memory is given back"
+expect "no page stays pinned" $pinned "$(pins)"
+expect "none after fuzzing" 0 "$(pctest count)"
+expect "nobody holds the module" 0 "$(cat /sys/module/powerctl/refcnt)"
+rmmod powerctl
+# The same where a user without rights may have one profile.
+insmod /mods/powerctl.ko backend=virtual max_profiles=1
+fuzz 5 2000
+grep -q ENOSPC /out/fuzz-5.txt || fail "nobody had one too many"
+try "a user's count after fuzzing" pctest users 1
+rmmod powerctl
+if dmesg | grep -iE 'warning|bug:|oops|call trace|refcount|leak|fault|stall' >/tmp/complaints; then
+    fail "after fuzzing: $(head -n 3 /tmp/complaints)"
+fi
+pass "no complaint while fuzzing"
 
 # The cpufreq back end, and one that does not exist.
 insmod /mods/powerctl.ko backend=cpufreq

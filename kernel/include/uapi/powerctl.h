@@ -128,6 +128,17 @@ struct powerctl_stats {
 	__u64 reserved[2];
 };
 
+/*
+ * Refusals. Whatever takes a structure may say EFAULT, EINVAL (a size, a reserved field, what makes no sense
+ * anywhere) and E2BIG (bytes beyond that are not zero); other numbers get ENOTTY. Beside these:
+ *
+ *   SET	EOPNOTSUPP and ERANGE (not on this machine), EPERM (a raise), ENOSPC (the user has as many as it may),
+ *		ENOMEM
+ *   GET	ENOENT (there is none), CLEAR too
+ *   WAIT	EOPNOTSUPP (no MWAIT), EINTR, ENOMEM
+ *   COUNTERS	EOPNOTSUPP
+ *   LATENCY	EPERM, EOPNOTSUPP, ERANGE, EINTR
+ */
 #define POWERCTL_IOC_MAGIC	0xb7
 #define POWERCTL_SET		_IOW(POWERCTL_IOC_MAGIC, 1, struct powerctl_profile)
 #define POWERCTL_GET		_IOWR(POWERCTL_IOC_MAGIC, 2, struct powerctl_profile)
