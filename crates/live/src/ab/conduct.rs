@@ -95,7 +95,8 @@ impl Design {
                 Err(format!("a plan of {arms} arms; expected two or more"))
             }
             () if !share(confidence) || !share(power) || effect <= 0.0 || !effect.is_finite() => {
-                Err("confidence and power: expected shares from 0.01 to 0.9999; effect: more than 0".to_owned())
+                Err("confidence and power: expected shares from 0.01 to 0.9999; effect: more than 0"
+                    .to_owned())
             }
             () if !(3..=1000).contains(&pilot) => Err("pilot: expected 3 to 1000 pairs".to_owned()),
             () if self.budget.blocks < pilot => {
