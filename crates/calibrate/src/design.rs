@@ -122,6 +122,7 @@ const REFERENCE_EVERY: usize = 10;
 impl Design {
     /// For a machine with these meters; none where nothing can be told of it.
     pub(crate) fn new(machine: &MachineModel, layout: &Layout, meters: Meters) -> Option<Design> {
+        // Which windows tell most does not depend on drifts.
         let unknowns = Unknowns::of(machine, 0.0);
         let candidates = candidates(machine, layout);
         let rows = candidates.iter().map(|w| told(&unknowns, &ideal(w, machine, layout, meters))).collect();

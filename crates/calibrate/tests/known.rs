@@ -32,26 +32,25 @@ fn machine(name: &str) -> (Emulator, Truth) {
     (emulator, truth)
 }
 
-/// Windows that the fit is of, with something done after some time: at `at_s` of the emulated clock.
-struct Disturbed<'a> {
+/// An emulated machine, and what is done beside: before its time passes, and when it is given work.
+struct Beside<'a> {
     site: Emulated,
-    machine: Emulator,
-    at_s: f64,
-    done: Cell<bool>,
-    what: &'a dyn Fn(&Emulator),
+    root: Option<&'a dyn Root>,
+    loading: &'a dyn Fn(&[(u32, f64)]),
+    /// Told the emulated clock, in s.
+    passing: &'a dyn Fn(f64),
 }
 
-impl Site for Disturbed<'_> {
+impl Site for Beside<'_> {
     fn root(&self) -> &dyn Root {
-        self.site.root()
+        self.root.unwrap_or_else(|| self.site.root())
     }
     fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
+        (self.loading)(cpus);
         self.site.load(cpus)
     }
     fn pass(&self, time: Duration) -> Result<(), String> {
-        if self.moment().monotonic_s >= self.at_s && !self.done.replace(true) {
-            (self.what)(&self.machine);
-        }
+        (self.passing)(self.moment().monotonic_s);
         self.site.pass(time)
     }
     fn moment(&self) -> Moment {
@@ -79,13 +78,14 @@ fn disturbed_at(
     what: &dyn Fn(&Emulator),
 ) -> (Emulator, Result<Calibration, CalibrationError>, Vec<String>) {
     let (emulator, _) = machine(name);
-    let site = Disturbed {
-        site: Emulated::new(emulator.clone()),
-        machine: emulator.clone(),
-        at_s,
-        done: Cell::new(false),
-        what,
+    let done = Cell::new(false);
+    let passing = |now_s: f64| {
+        if now_s >= at_s && !done.replace(true) {
+            what(&emulator);
+        }
     };
+    let site =
+        Beside { site: Emulated::new(emulator.clone()), root: None, loading: &|_| (), passing: &passing };
     let mut told = Vec::new();
     let got = calibrate(&site, &plan(folder, 40.0), &mut |p| told.extend(p.note.map(str::to_owned)));
     (emulator, got, told)
@@ -151,31 +151,6 @@ impl Root for Noted {
     }
 }
 
-struct NotedSite {
-    root: Noted,
-    site: Emulated,
-}
-
-impl Site for NotedSite {
-    fn root(&self) -> &dyn Root {
-        &self.root
-    }
-    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
-        *self.root.busy.lock().unwrap() =
-            cpus.iter().filter(|(_, share)| *share > 0.0).map(|(cpu, _)| *cpu).collect();
-        self.site.load(cpus)
-    }
-    fn pass(&self, time: Duration) -> Result<(), String> {
-        self.site.pass(time)
-    }
-    fn moment(&self) -> Moment {
-        self.site.moment()
-    }
-    fn own_cpu(&self) -> u32 {
-        self.site.own_cpu()
-    }
-}
-
 /// An idle CPU is woken by a read of its registers, so that what it draws asleep could not be seen.
 #[test]
 fn no_register_of_an_idle_cpu_is_read() {
@@ -185,9 +160,13 @@ fn no_register_of_an_idle_cpu_is_read() {
         let site = Emulated::new(machine.clone());
         let own = site.own_cpu();
         let root = Noted { machine, own, busy: Mutex::default(), opened: Mutex::default() };
-        let site = NotedSite { root, site };
+        let loading = |cpus: &[(u32, f64)]| {
+            let busy = cpus.iter().filter(|(_, share)| *share > 0.0).map(|(cpu, _)| *cpu);
+            *root.busy.lock().unwrap() = busy.collect();
+        };
+        let site = Beside { site, root: Some(&root), loading: &loading, passing: &|_| () };
         calibrate(&site, &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
-        let opened = site.root.opened.lock().unwrap();
+        let opened = root.opened.lock().unwrap();
         let asleep: Vec<u32> = opened.iter().filter(|(_, awake)| !awake).map(|(cpu, _)| *cpu).collect();
         assert!(opened.iter().any(|(cpu, _)| *cpu != own), "{name}: busy CPUs are looked at");
         assert!(asleep.is_empty(), "{name}: registers of idle CPUs: {asleep:?}");
@@ -359,37 +338,6 @@ fn a_limit_in_the_middle_is_told() {
     );
 }
 
-/// A machine on which time stands still at some moment, as for a process that is killed then: it does nothing any more.
-struct Killed {
-    site: Emulated,
-    left: Cell<u32>,
-    dead: std::sync::mpsc::Sender<()>,
-}
-
-impl Site for Killed {
-    fn root(&self) -> &dyn Root {
-        self.site.root()
-    }
-    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
-        self.site.load(cpus)
-    }
-    fn pass(&self, time: Duration) -> Result<(), String> {
-        if self.left.replace(self.left.get().saturating_sub(1)) == 0 {
-            self.dead.send(()).unwrap();
-            loop {
-                std::thread::park();
-            }
-        }
-        self.site.pass(time)
-    }
-    fn moment(&self) -> Moment {
-        self.site.moment()
-    }
-    fn own_cpu(&self) -> u32 {
-        self.site.own_cpu()
-    }
-}
-
 /// Killed at some moment: its journal puts the machine back, and the same command goes on with what was kept.
 #[test]
 fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
@@ -402,7 +350,18 @@ fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
         let (dead, died) = std::sync::mpsc::channel();
         let (theirs, plan_of) = (emulator.clone(), plan(folder.path(), 40.0));
         std::thread::spawn(move || {
-            let site = Killed { site: Emulated::new(theirs), left: Cell::new(after), dead };
+            // Time stands still at some moment, as for a process that is killed then: it does nothing any more.
+            let left: Cell<u32> = Cell::new(after);
+            let passing = |_| {
+                if left.replace(left.get().saturating_sub(1)) == 0 {
+                    dead.send(()).unwrap();
+                    loop {
+                        std::thread::park();
+                    }
+                }
+            };
+            let site =
+                Beside { site: Emulated::new(theirs), root: None, loading: &|_| (), passing: &passing };
             calibrate(&site, &plan_of, &mut |_| {})
         });
         died.recv().unwrap();

@@ -51,5 +51,5 @@ fn where_there_is_nothing_to_find_nothing_is_claimed() {
         assert!(train.high > train.low, "seed {}: {train:?}", r.seed);
     }
     let promised = results.iter().filter(|r| r.winner.train.is_some_and(|g| g.ratio < 1.0)).count();
-    assert!(3 * promised > results.len(), "{promised} of {}", results.len());
+    assert!(2 * promised >= results.len(), "{promised} of {}", results.len());
 }

@@ -97,7 +97,7 @@ const LEAST_W: f64 = 0.005;
 /// Of the factor for all threads, and of leakage, absolute.
 const ALL_THREADS: f64 = 0.25;
 const LEAKAGE: (f64, f64) = (0.005, 0.005);
-/// Standard deviation of a drift, a share of the power an hour.
+/// Standard deviation of a drift, a share of the power an hour: an assumption, no measurement (2.5 % in ten minutes).
 const DRIFT_PER_H: f64 = 0.15;
 /// What drifts on its own, whichever meters there are.
 const DRIFTING: [MeteredPart; 3] = [MeteredPart::Cores, MeteredPart::Rest, MeteredPart::Platform];

@@ -88,15 +88,13 @@ impl Design {
     /// A plan from outside must be one that can be carried out.
     pub fn check(&self, arms: usize) -> Result<(), String> {
         let Aim { confidence, effect, power, pilot } = self.aim;
-        // Beyond these the quantiles of Student's t are not found.
-        let share = |x: f64| (0.01..=0.9999).contains(&x);
+        let share = |x: f64| x > 0.0 && x < 1.0;
         match () {
             () if arms < 2 || self.arms != arms => {
                 Err(format!("a plan of {arms} arms; expected two or more"))
             }
             () if !share(confidence) || !share(power) || effect <= 0.0 || !effect.is_finite() => {
-                Err("confidence and power: expected shares from 0.01 to 0.9999; effect: more than 0"
-                    .to_owned())
+                Err("confidence and power: expected shares between 0 and 1; effect: more than 0".to_owned())
             }
             () if !(3..=1000).contains(&pilot) => Err("pilot: expected 3 to 1000 pairs".to_owned()),
             () if self.budget.blocks < pilot => {
