@@ -191,7 +191,7 @@ struct across {
     int ready;
 };
 static pthread_mutex_t pm;
-static atomic_int across_cleaned, across_holding;
+static atomic_int across_waits, across_cleaned, across_holding;
 static int says_ready(void *p) {
     struct across *s = p;
     pthread_mutex_lock(&pm);
@@ -209,6 +209,7 @@ static void *across_for_ever(void *p) {
     struct across *s = p;
     pthread_mutex_lock(&pm);
     pthread_cleanup_push(across_cleanup, NULL);
+    across_waits = 1;
     for (;;) pthread_cond_wait(&s->c, &pm);
     pthread_cleanup_pop(0);
     return NULL;
@@ -266,10 +267,10 @@ static void shared_condition(void) {
         IS(pthread_mutex_unlock(&pm), 0);
         if (type) {
             void *result;
-            across_cleaned = across_holding = 0;
+            across_waits = across_cleaned = across_holding = 0;
             pthread_create(&t, NULL, across_for_ever, s);
-            nap(20);
-            IS(elsewhere(try_it, &pm), 0);
+            // It holds the mutex from before it says so until it waits. One that is never given back ends in the alarm.
+            while (!across_waits || elsewhere(try_it, &pm) != 0) nap(1);
             IS(pthread_cancel(t), 0);
             pthread_join(t, &result);
             IS(result == PTHREAD_CANCELED, 1);
