@@ -32,11 +32,14 @@ fn machine(name: &str) -> (Emulator, Truth) {
     (emulator, truth)
 }
 
+/// CPUs, and the share of the time for which each is busy.
+type Loads = [(u32, f64)];
+
 /// An emulated machine, and what is done beside: before its time passes, and when it is given work.
 struct Beside<'a> {
     site: Emulated,
     root: Option<&'a dyn Root>,
-    loading: &'a dyn Fn(&[(u32, f64)]),
+    loading: &'a dyn Fn(&Loads),
     /// Told the emulated clock, in s.
     passing: &'a dyn Fn(f64),
 }
@@ -45,7 +48,7 @@ impl Site for Beside<'_> {
     fn root(&self) -> &dyn Root {
         self.root.unwrap_or_else(|| self.site.root())
     }
-    fn load(&self, cpus: &[(u32, f64)]) -> Result<(), String> {
+    fn load(&self, cpus: &Loads) -> Result<(), String> {
         (self.loading)(cpus);
         self.site.load(cpus)
     }
@@ -160,7 +163,7 @@ fn no_register_of_an_idle_cpu_is_read() {
         let site = Emulated::new(machine.clone());
         let own = site.own_cpu();
         let root = Noted { machine, own, busy: Mutex::default(), opened: Mutex::default() };
-        let loading = |cpus: &[(u32, f64)]| {
+        let loading = |cpus: &Loads| {
             let busy = cpus.iter().filter(|(_, share)| *share > 0.0).map(|(cpu, _)| *cpu);
             *root.busy.lock().unwrap() = busy.collect();
         };
