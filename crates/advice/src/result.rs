@@ -140,8 +140,8 @@ pub struct Uncertain {
 pub struct Answer {
     /// The winner, where one is named.
     pub winner: Option<String>,
-    /// The policy to use: the winner, or of those that cannot be told apart, and of which the middle of the draws is within 1 % of
-    /// the best, the reference, else the simplest.
+    /// The policy to use: the winner, or of those that cannot be told apart, and of which the middle of the draws is within 0.5 %
+    /// of the best, the reference, else the simplest.
     pub recommended: String,
     /// Policies that cannot be told apart from the recommended one.
     pub tied: Vec<String>,

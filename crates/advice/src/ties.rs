@@ -8,7 +8,8 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
-//! - A tie is *close* if the median of its excess is below [`NOTICEABLE`] too: more likely than not it costs nothing to take it.
+//! - A tie is *close* if the median of its excess is below half of that, [`CLOSE`]: who takes it for being simpler, or what is
+//!   there already, more likely than not loses little. The other half is for what the replicas do not know.
 //!   What is recommended is the reference if it is a close tie, else the simplest of the close ones and the leader.
 //! - A *winner is named* if the leader surely keeps the limit of time (`limit.rs`), is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
@@ -17,6 +18,8 @@ use crate::time::quantile;
 
 /// A difference that somebody would change a setting for: 1 %.
 pub const NOTICEABLE: f64 = 0.01;
+/// What a policy may cost more that is simpler, or in force already: a share.
+pub const CLOSE: f64 = NOTICEABLE / 2.0;
 /// The share of replicas in which a statement must hold.
 pub const SURE: f64 = 0.95;
 
@@ -40,7 +43,7 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Policies that tie with the leader, in order.
     pub ties: Vec<usize>,
-    /// Those of them that more likely than not cost at most 1 % more.
+    /// Those of them that more likely than not cost at most [`CLOSE`] more.
     pub close: Vec<usize>,
     /// Whether the leader would be within the limit of time in other replicas as well.
     pub sure: bool,
@@ -76,13 +79,13 @@ pub fn standing(candidates: &[Candidate], sure: impl FnOnce(usize) -> bool) -> S
     let total = |p: usize| candidates[p].cost.iter().sum::<f64>();
     let order = |a: &usize, b: &usize| beaten[*a].cmp(&beaten[*b]).then(total(*a).total_cmp(&total(*b)));
     let leader = in_race.iter().copied().min_by(order);
-    let within_1_percent = |q: f64| {
-        let near = |p: usize, w: usize| quantile(&excess(&candidates[p], &candidates[w]), q) < NOTICEABLE;
+    let near = |q: f64, limit: f64| {
+        let near = |p: usize, w: usize| quantile(&excess(&candidates[p], &candidates[w]), q) < limit;
         let of = |w: usize| in_race.iter().copied().filter(|&p| p != w && near(p, w)).collect();
         leader.map_or_else(Vec::new, of)
     };
-    // A rival's excess over the leader that cannot be told from nothing; one that is more likely nothing than not.
-    let (ties, close) = (within_1_percent(1.0 - SURE), within_1_percent(0.5));
+    // A rival's excess over the leader that cannot be told from nothing; one that is more likely small than not.
+    let (ties, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, CLOSE));
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
     let sure = leader.is_some_and(sure);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
@@ -152,6 +155,8 @@ mod tests {
         assert_eq!(group.len(), 3, "{all:?}");
         assert!(!all.close.contains(&1) && all.leader != Some(1), "{all:?}");
         assert_eq!(all.close.len(), 1, "{all:?}");
+        let all = standing(&drawn(&mut Random::new(4), &[10.0, 10.07, 10.03], 0.25, 0.002));
+        assert_eq!((all.leader, all.ties, all.close), (Some(0), vec![1, 2], vec![2]));
     }
 
     /// A gap of 5 % is found through a noise of a per cent for each and 25 % for all.

@@ -23,6 +23,10 @@ pub trait Site {
     /// Why to stop: a signal.
     fn pass(&self, time: Duration) -> Result<(), String>;
 
+    /// Wakes CPUs for a moment: the kernel counts a sleep when it ends, and a C-state that is switched off keeps a CPU that is
+    /// in it.
+    fn wake(&self, _cpus: &[u32]) {}
+
     /// Its clock.
     fn moment(&self) -> Moment;
 
@@ -127,6 +131,10 @@ impl Site for Live<'_> {
 
     fn pass(&self, time: Duration) -> Result<(), String> {
         (self.stop)(time).map_or(Ok(()), Err)
+    }
+
+    fn wake(&self, cpus: &[u32]) {
+        wattwise_hw::cpus::wake::wake(cpus.iter().copied());
     }
 
     fn moment(&self) -> Moment {

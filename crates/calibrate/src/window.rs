@@ -1,6 +1,7 @@
 //! A window: some seconds in which a machine does one thing that we choose, and what it really did.
 
 use crate::layout::Layout;
+use crate::look::{Counters, Look, clock};
 use crate::site::Site;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,14 +10,11 @@ use std::time::Duration;
 use wattwise_control::set::plan::{Inventory, Setting, plan};
 use wattwise_control::set::transaction::Transaction;
 use wattwise_figure::units::Speed;
-use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::cpus::set::CpuSet;
-use wattwise_hw::cpus::topology::Topology;
-use wattwise_hw::msr::counters::{APERF, MPERF, PACKAGE_STATES, TSC};
-use wattwise_hw::root::{Access, Root, number};
+use wattwise_hw::cpus::topology::online;
+use wattwise_hw::root::{Root, number};
 use wattwise_hw::rules;
-use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_hw::states::power::{sensors, supply};
+use wattwise_hw::states::power::supply;
 use wattwise_meter::Meter;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
@@ -118,24 +116,12 @@ pub struct Observer<'a> {
     layout: &'a Layout,
     journal: &'a Path,
     inventory: Inventory,
+    counters: Counters,
     meter: Meter,
     on_battery: bool,
     /// Whether mains power was there at first: on a battery a machine may run by other rules.
     mains: Option<bool>,
     times: Times,
-}
-
-/// Counters at an end of a window.
-struct Look {
-    at_s: f64,
-    stat: Stat,
-    /// CPU time of our own so far, in s.
-    own_s: f64,
-    cpuidle: Cpuidle,
-    /// TSC, MPERF, APERF of the busy CPUs.
-    clocks: Vec<(u32, [u64; 3])>,
-    /// TSC and the counters of the package states, by package.
-    packages: Vec<Option<(u64, Vec<u64>)>>,
 }
 
 impl<'a> Observer<'a> {
@@ -149,8 +135,9 @@ impl<'a> Observer<'a> {
         on_battery: bool,
     ) -> Observer<'a> {
         let (inventory, meter) = (Inventory::read(root), Meter::open(root));
+        let counters = Counters::find(root, &inventory.topology, machine, layout);
         let mains = supply(root).mains;
-        Observer { machine, layout, journal, inventory, meter, on_battery, mains, times }
+        Observer { machine, layout, journal, inventory, counters, meter, on_battery, mains, times }
     }
 
     /// Windows of another length from now on, metered by the battery or not.
@@ -239,7 +226,7 @@ impl<'a> Observer<'a> {
     }
 
     fn all_there(&self, root: &dyn Root) -> Result<(), Spoiled> {
-        let online = Topology::read(root).online;
+        let online = online(root);
         if let Some(gone) = self.inventory.topology.online.iter().find(|cpu| !online.contains(*cpu)) {
             return Err(Spoiled::Again(format!("CPU {gone} went offline")));
         }
@@ -257,9 +244,14 @@ impl<'a> Observer<'a> {
         loads: &[(u32, f64)],
     ) -> Result<Observation, Spoiled> {
         let pass = |s: f64| site.pass(Duration::from_secs_f64(s)).map_err(Spoiled::End);
-        pass(self.times.settle_s)?;
         let root = site.root();
-        let before = self.look(site, loads)?;
+        let online = &self.inventory.topology.online;
+        let idle: Vec<u32> = online.iter().filter(|cpu| !loads.iter().any(|(busy, _)| busy == cpu)).collect();
+        // Once so that none sleeps on in a state that this window rules out, and at both ends for the counters.
+        site.wake(&idle);
+        pass(self.times.settle_s)?;
+        site.wake(&idle);
+        let before = self.counters.look(site, loads)?;
         let start = site.moment();
         self.meter.begin(start);
         let mut gauge = Gauge::default();
@@ -271,19 +263,23 @@ impl<'a> Observer<'a> {
                 gauge.look(root, site.moment().boot_s).map_err(|e| Spoiled::Again(e.to_string()))?;
             }
             let step = self.times.look_s.min(self.times.window_s - passed);
-            let cold = temperature(root);
+            let cold = self.counters.temperature(root);
             pass(step)?;
             passed += step;
             self.meter.sample(site.moment());
-            celsius.extend(cold.zip(temperature(root)).map(|(cold, hot)| f64::midpoint(cold, hot)));
+            celsius.extend(
+                cold.zip(self.counters.temperature(root)).map(|(cold, hot)| f64::midpoint(cold, hot)),
+            );
             for (cpu, share) in loads {
-                if *share > 0.0 && !before.clocks.iter().any(|(c, _)| c == cpu) {
+                if *share > 0.0 && !before.has_clock(*cpu) {
                     let at = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
                     clocks.entry(*cpu).or_default().extend(number::<u64>(root, &at).map(|khz| khz as f64));
                 }
             }
         }
-        let after = self.look(site, loads)?;
+        site.wake(&idle);
+        let after = self.counters.look(site, loads)?;
+        self.all_there(root)?;
         let mut o = self.observation(root, window, loads, &before, &after, &clocks)?;
         o.celsius = (!celsius.is_empty()).then(|| celsius.iter().sum::<f64>() / celsius.len() as f64);
         self.watts(&mut o)?;
@@ -314,40 +310,6 @@ impl<'a> Observer<'a> {
         }
         (o.cores_w, o.package_w) = (cores, packages);
         Ok(())
-    }
-
-    fn look(&self, site: &dyn Site, loads: &[(u32, f64)]) -> Result<Look, Spoiled> {
-        let root = site.root();
-        let again = |what: &str, e: std::io::Error| Spoiled::Again(format!("{what}: {e}"));
-        let stat = StatFile::open(root).and_then(|mut f| f.look()).map_err(|e| again("proc/stat", e))?;
-        self.all_there(root)?;
-        let busy = loads.iter().filter(|(_, share)| *share >= 1.0);
-        let clocks = busy
-            .filter_map(|(cpu, _)| Some((*cpu, registers(root, *cpu, &[TSC, MPERF, APERF].map(u64::from))?)));
-        // The counters of a package are read on the CPU where we run: no other is woken for it.
-        let own = site.own_cpu();
-        let packages = self.layout.packages.iter().map(|package| {
-            package.iter().flatten().flatten().find(|cpu| **cpu == own)?;
-            let states = self.package_states();
-            let all: Vec<u64> = std::iter::once(u64::from(TSC)).chain(states).collect();
-            let read = read_registers(root, own, &all)?;
-            Some((read[0], read[1..].to_vec()))
-        });
-        Ok(Look {
-            at_s: site.moment().boot_s,
-            cpuidle: Cpuidle::read(root, &self.inventory.topology),
-            clocks: clocks.collect(),
-            packages: packages.collect(),
-            stat,
-            own_s: site.own_s(),
-        })
-    }
-
-    /// Registers of the model's package states; empty where one has none.
-    fn package_states(&self) -> Vec<u64> {
-        let states = &self.machine.packages[0].idle;
-        let of = |name: &str| PACKAGE_STATES.iter().find(|(_, n)| *n == name).map(|(a, _)| u64::from(*a));
-        states.iter().map(|s| of(&s.name)).collect::<Option<_>>().unwrap_or_default()
     }
 
     fn observation(
@@ -425,7 +387,7 @@ impl<'a> Observer<'a> {
 
     /// Share of the time in which a CPU was in a C-state that does not poll.
     fn idle_of(&self, cpu: u32, before: &Look, after: &Look, seconds: f64) -> f64 {
-        let states = state_times(cpu, before, after);
+        let states = self.counters.state_times(cpu, before, after);
         if states.is_empty() {
             // No cpuidle: the kernel's own account, in ticks.
             let ticks = after.stat.since(&before.stat).find(|t| t.cpu == cpu);
@@ -442,7 +404,7 @@ impl<'a> Observer<'a> {
         // Share of the time in which all threads are at least so deep.
         let mut at_least = vec![1.0_f64; n];
         for cpu in core {
-            let times = state_times(*cpu, before, after);
+            let times = self.counters.state_times(*cpu, before, after);
             let mut own = vec![0.0; n];
             match times.is_empty() {
                 true => own[0] = self.idle_of(*cpu, before, after, seconds),
@@ -542,54 +504,6 @@ fn between(kind: &wattwise_model::machine::CoreKind, khz: f64) -> Vec<(usize, f6
             let share = (khz - at(l + 1)) / (at(l) - at(l + 1));
             vec![(l, share), (l + 1, 1.0 - share)]
         }
-    }
-}
-
-/// Seconds of a CPU in each C-state that does not poll, by name.
-fn state_times(cpu: u32, before: &Look, after: &Look) -> Vec<(String, f64)> {
-    let of = |look: &Look| look.cpuidle.cpus().iter().find(|c| c.cpu == cpu).map(|c| c.states.clone());
-    let Some((b, a)) = of(before).zip(of(after)) else { return Vec::new() };
-    b.iter()
-        .zip(&a)
-        .filter(|(b, _)| !crate::gather::polls(b))
-        .map(|(b, a)| (a.name.clone(), a.time_us.saturating_sub(b.time_us) as f64 * 1e-6))
-        .collect()
-}
-
-/// The mean clock of a busy CPU, in kHz, by APERF and MPERF, of which the second ticks as the TSC does.
-fn clock(cpu: u32, before: &Look, after: &Look, seconds: f64) -> Option<f64> {
-    let of = |look: &Look| look.clocks.iter().find(|(c, _)| *c == cpu).map(|(_, r)| *r);
-    let (b, a) = of(before).zip(of(after))?;
-    let delta = |at: usize| a[at].wrapping_sub(b[at]) as f64;
-    let (tsc, mperf, aperf) = (delta(0), delta(1), delta(2));
-    (mperf > 0.0 && tsc > 0.0).then(|| aperf / mperf * tsc / seconds * 1e-3)
-}
-
-fn registers<const N: usize>(root: &dyn Root, cpu: u32, addresses: &[u64; N]) -> Option<[u64; N]> {
-    read_registers(root, cpu, addresses)?.try_into().ok()
-}
-
-fn read_registers(root: &dyn Root, cpu: u32, addresses: &[u64]) -> Option<Vec<u64>> {
-    let mut node = root.open(&format!("dev/cpu/{cpu}/msr"), Access::Read).ok()?;
-    let mut value = [0; 8];
-    let mut read = |address: &u64| {
-        let n = node.read_at(*address, &mut value).ok()?;
-        (n == 8).then(|| u64::from_le_bytes(value))
-    };
-    addresses.iter().map(&mut read).collect()
-}
-
-/// The mean of the processor's sensors, in degrees Celsius; of all where none says that it is the processor's.
-fn temperature(root: &dyn Root) -> Option<f64> {
-    let all = sensors(root).temperatures;
-    let of_processor = |name: &str| {
-        ["pkg", "package", "k10temp tctl", "cpu"].iter().any(|word| name.to_ascii_lowercase().contains(word))
-    };
-    let own: Vec<f64> = all.iter().filter(|t| of_processor(&t.name)).map(|t| t.celsius).collect();
-    if own.is_empty() {
-        all.iter().map(|t| t.celsius).reduce(f64::max)
-    } else {
-        Some(own.iter().sum::<f64>() / own.len() as f64)
     }
 }
 

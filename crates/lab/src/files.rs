@@ -17,11 +17,10 @@ impl<'a> Run<'a> {
     /// Both its outputs; an error with their tail if it fails.
     pub(crate) fn output(self) -> Result<String, String> {
         let name = self.command.get_program().to_string_lossy().into_owned();
-        let out = self
-            .command
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| format!("{name}: {e}; `make tools` installs what the lab needs"))?;
+        let out =
+            self.command.stdin(Stdio::null()).output().map_err(|e| {
+                format!("{name}: {e}; `sh scripts/tools.sh verify` installs what the lab needs")
+            })?;
         let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
         let errors = String::from_utf8_lossy(&out.stderr);
         if out.status.success() {

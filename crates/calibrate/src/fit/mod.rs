@@ -13,13 +13,12 @@
 //! packages and the platform each drift on their own, in proportion to the time. Residuals far out weigh less (Huber).
 //! What is still as wide as the prior afterwards is called a guess.
 
-mod linear;
 mod unknowns;
 
 pub use unknowns::{MeteredPart, Unknown, Unknowns};
 
+use crate::linear::Triangle;
 use crate::window::Observation;
-use linear::Triangle;
 use wattwise_figure::verdict::quantile as student;
 use wattwise_figure::{Random, normal};
 use wattwise_model::machine::MachineModel;
@@ -56,8 +55,6 @@ pub struct Fit {
     pub fitted: Vec<bool>,
     /// Degrees of freedom of the residuals.
     pub freedom: f64,
-    /// Standard deviation of the noise of each part, of its power.
-    pub noise: Vec<(MeteredPart, f64)>,
     /// Directions that no meter here can tell, a sentence each.
     pub unknown_directions: Vec<String>,
 }
@@ -153,10 +150,7 @@ impl Fit {
             covariance[i * n + i] < LEARNT * spread[i * n + i] * unit * unit
         };
         let fitted = (0..n).map(learnt).collect();
-        let present = MeteredPart::ALL.into_iter().filter(|p| rows.iter().any(|r| r.part == *p));
-        let noise = present.map(|p| (p, (noise[p as usize]).sqrt() * NOISE.0)).collect();
-        let mut fit =
-            Fit { unknowns, value, covariance, fitted, freedom, noise, unknown_directions: Vec::new() };
+        let mut fit = Fit { unknowns, value, covariance, fitted, freedom, unknown_directions: Vec::new() };
         fit.directions(&rows)?;
         Some(fit)
     }

@@ -5,3 +5,4 @@ pub mod proc_stat;
 pub mod select;
 pub mod set;
 pub mod topology;
+pub mod wake;

@@ -89,24 +89,30 @@ pub struct Topology {
     pub smt: Option<String>,
 }
 
+/// A list of CPUs that the kernel keeps of all of them.
+fn list(root: &dyn Root, name: &str) -> Option<CpuSet> {
+    let list = CpuSet::parse(&text(root, &format!("{CPUS}/{name}"))?).ok()?;
+    (!list.is_empty()).then_some(list)
+}
+
+fn present(root: &dyn Root) -> CpuSet {
+    let folders = || root.list(CPUS).unwrap_or_default();
+    let number = |name: &String| name.strip_prefix("cpu")?.parse::<u32>().ok();
+    list(root, "present").unwrap_or_else(|| folders().iter().filter_map(number).collect())
+}
+
+/// The CPUs that run: one file where the kernel keeps the list.
+pub fn online(root: &dyn Root) -> CpuSet {
+    // Without it (before 2.6.31, and some captures) each CPU says it itself; one without a switch runs.
+    let runs = |cpu: &u32| number(root, &format!("{CPUS}/cpu{cpu}/online")) != Some(0);
+    list(root, "online").unwrap_or_else(|| present(root).iter().filter(runs).collect())
+}
+
 impl Topology {
     /// Reads it. A machine whose sysfs lists no CPU at all gives an empty topology.
     pub fn read(root: &dyn Root) -> Topology {
-        let list = |name: &str| {
-            text(root, &format!("{CPUS}/{name}"))
-                .and_then(|l| CpuSet::parse(&l).ok())
-                .filter(|s| !s.is_empty())
-        };
-        let folders: CpuSet = root
-            .list(CPUS)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok())
-            .collect();
-        let present = list("present").unwrap_or_else(|| folders.clone());
-        // Without the list (before 2.6.31, and some captures) each CPU says it itself; one without a switch runs.
-        let runs = |cpu: &u32| number(root, &format!("{CPUS}/cpu{cpu}/online")) != Some(0);
-        let online = list("online").unwrap_or_else(|| present.iter().filter(runs).collect());
+        let present = present(root);
+        let online = online(root);
         let nodes = nodes(root);
         let kinds = Kinds::read(root, &online);
         // The first CPU of each one's package.
@@ -153,7 +159,7 @@ impl Topology {
         number_cores(&mut cpus, &grouped);
         Topology {
             processor: processor(root),
-            possible: list("possible").unwrap_or_else(|| present.clone()),
+            possible: list(root, "possible").unwrap_or_else(|| present.clone()),
             present,
             online,
             cpus,

@@ -121,7 +121,10 @@ fn initramfs(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Vec<u8>, String
         cpio.directory(folder);
     }
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().map(Path::new).find(|p| p.exists());
-    cpio.copy("bin/busybox", busybox.ok_or("no busybox; `make tools` installs busybox-static")?)?;
+    cpio.copy(
+        "bin/busybox",
+        busybox.ok_or("no busybox; `sh scripts/tools.sh verify` installs busybox-static")?,
+    )?;
     cpio.copy("init", &root.join("lab/init.sh"))?;
     cpio.copy("lab/lib.sh", &root.join("lab/lib.sh"))?;
     cpio.copy("lab/scenario.sh", &root.join(format!("lab/scenarios/{}.sh", boot.script)))?;
@@ -308,7 +311,7 @@ fn one_boot(qemu: &mut Command, folder: &Path, up_in: Duration, limit: Duration)
         .stdout(log)
         .stderr(copy)
         .spawn()
-        .map_err(|e| format!("qemu-system-x86_64: {e}; `make tools` installs it"))?;
+        .map_err(|e| format!("qemu-system-x86_64: {e}; `sh scripts/tools.sh verify` installs it"))?;
     let mut up = false;
     loop {
         if child.try_wait().map_err(|e| format!("qemu: {e}"))?.is_some() {

@@ -128,7 +128,7 @@ pub struct Observer<'r> {
     throttles: Vec<Count>,
     stat: Option<Box<dyn Node>>,
     sensors: bool,
-    cpus: usize,
+    cpus: wattwise_hw::cpus::set::CpuSet,
     /// Whether it is the machine that we run on.
     live: bool,
     start: Look,
@@ -182,7 +182,7 @@ impl<'r> Observer<'r> {
             throttles,
             stat,
             sensors,
-            cpus: online.iter().max().map_or(0, |last| last as usize + 1),
+            cpus: online,
             live: root.is_this_machine(),
             start: Look::default(),
         }
@@ -332,7 +332,7 @@ impl<'r> Observer<'r> {
 
     fn look(&mut self) -> Look {
         if !self.idle_time.is_empty() && self.live {
-            wake_every_cpu(self.cpus);
+            wattwise_hw::cpus::wake::wake(self.cpus.iter());
         }
         let at = now();
         Look {
@@ -359,21 +359,6 @@ impl<'r> Observer<'r> {
     pub fn celsius(&self) -> Option<f64> {
         sensors(self.root).temperatures.iter().map(|t| t.celsius).reduce(f64::max)
     }
-}
-
-/// A C-state's time is counted when the CPU leaves it: one that sleeps on shows nothing of a long sleep yet. A
-/// visit to each CPU brings all counters up to now.
-fn wake_every_cpu(cpus: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(ours) = sched_getaffinity(None) else { return };
-    for cpu in (0..cpus.min(CpuSet::MAX_CPU)).filter(|c| ours.is_set(*c)) {
-        let mut one = CpuSet::new();
-        one.set(cpu);
-        // One that has gone meanwhile sleeps no more.
-        _ = sched_setaffinity(None, &one);
-    }
-    // It was allowed a moment ago; where it no longer is, the kernel has chosen for us.
-    _ = sched_setaffinity(None, &ours);
 }
 
 /// `stats/time_in_state`: (kHz, ticks of 10 ms).

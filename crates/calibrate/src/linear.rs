@@ -3,14 +3,14 @@
 
 /// The lower triangle `l` of `a = l l'`, row by row.
 #[derive(Clone, Debug)]
-pub(super) struct Triangle {
+pub(crate) struct Triangle {
     n: usize,
     l: Vec<f64>,
 }
 
 impl Triangle {
     /// Of a symmetric matrix of which the lower half is read; none where it is not positive.
-    pub(super) fn of(n: usize, mut a: Vec<f64>) -> Option<Triangle> {
+    pub(crate) fn of(n: usize, mut a: Vec<f64>) -> Option<Triangle> {
         for i in 0..n {
             for j in 0..=i {
                 let sum: f64 = a[i * n + j] - (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum::<f64>();
@@ -28,7 +28,7 @@ impl Triangle {
     }
 
     /// `x` of `a x = b`.
-    pub(super) fn solve(&self, b: &[f64]) -> Vec<f64> {
+    pub(crate) fn solve(&self, b: &[f64]) -> Vec<f64> {
         let (n, l) = (self.n, &self.l);
         let mut x = b.to_vec();
         for i in 0..n {
@@ -43,13 +43,13 @@ impl Triangle {
     }
 
     /// `l z`: where `z` are independent normal variables, their combinations with the covariance `a`.
-    pub(super) fn times(&self, z: &[f64]) -> Vec<f64> {
+    pub(crate) fn times(&self, z: &[f64]) -> Vec<f64> {
         let row = |i: usize| (0..=i).map(|j| self.l[i * self.n + j] * z[j]).sum();
         (0..self.n).map(row).collect()
     }
 
     /// `1/a`, row by row.
-    pub(super) fn inverse(&self) -> Vec<f64> {
+    pub(crate) fn inverse(&self) -> Vec<f64> {
         let n = self.n;
         let mut all = vec![0.0; n * n];
         for j in 0..n {
