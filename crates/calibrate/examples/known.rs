@@ -204,6 +204,14 @@ fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &
             all.guesses_held += usize::from(holds);
         }
     }
+    let (thermal, heat) = (truth.machine.packages[0].thermal, calibration.heat);
+    let found = heat
+        .map(|h| [(h.ambient_c, thermal.ambient_c), (h.c_per_w, thermal.c_per_w), (h.tau_s, thermal.tau_s)]);
+    for (found, true_value) in found.into_iter().flatten() {
+        // Its intervals are no statistics alone: it is told beside the fitted figures.
+        let error = (true_value - found.value).abs() / (found.ends.1 - found.value);
+        all.by_figure.entry("heat").or_default().0.push(error);
+    }
     all.held += held;
     all.fitted += fitted;
     all.off.extend(calibration.check.off.iter().map(|o| o.abs()));

@@ -14,6 +14,7 @@ use crate::design::{Design, Meters, mixes};
 use crate::estimate::estimate;
 use crate::fit::Fit;
 use crate::gather::Seen;
+use crate::heat::Heat;
 use crate::layout::Layout;
 use crate::made::{Made, leakage, machine_file};
 use crate::obeyed::not_obeyed;
@@ -64,6 +65,8 @@ pub struct Calibration {
     pub machine: MachineModel,
     /// The fit; none where nothing meters the machine.
     pub fit: Option<Fit>,
+    /// How warm a package gets; none where that was not found.
+    pub heat: Option<Heat>,
     /// What there was to measure with.
     pub meters: Meters,
     /// What was seen, windows and mixes.
@@ -201,11 +204,13 @@ pub fn calibrate(
         ));
     }
     notes.extend(fit.unknown_directions.iter().cloned());
-    notes.extend(leakage(&fit));
+    let heat = Heat::of(&observations, base.packages.len());
+    notes.extend(leakage(&fit, heat.as_ref()));
     let made = Made {
         seen: &seen,
         base: &base,
         fit: &fit,
+        heat,
         check: &check,
         plan,
         meters,
@@ -215,7 +220,7 @@ pub fn calibrate(
     notes.extend(more);
     let machine = file::parse(&text, &plan.name)
         .map_err(|e| CalibrationError::Ended(format!("the fitted machine is none: {e}")))?;
-    Ok(Calibration { text, machine, fit: Some(fit), meters, observations, windows, check, notes })
+    Ok(Calibration { text, machine, fit: Some(fit), heat, meters, observations, windows, check, notes })
 }
 
 /// What the meters themselves cost: it is in every window, the idle ones as well.
@@ -242,6 +247,7 @@ fn without_meters(
         text,
         machine,
         fit: None,
+        heat: None,
         meters,
         observations: Vec::new(),
         windows: 0,

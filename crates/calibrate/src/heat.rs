@@ -49,6 +49,9 @@ const NARROWINGS: usize = 40;
 const EXPLAINED: f64 = 0.9;
 /// How far the resistance may be open: a share of it.
 const OPEN: f64 = 0.25;
+/// A heat sink has more than one pole, and while a window settles nothing is metered: no figure is surer than this (degrees, a
+/// share of the resistance, of tau). An assumption; emulated machines with one pole are off by up to 2 %, tau by 12 %.
+const LEAST: (f64, f64, f64) = (1.0, 0.05, 0.15);
 
 impl Heat {
     /// Of a machine with so many packages; none where nothing meters them, or where their temperature follows something else.
@@ -85,11 +88,16 @@ impl Heat {
         let freedom = seen.len().checked_sub(columns.len() + 1)? as f64 + 1.0;
         let covariance = Triangle::of(columns.len(), products(&columns))?.inverse();
         let n = columns.len();
-        let found = |at: usize, value: f64| {
+        let found = |at: usize, value: f64, least: f64| {
             let reach = student(0.975, freedom) * (covariance[at * n + at] * left / freedom).sqrt();
+            let reach = reach.hypot(least);
             Found { value, ends: (value - reach, value + reach) }
         };
-        Some(Heat { ambient_c: found(0, value[0]), c_per_w: found(1, value[1]), tau_s: found(n - 1, tau_s) })
+        Some(Heat {
+            ambient_c: found(0, value[0], LEAST.0),
+            c_per_w: found(1, value[1], LEAST.1 * value[1].abs()),
+            tau_s: found(n - 1, tau_s, LEAST.2 * tau_s),
+        })
     }
 }
 
@@ -204,7 +212,7 @@ mod tests {
         for (found, truth) in [(exact.ambient_c, 31.0), (exact.c_per_w, 0.8), (exact.tau_s, 14.0)] {
             assert!((found.value / truth - 1.0).abs() < 2e-3, "{found:?} {truth}");
         }
-        // Of twenty intervals of 95 % hardly four miss.
+        // Noise of degrees is in the intervals.
         let held = (0..20).map(|seed| Heat::of(&windows(2.0, 2 * seed), 2).unwrap()).filter(|h| {
             let holds = |f: Found, truth: f64| f.ends.0 <= truth && truth <= f.ends.1;
             holds(h.c_per_w, 0.8) && holds(h.tau_s, 14.0) && holds(h.ambient_c, 31.0)

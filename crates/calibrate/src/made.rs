@@ -5,6 +5,7 @@ use crate::design::Meters;
 use crate::estimate::{tables, written};
 use crate::fit::{Fit, Unknown};
 use crate::gather::Seen;
+use crate::heat::{Found, Heat};
 use crate::plan::CalibrationPlan;
 use crate::write::{Draws, MachineFile, Origin, Range};
 use wattwise_model::machine::MachineModel;
@@ -14,6 +15,7 @@ pub(crate) struct Made<'a> {
     pub(crate) seen: &'a Seen,
     pub(crate) base: &'a MachineModel,
     pub(crate) fit: &'a Fit,
+    pub(crate) heat: Option<Heat>,
     pub(crate) check: &'a Check,
     pub(crate) plan: &'a CalibrationPlan,
     pub(crate) meters: Meters,
@@ -24,6 +26,8 @@ pub(crate) struct Made<'a> {
 const CHANCE: f64 = 0.95;
 /// Nothing that draws power draws less, in W: a figure of 0 would never be drawn.
 const LEAST_W: f64 = 1e-4;
+/// What a machine file may say at most.
+const MOST_LEAKAGE: f64 = 0.05;
 /// Factors of a drawn machine stay within what a file may say.
 const FACTORS: (f64, f64) = (0.011, 90.0);
 
@@ -41,6 +45,9 @@ pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
             let factor = (one[at] - part) / (value[at] - part).max(1e-9);
             factors.push((factor.clamp(FACTORS.0, FACTORS.1) * 1e5).round() / 1e5);
         }
+    }
+    if let Some(heat) = &made.heat {
+        put_heat(&mut file, made, heat);
     }
     file.summary = file.summary.replacen("estimated: ", "calibrated: ", 1);
     file.summary = file.summary.split("; watts after ").next().unwrap_or_default().to_owned();
@@ -108,22 +115,53 @@ fn put(
             file.kind[k].sources.insert("smt_power".into(), Origin { range: None, ..origin });
             (w > 1.0 + 1e-3).then_some((path, 1.0))
         }
+        // Without knowing how warm the machine gets, its watts at one temperature are nearer the truth.
+        Unknown::Leakage if made.fit.fitted[at] && made.heat.is_some() && w > 0.0 => {
+            file.thermal.table.leakage_per_c = w.min(MOST_LEAKAGE);
+            file.thermal.sources.insert("leakage_per_c".into(), origin);
+            Some(("thermal.leakage_per_c".into(), 0.0))
+        }
         Unknown::Leakage | Unknown::Drift(_) => None,
+    }
+}
+
+/// The package's thermal model.
+fn put_heat(file: &mut MachineFile, made: &Made<'_>, heat: &Heat) {
+    let table = &mut file.thermal.table;
+    table.ambient_c = heat.ambient_c.value;
+    table.c_per_w = heat.c_per_w.value;
+    table.tau_s = heat.tau_s.value;
+    table.critical_c = table.critical_c.max(table.ambient_c + 1.0);
+    for (figure, Found { ends, .. }) in
+        [("ambient_c", heat.ambient_c), ("c_per_w", heat.c_per_w), ("tau_s", heat.tau_s)]
+    {
+        let origin = Origin {
+            source: calibrated(made),
+            confidence: "fitted",
+            range: Some(Range::Ends([ends.0, ends.1])),
+        };
+        file.thermal.sources.insert(figure.into(), origin);
+    }
+}
+
+fn calibrated(made: &Made<'_>) -> String {
+    match made.plan.state.is_empty() {
+        true => "calibrated".to_owned(),
+        false => format!("calibrated ({})", made.plan.state.join(", ")),
     }
 }
 
 fn origin(made: &Made<'_>, at: usize, value: f64) -> Origin {
     let (low, high) = made.fit.interval(at, CHANCE);
     let ends = [low.max(value / 50.0).min(value), high.min(value * 50.0).max(value * (1.0 + 1e-6))];
-    let (mut source, confidence) = match made.fit.fitted[at] {
-        true => ("calibrated".to_owned(), "fitted"),
+    let (source, confidence) = match made.fit.fitted[at] {
+        true => (calibrated(made), "fitted"),
         false => {
-            ("the estimate's, narrowed by a calibration that could not tell it apart".to_owned(), "guess")
+            let state = calibrated(made).replacen("calibrated", "", 1);
+            let source = "the estimate's, narrowed by a calibration that could not tell it apart";
+            (format!("{source}{state}"), "guess")
         }
     };
-    if !made.plan.state.is_empty() {
-        source += &format!(" ({})", made.plan.state.join(", "));
-    }
     Origin { source, confidence, range: Some(Range::Ends(ends)) }
 }
 
@@ -212,13 +250,21 @@ fn told(made: &Made<'_>, base: &str) -> Vec<String> {
     out
 }
 
-/// What a core's temperature does, which the model leaves out.
-pub(crate) fn leakage(fit: &Fit) -> Option<String> {
+/// What a core's temperature does.
+pub(crate) fn leakage(fit: &Fit, heat: Option<&Heat>) -> Option<String> {
     let at = fit.unknowns.at(Unknown::Leakage).filter(|at| fit.fitted[*at])?;
     let (low, high) = fit.interval(at, CHANCE);
     let percent = |share: f64| share * 100.0;
+    let warm = match heat {
+        Some(h) => format!(
+            "a package gets {:.2} degrees warmer by a watt ({:.2} to {:.2}), with a time constant of {:.0} s",
+            h.c_per_w.value, h.c_per_w.ends.0, h.c_per_w.ends.1, h.tau_s.value
+        ),
+        None => "how warm a package gets by its watts was not found, so the model has one temperature, 50 degrees Celsius"
+            .to_owned(),
+    };
     Some(format!(
-        "A core draws {:.2} % more a degree ({:.2} to {:.2}); the model has one temperature, 50 degrees Celsius.",
+        "A core draws {:.2} % more a degree ({:.2} to {:.2}); {warm}.",
         percent(fit.value[at]),
         percent(low),
         percent(high)

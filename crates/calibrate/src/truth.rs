@@ -82,6 +82,10 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
         machine,
     };
     emulator.set_truth(truth.clone());
+    // Whoever replays work on the true machine has it get as warm as the emulated one.
+    let thermal = emulator.cooling();
+    let mut truth = truth;
+    truth.machine.packages.iter_mut().for_each(|p| p.thermal = thermal);
     Some(truth)
 }
 

@@ -329,7 +329,7 @@ impl<'a> Observer<'a> {
             })
         };
         let seconds = after.at_s - before.at_s;
-        strangers(site_root, loads, before, after)?;
+        self.strangers(site_root, loads, before, after)?;
         let (mut taken, mut reached) = (Vec::new(), Vec::new());
         let mut core_idle: Vec<Vec<Vec<f64>>> = Vec::new();
         for (k, part) in window.parts.iter().enumerate() {
@@ -383,6 +383,34 @@ impl<'a> Observer<'a> {
             reached,
             own_s: after.own_s - before.own_s,
         })
+    }
+
+    /// An error where work that is not ours spoils the window.
+    fn strangers(
+        &self,
+        root: &dyn Root,
+        loads: &[(u32, f64)],
+        before: &Look,
+        after: &Look,
+    ) -> Result<(), Spoiled> {
+        // Our own looking takes its time on one CPU or another.
+        let seconds = after.at_s - before.at_s;
+        let looking = (after.own_s - before.own_s) / seconds.max(1e-9);
+        for t in after.stat.since(&before.stat) {
+            let all = (t.busy + t.idle + t.iowait).max(1) as f64;
+            let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
+            // Ticks are samples, of which some hit what is short; and a CPU that polls in no C-state is idle all the same.
+            let busy = (t.busy as f64 / all).min(1.0 - self.idle_of(t.cpu, before, after, seconds));
+            if busy > ours + looking + STRANGERS {
+                let (percent, cpu) = ((busy - ours) * 100.0, t.cpu);
+                let who =
+                    running_on(root, cpu).map_or(String::new(), |who| format!(" ({who} runs there now)"));
+                return Err(Spoiled::Again(format!(
+                    "another program kept CPU {cpu} busy for {percent:.0} %{who}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Share of the time in which a CPU was in a C-state that does not poll.
@@ -457,25 +485,6 @@ impl<'a> Observer<'a> {
         }
         (awake, asleep)
     }
-}
-
-/// An error where work that is not ours spoils the window.
-fn strangers(root: &dyn Root, loads: &[(u32, f64)], before: &Look, after: &Look) -> Result<(), Spoiled> {
-    // Our own looking takes its time on one CPU or another.
-    let looking = (after.own_s - before.own_s) / (after.at_s - before.at_s).max(1e-9);
-    for t in after.stat.since(&before.stat) {
-        let all = (t.busy + t.idle + t.iowait).max(1) as f64;
-        let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
-        let busy = t.busy as f64 / all;
-        if busy > ours + looking + STRANGERS {
-            let (percent, cpu) = ((busy - ours) * 100.0, t.cpu);
-            let who = running_on(root, cpu).map_or(String::new(), |who| format!(" ({who} runs there now)"));
-            return Err(Spoiled::Again(format!(
-                "another program kept CPU {cpu} busy for {percent:.0} %{who}"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Who runs on a CPU at the moment, but for ourselves: name and process.

@@ -37,6 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wattwise_hw::root::{Access, Node, Root, sort_names};
 use wattwise_hw::rules;
 use wattwise_hw::rules::Refusal;
+use wattwise_model::machine::Thermal;
 
 /// One file of a tree from which a machine is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +110,11 @@ impl Emulator {
     /// Virtual time since the start, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.lock().machine.now_ns
+    }
+
+    /// How its packages get warm, and what leakage adds where a truth is behind them.
+    pub fn cooling(&self) -> Thermal {
+        self.lock().machine.cooling()
     }
 
     /// How busy a CPU is from now on, in thousandths. Governors follow at once.

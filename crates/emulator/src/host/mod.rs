@@ -20,8 +20,11 @@ use wattwise_figure::Random;
 use wattwise_hw::msr::counters::{APERF, MPERF, TSC};
 use wattwise_hw::rules::{self, Limit};
 use wattwise_hw::rules::{Relation, View};
+use wattwise_model::machine::Thermal;
 
 const CPU: &str = "sys/devices/system/cpu";
+/// A package's temperature follows its power by one pole.
+const TAU_NS: u64 = 10_000_000_000;
 
 const PERF_STATUS: u32 = 0x198;
 const ENERGY_PERF_BIAS: u32 = 0x1b0;
@@ -1276,16 +1279,25 @@ impl Host {
         self.now_ns = self.now_ns.wrapping_add(ns);
     }
 
+    /// How its packages get warm.
+    pub(crate) fn cooling(&self) -> Thermal {
+        Thermal {
+            ambient_c: self.physics.ambient_mc as f64 * 1e-3,
+            c_per_w: self.physics.rise_mc_per_w as f64 * 1e-3,
+            tau_s: TAU_NS as f64 * 1e-9,
+            critical_c: truth::HOTTEST_C,
+            leakage_per_c: self.truth.as_ref().map_or(0.0, |t| t.leakage_per_c),
+        }
+    }
+
     fn heat(&mut self, ns: u64) {
-        // One pole of 10 s.
-        const TAU_NS: u64 = 10_000_000_000;
+        let share = 1.0 - (-(ns as f64) / TAU_NS as f64).exp();
         let packages: Vec<u32> = self.heat_mc.keys().copied().collect();
         for package in packages {
             let watts = self.package_uw(package).1 / 1000;
             let goal = self.physics.ambient_mc + watts as i64 * self.physics.rise_mc_per_w / 1000;
-            let share = i128::from(ns.min(TAU_NS)) * 1000 / i128::from(TAU_NS);
             if let Some(now) = self.heat_mc.get_mut(&package) {
-                *now += (i128::from(goal - *now) * share / 1000) as i64;
+                *now += ((goal - *now) as f64 * share).round() as i64;
             }
         }
     }

@@ -76,7 +76,7 @@ struct CoreNow {
 }
 
 /// At this temperature a package slows its cores, in degrees Celsius.
-const HOTTEST_C: f64 = 95.0;
+pub(super) const HOTTEST_C: f64 = 95.0;
 /// Steps in which the speed at a limit is found: to a ten-thousandth of it.
 const LIMIT_STEPS: usize = 13;
 /// Idle time in which every usable state is worth it.
