@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_calibrate::calibration::calibrate;
+use wattwise_calibrate::pace::Pace;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::Site;
 use wattwise_emulator::named;
@@ -31,6 +32,9 @@ impl Site for Folder {
     fn pass(&self, time: Duration) -> Result<(), String> {
         std::thread::sleep(time);
         Ok(())
+    }
+    fn pace(&self, _: &[u32], _: Duration) -> Result<Option<Vec<Pace>>, String> {
+        Ok(None)
     }
     fn moment(&self) -> Moment {
         now()

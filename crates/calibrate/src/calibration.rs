@@ -16,8 +16,9 @@ use crate::fit::Fit;
 use crate::gather::Seen;
 use crate::heat::Heat;
 use crate::layout::Layout;
-use crate::made::{Made, leakage, machine_file};
+use crate::made::{Made, leakage, machine_file, paced};
 use crate::obeyed::not_obeyed;
+use crate::pace::{KindPace, paces};
 use crate::plan::CalibrationPlan;
 use crate::site::Site;
 use crate::window::{Observation, Observer, Spoiled, Times, Window};
@@ -165,8 +166,10 @@ pub fn calibrate(
     let none = Times { settle_s: 0.0, window_s: 1.0, look_s: 1.0 };
     let mut observer = Observer::new(root, &base, &layout, &plan.journal, none, false);
     let (meters, on_battery, why) = meters(&mut observer, site);
+    let pace = paces(&observer, site)
+        .map_err(|e| CalibrationError::Ended(format!("{e}; the same command goes on from here")))?;
     if meters.is_empty() {
-        return without_meters(skeleton.text, base, meters, &why, plan);
+        return without_meters(&seen, pace.as_deref(), meters, &why, plan);
     }
     let (count, times) = times(plan.budget_s, on_battery);
     let checks = count / CHECKS;
@@ -211,6 +214,7 @@ pub fn calibrate(
         base: &base,
         fit: &fit,
         heat,
+        pace: pace.as_deref().unwrap_or_default(),
         check: &check,
         plan,
         meters,
@@ -231,12 +235,14 @@ fn looking(observations: &[Observation]) -> Option<String> {
 
 /// The estimate, where nothing can be measured but its clock.
 fn without_meters(
-    text: String,
-    machine: MachineModel,
+    seen: &Seen,
+    pace: Option<&[KindPace]>,
     meters: Meters,
     why: &[String],
     plan: &CalibrationPlan,
 ) -> Result<Calibration, CalibrationError> {
+    let text = paced(seen, pace.unwrap_or_default(), plan);
+    let machine = file::parse(&text, &plan.name).map_err(|e| CalibrationError::Impossible(e.to_string()))?;
     let mut notes =
         vec!["Nothing meters energy here: the watts are an estimate, with its wide intervals.".to_owned()];
     notes.extend(why.iter().map(|w| format!("{w}.")));

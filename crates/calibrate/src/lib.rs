@@ -24,6 +24,7 @@ mod linear;
 mod look;
 mod made;
 mod obeyed;
+pub mod pace;
 pub mod pages;
 pub mod plan;
 mod server;

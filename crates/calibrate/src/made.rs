@@ -6,6 +6,7 @@ use crate::estimate::{tables, written};
 use crate::fit::{Fit, Unknown};
 use crate::gather::Seen;
 use crate::heat::{Found, Heat};
+use crate::pace::{KindPace, over_work};
 use crate::plan::CalibrationPlan;
 use crate::write::{Draws, MachineFile, Origin, Range};
 use wattwise_model::machine::MachineModel;
@@ -16,6 +17,8 @@ pub(crate) struct Made<'a> {
     pub(crate) base: &'a MachineModel,
     pub(crate) fit: &'a Fit,
     pub(crate) heat: Option<Heat>,
+    /// By kind of core; empty where it was not timed.
+    pub(crate) pace: &'a [KindPace],
     pub(crate) check: &'a Check,
     pub(crate) plan: &'a CalibrationPlan,
     pub(crate) meters: Meters,
@@ -28,6 +31,8 @@ const CHANCE: f64 = 0.95;
 const LEAST_W: f64 = 1e-4;
 /// What a machine file may say at most.
 const MOST_LEAKAGE: f64 = 0.05;
+/// The least that a machine file says of a thread beside others.
+const LEAST_BESIDE: f64 = 0.1;
 /// Factors of a drawn machine stay within what a file may say.
 const FACTORS: (f64, f64) = (0.011, 90.0);
 
@@ -46,6 +51,7 @@ pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
             factors.push((factor.clamp(FACTORS.0, FACTORS.1) * 1e5).round() / 1e5);
         }
     }
+    put_pace(&mut file, made.pace, made.plan);
     if let Some(heat) = &made.heat {
         put_heat(&mut file, made, heat);
     }
@@ -136,7 +142,7 @@ fn put_heat(file: &mut MachineFile, made: &Made<'_>, heat: &Heat) {
         [("ambient_c", heat.ambient_c), ("c_per_w", heat.c_per_w), ("tau_s", heat.tau_s)]
     {
         let origin = Origin {
-            source: calibrated(made),
+            source: calibrated(made.plan),
             confidence: "fitted",
             range: Some(Range::Ends([ends.0, ends.1])),
         };
@@ -144,20 +150,54 @@ fn put_heat(file: &mut MachineFile, made: &Made<'_>, heat: &Heat) {
     }
 }
 
-fn calibrated(made: &Made<'_>) -> String {
-    match made.plan.state.is_empty() {
+fn calibrated(plan: &CalibrationPlan) -> String {
+    match plan.state.is_empty() {
         true => "calibrated".to_owned(),
-        false => format!("calibrated ({})", made.plan.state.join(", ")),
+        false => format!("calibrated ({})", plan.state.join(", ")),
     }
+}
+
+/// The estimate's file with the pace of its cores.
+pub(crate) fn paced(seen: &Seen, pace: &[KindPace], plan: &CalibrationPlan) -> String {
+    let (mut file, _) = tables(seen, &plan.name);
+    put_pace(&mut file, pace, plan);
+    written(&file)
+}
+
+/// Work a clock cycle, and what threads do beside each other: the middle of three kinds of work, and their range.
+fn put_pace(file: &mut MachineFile, pace: &[KindPace], plan: &CalibrationPlan) {
+    let timed = |range: Option<Range>| Origin {
+        source: format!("{}, three kinds of work timed", calibrated(plan)),
+        confidence: "measured",
+        range,
+    };
+    for (at, (kind, pace)) in file.kind.iter_mut().zip(pace).enumerate() {
+        if at > 0 {
+            let (ipc, ends) = over_work(pace.ipc);
+            kind.table.ipc = digits(ipc);
+            kind.sources.insert("ipc".into(), timed(Some(Range::Ends(ends.map(digits)))));
+        }
+        let Some(beside) = pace.beside else { continue };
+        let (least, threads) = (over_work(beside).0.clamp(LEAST_BESIDE, 1.0), kind.table.threads);
+        for (t, throughput) in kind.table.smt_throughput.iter_mut().enumerate() {
+            *throughput = digits(1.0 - (1.0 - least) * t as f64 / (threads - 1).max(1) as f64);
+        }
+        kind.sources.insert("smt_throughput".into(), timed(None));
+    }
+}
+
+/// As many as a time is good for.
+fn digits(figure: f64) -> f64 {
+    (figure * 1e4).round() / 1e4
 }
 
 fn origin(made: &Made<'_>, at: usize, value: f64) -> Origin {
     let (low, high) = made.fit.interval(at, CHANCE);
     let ends = [low.max(value / 50.0).min(value), high.min(value * 50.0).max(value * (1.0 + 1e-6))];
     let (source, confidence) = match made.fit.fitted[at] {
-        true => (calibrated(made), "fitted"),
+        true => (calibrated(made.plan), "fitted"),
         false => {
-            let state = calibrated(made).replacen("calibrated", "", 1);
+            let state = calibrated(made.plan).replacen("calibrated", "", 1);
             let source = "the estimate's, narrowed by a calibration that could not tell it apart";
             (format!("{source}{state}"), "guess")
         }

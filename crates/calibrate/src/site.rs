@@ -1,5 +1,6 @@
 //! Where windows take place: a machine whose CPUs can be kept busy for a time.
 
+use crate::pace::Pace;
 use std::cell::RefCell;
 use std::time::Duration;
 use wattwise_emulator::Emulator;
@@ -27,6 +28,13 @@ pub trait Site {
     /// in it.
     fn wake(&self, _cpus: &[u32]) {}
 
+    /// Runs each kind of work for so long on all of these CPUs at once: what each CPU did in a second; none where no work is
+    /// really done.
+    ///
+    /// # Errors
+    /// The work cannot be kept there.
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String>;
+
     /// Its clock.
     fn moment(&self) -> Moment;
 
@@ -51,7 +59,30 @@ impl Emulated {
     }
 }
 
+/// By how much kinds of work differ on an emulated core.
+const WORK: Pace = [0.9, 1.0, 1.0 / 0.9];
+
 impl Site for Emulated {
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
+        let Some(truth) = self.machine.truth() else { return Ok(None) };
+        self.load(&cpus.iter().map(|cpu| (*cpu, 1.0)).collect::<Vec<_>>())?;
+        self.pass(each * WORK.len() as u32)?;
+        let of = |cpu: &u32| {
+            let core = truth.core_of.get(cpu)?;
+            let at = usize::from(truth.machine.cores[usize::from(*core)].kind);
+            let kind = &truth.machine.kinds[at];
+            let busy = cpus.iter().filter(|c| truth.core_of.get(c) == Some(core)).count();
+            let file = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+            let khz: f64 = wattwise_hw::root::number(&self.machine, &file)?;
+            let one = khz * kind.ipc * kind.smt_throughput[(busy - 1).min(kind.smt_throughput.len() - 1)];
+            // Kinds of core are good at different work: what one kind does, the next one does with another.
+            Some(std::array::from_fn(|work| one * WORK[(work + at) % WORK.len()]))
+        };
+        let all = cpus.iter().map(of).collect();
+        self.load(&[])?;
+        Ok(all)
+    }
+
     fn root(&self) -> &dyn Root {
         &self.machine
     }
@@ -118,6 +149,10 @@ impl<'a> Live<'a> {
 }
 
 impl Site for Live<'_> {
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
+        crate::pace::run(cpus, each).map(Some)
+    }
+
     fn root(&self) -> &dyn Root {
         self.root
     }

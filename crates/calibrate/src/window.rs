@@ -112,8 +112,8 @@ const OFF_SPEED: f64 = 0.02;
 
 /// What holds a machine in a window's conditions and looks at it.
 pub struct Observer<'a> {
-    machine: &'a MachineModel,
-    layout: &'a Layout,
+    pub(crate) machine: &'a MachineModel,
+    pub(crate) layout: &'a Layout,
     journal: &'a Path,
     inventory: Inventory,
     counters: Counters,
@@ -170,7 +170,11 @@ impl<'a> Observer<'a> {
     }
 
     /// The settings of a window, kept until the value ends.
-    fn settings<'r>(&self, root: &'r dyn Root, window: &Window) -> Result<Option<Transaction<'r>>, Spoiled> {
+    pub(crate) fn settings<'r>(
+        &self,
+        root: &'r dyn Root,
+        window: &Window,
+    ) -> Result<Option<Transaction<'r>>, Spoiled> {
         let (mut changes, mut beside) = (Vec::new(), Vec::new());
         for (k, part) in window.parts.iter().enumerate() {
             let kind = &self.machine.kinds[k];

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::fit::Unknown;
+use wattwise_calibrate::pace::Pace;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
@@ -55,6 +56,9 @@ impl Site for Beside<'_> {
     fn pass(&self, time: Duration) -> Result<(), String> {
         (self.passing)(self.moment().monotonic_s);
         self.site.pass(time)
+    }
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
+        self.site.pace(cpus, each)
     }
     fn moment(&self) -> Moment {
         self.site.moment()
@@ -125,6 +129,29 @@ fn a_known_machine_is_found() {
     let (drawn, how) = c.machine.draw(5);
     assert!(how.iter().any(|d| d.what.ends_with("busy_w") && d.z != 0.0), "{how:?}");
     assert!((drawn.kinds[0].levels[0].busy_w / truth.machine.kinds[0].levels[0].busy_w - 1.0).abs() < 0.05);
+}
+
+/// How fast its kinds of core are, and what threads do beside each other, are timed; the figures say so.
+#[test]
+fn the_pace_of_a_known_machine_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (emulator, truth) = machine("hybrid-laptop");
+    let before = emulator.snapshot();
+    let c = calibrate(&Emulated::new(emulator.clone()), &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
+    assert_eq!(emulator.snapshot(), before);
+    let estimated = wattwise_calibrate::gather::Seen::read(&emulator)
+        .map(|seen| wattwise_calibrate::estimate::estimate(&seen, "this"))
+        .and_then(|e| wattwise_model::machine::file::parse(&e.text, "this").ok())
+        .unwrap();
+    let kinds = |m: &wattwise_model::machine::MachineModel| {
+        m.kinds.iter().flat_map(|k| [k.ipc, *k.smt_throughput.last().unwrap()]).collect::<Vec<f64>>()
+    };
+    let off =
+        |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
+    assert!(off(kinds(&estimated), kinds(&truth.machine)) > 0.03, "there is something to find");
+    assert!(off(kinds(&c.machine), kinds(&truth.machine)) < 0.01);
+    let ipc = c.machine.figures().into_iter().find(|f| f.what == "kind.E.ipc").unwrap();
+    assert!(ipc.low < 0.95 * ipc.nominal && ipc.high > 1.05 * ipc.nominal, "{ipc:?}");
 }
 
 /// A machine that notes whose registers are opened.
@@ -297,8 +324,9 @@ fn a_fault_in_any_step_leaves_the_machine_as_it_was() {
         ("read", &unread),
         ("write", &unwritten),
     ];
-    // The first look ends at 0.3 s; then each window settles for 0.4 s and lasts 1 s.
-    for at_s in [0.1, 0.4, 0.8, 1.6, 4.6] {
+    // The first look ends at 0.3 s, and the timing of a core and its threads at 2.1 s; then each window settles for 0.4 s and
+    // lasts 1 s.
+    for at_s in [0.1, 0.4, 1.3, 2.2, 2.6, 3.4, 6.4] {
         for (name, what) in all {
             let folder = tempfile::tempdir().unwrap();
             let (emulator, got, told) = disturbed_at("core-i5-2gen", at_s, folder.path(), what);
@@ -346,8 +374,8 @@ fn a_limit_in_the_middle_is_told() {
 fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
     let quiet = named("core-i5-2gen").unwrap().snapshot();
     let mut left_changed = 0;
-    // The self-test of the meters is the first wait; each window has one to settle and four looks.
-    for after in [0, 1, 2, 5, 6, 23, 61] {
+    // The self-test of the meters is the first wait, six time the core; each window has one to settle and four looks.
+    for after in [0, 1, 6, 7, 8, 11, 12, 29, 67] {
         let folder = tempfile::tempdir().unwrap();
         let (emulator, _) = machine("core-i5-2gen");
         let (dead, died) = std::sync::mpsc::channel();

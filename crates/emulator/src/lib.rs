@@ -142,6 +142,11 @@ impl Emulator {
         machine.truth = Some(Arc::new(truth));
     }
 
+    /// What it really is, where that was set.
+    pub fn truth(&self) -> Option<Arc<Truth>> {
+        self.lock().machine.truth.clone()
+    }
+
     /// A speed that its hardware does not pass from now on, whatever is asked for, in kHz.
     pub fn set_ceiling(&self, khz: Option<u32>) {
         self.lock().machine.ceiling_khz = khz;

@@ -47,8 +47,7 @@ pub(crate) fn parameters() -> String {
 fn given() -> Vec<(String, f64)> {
     let busy = BUSY.iter().map(|(khz, uw)| (format!("kind.core.speeds.{}.busy_w", khz / 1000), *uw));
     let idle = IDLE.iter().map(|s| (format!("kind.core.idle.{}.watts", s.0), s.1));
-    let package =
-        [("package.uncore_w".to_owned(), PACKAGE.0), ("package.idle.PC6.watts".to_owned(), PACKAGE.1)];
+    let package = [("package.uncore_w".to_owned(), PACKAGE.0), ("package.PC6.watts".to_owned(), PACKAGE.1)];
     busy.chain(idle).chain(package).map(|(what, uw)| (what, f64::from(uw) * 1e-6)).collect()
 }
 
