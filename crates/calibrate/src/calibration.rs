@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! skeleton  what the kernel says, over the nearest bundled model      gather, estimate
+//! pace      work a clock cycle of each kind of core, and of threads    pace
 //! windows   chosen one at a time, for what is still open              design
-//! observe   each for some seconds, the machine restored after it      window
-//! fit       watts, by what the machine really did                     fit
+//! observe   each for some seconds, the machine restored after it      window, look
+//! fit       watts, by what the machine really did; how warm it gets   fit, heat
 //! check     on mixes of work that the fit has not seen
 //! write     the machine file, its intervals, and drawn machines       made
 //! ```

@@ -32,6 +32,8 @@ pub(crate) struct Look {
     pub(crate) stat: Stat,
     /// CPU time of our own so far, in s.
     pub(crate) own_s: f64,
+    /// CPU time of each CPU's load so far, in s.
+    pub(crate) load_s: Vec<(u32, f64)>,
     /// By CPU, us in each C-state that does not poll.
     idle_us: BTreeMap<u32, Vec<u64>>,
     /// TSC, MPERF, APERF of the busy CPUs.
@@ -100,6 +102,7 @@ impl Counters {
             packages: packages.collect(),
             at_s: site.moment().boot_s,
             own_s: site.own_s(),
+            load_s: loads.iter().map(|(cpu, _)| (*cpu, site.load_s(*cpu))).collect(),
             stat,
             idle_us,
         })

@@ -31,6 +31,12 @@ const TRIES: usize = 3;
 /// As of a window.
 pub(crate) fn paces(observer: &Observer<'_>, site: &dyn Site) -> Result<Option<Vec<KindPace>>, Spoiled> {
     let kinds = &observer.machine.kinds;
+    if let [only] = &observer.layout.packages[0][..]
+        && only[0].len() == 1
+    {
+        // One kind of core, without SMT: nothing to compare.
+        return Ok(None);
+    }
     let (mut out, mut first) = (Vec::new(), None);
     for (k, kind) in kinds.iter().enumerate() {
         let rest = |k: usize| Part {

@@ -41,6 +41,11 @@ pub trait Site {
     /// A CPU that is awake while we look, whose registers wake nobody.
     fn own_cpu(&self) -> u32;
 
+    /// CPU time that the load of a CPU has taken so far, in s: where a host keeps it waiting, more than was asked for.
+    fn load_s(&self, _cpu: u32) -> f64 {
+        0.0
+    }
+
     /// CPU time that looking has taken so far, in s: what keeps a CPU busy and is nobody else's.
     fn own_s(&self) -> f64 {
         0.0
@@ -126,6 +131,9 @@ pub struct Live<'a> {
 }
 
 struct Burner {
+    cpu: u32,
+    /// Its CPU time so far, in ns.
+    used_ns: std::sync::Arc<std::sync::atomic::AtomicU64>,
     end: std::sync::Arc<std::sync::atomic::AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -180,16 +188,29 @@ impl Site for Live<'_> {
         rustix::thread::sched_getcpu() as u32
     }
 
-    fn own_s(&self) -> f64 {
-        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+    fn load_s(&self, cpu: u32) -> f64 {
+        let burners = self.burners.borrow();
+        let of_cpu = burners.iter().find(|b| b.cpu == cpu);
+        of_cpu.map_or(0.0, |b| b.used_ns.load(std::sync::atomic::Ordering::Relaxed) as f64 * 1e-9)
     }
+
+    fn own_s(&self) -> f64 {
+        thread_ns() as f64 * 1e-9
+    }
+}
+
+/// CPU time of this thread.
+fn thread_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// A thread that is busy on a CPU for a share of the time, until the value ends.
 fn burner(cpu: u32, share: f64) -> Result<Burner, String> {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     let end = std::sync::Arc::new(AtomicBool::new(false));
+    let used_ns = std::sync::Arc::new(AtomicU64::new(0));
+    let used = std::sync::Arc::clone(&used_ns);
     let (ended, (tell, told)) = (std::sync::Arc::clone(&end), std::sync::mpsc::channel());
     let thread = std::thread::Builder::new().name(format!("burn-{cpu}")).spawn(move || {
         let mut set = rustix::thread::CpuSet::new();
@@ -207,16 +228,44 @@ fn burner(cpu: u32, share: f64) -> Result<Burner, String> {
                 }
                 std::hint::black_box(state);
             }
+            used.store(thread_ns(), Ordering::Relaxed);
             if share < 1.0 {
                 std::thread::sleep(PERIOD.saturating_sub(begun.elapsed()));
             }
         }
     });
     let thread = Some(thread.map_err(|e| format!("no thread for CPU {cpu}: {e}"))?);
-    let burner = Burner { end, thread };
+    let burner = Burner { cpu, used_ns, end, thread };
     match told.recv() {
         Ok(Ok(())) => Ok(burner),
         Ok(Err(e)) => Err(format!("no work can be kept on CPU {cpu}: {e}")),
         Err(_) => Err(format!("the work on CPU {cpu} ended at once")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load says what CPU time it took: some, and no more than has passed.
+    #[test]
+    fn a_load_says_what_it_took() {
+        let cpu = rustix::thread::sched_getcpu() as u32;
+        let root = wattwise_hw::root::DirRoot::new("/");
+        let sleep = |time| {
+            std::thread::sleep(time);
+            None
+        };
+        let site = Live::new(&root, &sleep);
+        let begun = std::time::Instant::now();
+        site.load(&[(cpu, 0.5)]).unwrap();
+        while site.load_s(cpu) == 0.0 {
+            site.pass(PERIOD).unwrap();
+        }
+        let took = site.load_s(cpu);
+        assert!(took <= begun.elapsed().as_secs_f64(), "{took}");
+        assert_eq!(site.load_s(cpu + 1), 0.0);
+        site.load(&[]).unwrap();
+        assert_eq!(site.load_s(cpu), 0.0);
     }
 }

@@ -402,7 +402,10 @@ impl<'a> Observer<'a> {
         let looking = (after.own_s - before.own_s) / seconds.max(1e-9);
         for t in after.stat.since(&before.stat) {
             let all = (t.busy + t.idle + t.iowait).max(1) as f64;
-            let ours = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
+            let asked = loads.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, share)| *share);
+            let used =
+                |look: &Look| look.load_s.iter().find(|(cpu, _)| *cpu == t.cpu).map_or(0.0, |(_, s)| *s);
+            let ours = asked.max((used(after) - used(before)) / seconds.max(1e-9));
             // Ticks are samples, of which some hit what is short; and a CPU that polls in no C-state is idle all the same.
             let busy = (t.busy as f64 / all).min(1.0 - self.idle_of(t.cpu, before, after, seconds));
             if busy > ours + looking + STRANGERS {

@@ -150,7 +150,7 @@ fn the_pace_of_a_known_machine_is_found() {
         |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
     assert!(off(kinds(&estimated), kinds(&truth.machine)) > 0.03, "there is something to find");
     assert!(off(kinds(&c.machine), kinds(&truth.machine)) < 0.01);
-    let ipc = c.machine.figures().into_iter().find(|f| f.what == "kind.E.ipc").unwrap();
+    let ipc = c.machine.figures().iter().find(|f| f.what == "kind.E.ipc").unwrap();
     assert!(ipc.low < 0.95 * ipc.nominal && ipc.high > 1.05 * ipc.nominal, "{ipc:?}");
 }
 
