@@ -350,7 +350,7 @@ fn tables_that_cannot_be_scored_are_refused_in_one_line() {
     refused(&["machines", "check", "omap3531"], 2, &["'omap3530'"]);
 }
 
-/// A table with what would write to a terminal in its cells is scored, and nothing of that is printed.
+/// A table with what would write to a terminal in its cells is scored, and that is shown and not acted on.
 #[test]
 fn a_tables_text_cannot_reach_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
@@ -361,7 +361,8 @@ fn a_tables_text_cannot_reach_the_terminal() {
     let out = wattwise(&["machines", "score", "freqbench", path.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let told = text(&out.stdout);
-    assert!(told.contains("1 rows predicted") && !told.contains('\x1b'), "{told}");
+    assert!(told.contains("1 rows predicted") && told.contains("a\\u{1b}[31m b"), "{told}");
+    assert!(!told.contains('\x1b'), "{told}");
 }
 
 /// Names of tasks and files are anybody's: none of them may drive the terminal that shows them.

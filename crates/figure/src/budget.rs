@@ -111,6 +111,22 @@ impl FromStr for Budget {
 mod tests {
     use super::*;
 
+    /// Each took minutes, years or the disk before there were budgets.
+    #[test]
+    fn what_nobody_means_is_over_the_defaults() {
+        let budget = Budget::default();
+        for (part, amount) in [
+            (Part::Tasks, 3_000_000),
+            (Part::Cpus, 8192),
+            (Part::Simulated, 366 * 86_400),
+            (Part::Events, 10_000_000_000),
+            (Part::Disk, 16 << 30),
+            (Part::Memory, 16 << 30),
+        ] {
+            assert!(budget.allows(part, amount).is_err(), "{part:?}");
+        }
+    }
+
     #[test]
     fn a_budget_is_met_with_a_sentence_that_raises_it() {
         let budget: Budget = "tasks=1e3, cpus=4".parse().expect("a budget");

@@ -21,8 +21,8 @@
 //! | + 0x100, 0x200 | lock elision wanted, refused | of no interest |
 //! | -1 | destroyed | nobody's |
 //!
-//! A normal mutex that nobody else wants is locked and unlocked by one compare-and-swap of the lock's first word
-//! ([`Quick`]); everything else goes through the lock's functions.
+//! A mutex that nobody else wants is locked and unlocked by one compare-and-swap each ([`Quick`]), of a recursive or
+//! error-checking one with its owner noted; everything else goes through the lock's functions.
 
 use crate::futex::Until;
 use crate::page::PAGE;
@@ -34,7 +34,8 @@ use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use wattwise_locks::dynamic::LockKind;
-use wattwise_locks::{Clock, Deadline, Quick, Token};
+use wattwise_locks::wait::Spin;
+use wattwise_locks::{Clock, Deadline, Quick, Ticket, Token};
 
 const NORMAL: i32 = 0;
 const RECURSIVE: i32 = 1;
@@ -46,6 +47,10 @@ const ROBUST: i32 = 0x10;
 const FOREIGN: i32 = 0x10 | 0x20 | 0x40 | 0x80;
 const ELISION: i32 = 0x100 | 0x200;
 
+const WORD32: u32 = Quick::Word32 as u32;
+const WORD64: u32 = Quick::Word64 as u32;
+const NUMBERS: u32 = Quick::Numbers as u32;
+
 /// The token of a lock that was taken the quick way.
 const QUICK_TOKEN: usize = 1;
 
@@ -53,12 +58,15 @@ const QUICK_TOKEN: usize = 1;
 const DEPTH: u32 = (1 << 24) - 1;
 const ONE_WAITER: u32 = DEPTH + 1;
 
+/// Where glibc counts users.
+const NUSERS: usize = 12;
+
 /// See the [module](self)'s table.
 #[repr(C)]
 struct Mutex {
     token: AtomicUsize,
-    owner: AtomicU32,
-    users: AtomicU32,
+    /// `owner` in the low half, `users` in the high one: both are seen, and change, in one access.
+    holder: AtomicU64,
     kind: AtomicI32,
     generation: AtomicU32,
     lock: [AtomicU32; process::ROOM / 4],
@@ -112,7 +120,7 @@ impl Mutex {
             // thread gets here.
             unsafe {
                 // Who waited with it is gone.
-                self.users.store(self.depth(), Ordering::Relaxed);
+                self.note_holder(self.owner(), self.depth());
                 let held = (kind.is_locked)(self.at()).then(|| self.kept());
                 (kind.forget_waiters)(self.at(), held);
             }
@@ -132,8 +140,7 @@ impl Mutex {
         }
         self.token.store(token.into_raw() ^ QUICK_TOKEN, Ordering::Relaxed);
         if kind == RECURSIVE || kind == ERRORCHECK {
-            self.set_depth(1);
-            self.owner.store(process::me(), Ordering::Relaxed);
+            self.set_holder(process::me(), 1);
         }
         0
     }
@@ -148,42 +155,56 @@ impl Mutex {
         unsafe { Token::from_raw(self.token.load(Ordering::Relaxed) ^ QUICK_TOKEN) }
     }
 
-    fn depth(&self) -> u32 {
-        self.users.load(Ordering::Relaxed) & DEPTH
+    fn owner(&self) -> u32 {
+        self.holder.load(Ordering::Relaxed) as u32
     }
 
-    /// Of a mutex that the calling thread holds.
-    fn set_depth(&self, depth: u32) {
-        let waiters = self.users.load(Ordering::Relaxed) & !DEPTH;
-        self.users.store(waiters | depth, Ordering::Relaxed);
+    fn users(&self) -> u32 {
+        (self.holder.load(Ordering::Relaxed) >> 32) as u32
+    }
+
+    fn depth(&self) -> u32 {
+        self.users() & DEPTH
+    }
+
+    fn note_holder(&self, owner: u32, users: u32) {
+        self.holder.store(u64::from(users) << 32 | u64::from(owner), Ordering::Relaxed);
+    }
+
+    /// Of a mutex that the calling thread holds. Whoever waits with it is not forgotten.
+    #[inline(always)]
+    fn set_holder(&self, owner: u32, depth: u32) {
+        self.note_holder(owner, self.users() & !DEPTH | depth);
+    }
+
+    /// How often the calling thread has locked this; 0 if it does not hold it. Of a type with an owner.
+    #[inline]
+    fn mine(&self) -> u32 {
+        let holder = self.holder.load(Ordering::Relaxed);
+        if holder as u32 == process::me() { (holder >> 32) as u32 & DEPTH } else { 0 }
     }
 
     /// What a thread that holds the mutex gets when it asks again; `None` if it does not hold it.
     #[inline]
     fn again(&self, kind: i32, otherwise: c_int) -> Option<c_int> {
-        if (kind != RECURSIVE && kind != ERRORCHECK)
-            || self.depth() == 0
-            || self.owner.load(Ordering::Relaxed) != process::me()
-        {
+        if kind != RECURSIVE && kind != ERRORCHECK {
             return None;
         }
-        if kind == ERRORCHECK {
-            return Some(otherwise);
+        match self.mine() {
+            0 => None,
+            _ if kind == ERRORCHECK => Some(otherwise),
+            DEPTH => Some(libc::EAGAIN),
+            depth => {
+                self.set_holder(process::me(), depth + 1);
+                Some(0)
+            }
         }
-        let depth = self.depth();
-        if depth == DEPTH {
-            return Some(libc::EAGAIN);
-        }
-        self.set_depth(depth + 1);
-        Some(0)
     }
 
-    /// Whether this is a mutex without an owner, whose lock has a quick way and was used in this process.
+    /// Whether it was used in this process, which chose `quick`.
     #[inline(always)]
-    fn is_quick(&self, width: u32) -> bool {
-        matches!(self.kind.load(Ordering::Relaxed), NORMAL | ADAPTIVE)
-            && width != Quick::Never as u32
-            && self.generation.load(Ordering::Relaxed) == process::generation()
+    fn is_current(&self) -> bool {
+        self.generation.load(Ordering::Relaxed) == process::generation()
     }
 
     /// The lock's first 8 bytes.
@@ -193,37 +214,89 @@ impl Mutex {
         unsafe { &*(&raw const self.lock).cast::<AtomicU64>() }
     }
 
+    #[inline(always)]
+    fn numbers(&self) -> &Ticket<Spin> {
+        // SAFETY: a lock with this quick way is such a one, whatever its policy.
+        unsafe { self.at().cast().as_ref() }
+    }
+
     /// Locks what is free, in one compare-and-swap.
     #[inline(always)]
     fn quick_lock(&self) -> bool {
-        let width = PAGE.quick.load(Ordering::Acquire);
-        if !self.is_quick(width) {
+        let quick = PAGE.quick.load(Ordering::Acquire);
+        if !self.is_current() {
             return false;
         }
         // Looking first leaves the line with its holder.
-        if width == Quick::Word32 as u32 {
-            let word = &self.lock[0];
-            word.load(Ordering::Relaxed) == 0
-                && word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        } else {
-            let word = self.wide();
-            word.load(Ordering::Relaxed) == 0
-                && word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        match quick {
+            WORD32 => {
+                let word = &self.lock[0];
+                word.load(Ordering::Relaxed) == 0
+                    && word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            }
+            WORD64 => {
+                let word = self.wide();
+                word.load(Ordering::Relaxed) == 0
+                    && word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            }
+            NUMBERS => self.numbers().acquire_free(),
+            _ => false,
         }
     }
 
     /// Unlocks what nobody waits for.
     #[inline(always)]
     fn quick_unlock(&self) -> bool {
-        let width = PAGE.quick.load(Ordering::Acquire);
-        if !self.is_quick(width) || PAGE.waiting.load(Ordering::Relaxed) != 0 {
+        let quick = PAGE.quick.load(Ordering::Acquire);
+        if !self.is_current() || PAGE.waiting.load(Ordering::Relaxed) != 0 {
             return false;
         }
-        if width == Quick::Word32 as u32 {
-            self.lock[0].compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed).is_ok()
-        } else {
-            self.wide().compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed).is_ok()
+        match quick {
+            WORD32 => self.lock[0].compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed).is_ok(),
+            WORD64 => self.wide().compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed).is_ok(),
+            NUMBERS => self.numbers().release_alone(),
+            _ => false,
         }
+    }
+
+    /// Locks in one step what is of a type with an owner and free. False: nothing was done.
+    #[inline(always)]
+    fn quick_lock_owned(&self) -> bool {
+        let done = self.quick_lock();
+        if done {
+            self.set_holder(process::me(), 1);
+        }
+        done
+    }
+
+    /// Unlocks in one step what is of a type with an owner, locked once, by this thread, and wanted by nobody else. False:
+    /// nothing was done.
+    #[inline(always)]
+    fn quick_unlock_owned(&self) -> bool {
+        let holder = self.holder.load(Ordering::Relaxed);
+        let me = process::me();
+        if holder as u32 != me || (holder >> 32) as u32 & DEPTH != 1 {
+            return false;
+        }
+        self.holder.store(holder - (1 << 32 | u64::from(me)), Ordering::Relaxed);
+        let done = self.quick_unlock();
+        if !done {
+            self.holder.store(holder, Ordering::Relaxed);
+        }
+        done
+    }
+
+    /// Of a type without an owner, as glibc's static initialisers and our `pthread_mutex_init` have them.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        let kind = self.kind.load(Ordering::Relaxed);
+        kind == NORMAL || kind == ADAPTIVE
+    }
+
+    #[inline(always)]
+    fn has_owner(&self) -> bool {
+        let kind = self.kind.load(Ordering::Relaxed);
+        kind == RECURSIVE || kind == ERRORCHECK
     }
 
     fn lock(&self, kind: i32) -> c_int {
@@ -311,15 +384,14 @@ impl Mutex {
     fn unlock(&self, kind: i32) -> c_int {
         let functions = self.functions();
         if kind == RECURSIVE || kind == ERRORCHECK {
-            let depth = self.depth();
-            if depth == 0 || self.owner.load(Ordering::Relaxed) != process::me() {
-                return libc::EPERM;
+            match self.mine() {
+                0 => return libc::EPERM,
+                1 => {}
+                depth => {
+                    self.set_holder(process::me(), depth - 1);
+                    return 0;
+                }
             }
-            if depth > 1 {
-                self.set_depth(depth - 1);
-                return 0;
-            }
-            self.owner.store(0, Ordering::Relaxed);
         // SAFETY: the lock's 16 bytes.
         } else if !unsafe { (functions.is_locked)(self.at()) } {
             // Undefined, and harmless with glibc: there are programs that do it.
@@ -334,7 +406,7 @@ impl Mutex {
         if let Some(row) = self.row() {
             row.releases();
         }
-        self.set_depth(0);
+        self.set_holder(0, 0);
         if PAGE.waiting.load(Ordering::Relaxed) != 0 && priority::hand_over(std::ptr::from_ref(self).addr()) {
             return;
         }
@@ -351,10 +423,9 @@ impl Mutex {
         let functions = self.functions();
         let depth = self.depth();
         if depth > 1 {
-            self.set_depth(depth - 1);
+            self.set_holder(self.owner(), depth - 1);
             return;
         }
-        self.owner.store(0, Ordering::Relaxed);
         self.release(functions);
     }
 }
@@ -383,8 +454,7 @@ fn deadline(until: &Until) -> Deadline {
 pub(crate) unsafe fn may_wait(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract.
     match unsafe { whose(mutex) } {
-        Whose::Ours(ours, ERRORCHECK) if ours.depth() == 0 => libc::EPERM,
-        Whose::Ours(ours, ERRORCHECK) if ours.owner.load(Ordering::Relaxed) != process::me() => libc::EPERM,
+        Whose::Ours(ours, ERRORCHECK) if ours.mine() == 0 => libc::EPERM,
         Whose::Ours(..) | Whose::Glibc => 0,
         Whose::Nobody => libc::EINVAL,
     }
@@ -399,15 +469,19 @@ pub(crate) unsafe fn waits_with(mutex: *mut pthread_mutex_t, begins: bool) {
     // SAFETY: by contract; all fields are atomics.
     let ours = unsafe { &*mutex.cast::<Mutex>() };
     let kind = ours.kind.load(Ordering::Relaxed);
-    let one = match kind {
-        // A robust one whose owner has died counts anew.
-        kind if kind & ROBUST != 0 => return,
-        kind if kind & FOREIGN != 0 => 1,
-        _ => ONE_WAITER,
-    };
-    let users = ours.users.load(Ordering::Relaxed);
-    let users = if begins { users.wrapping_add(one) } else { users.wrapping_sub(one) };
-    ours.users.store(users, Ordering::Relaxed);
+    // A robust one whose owner has died counts anew.
+    if kind & ROBUST != 0 {
+        return;
+    }
+    let change =
+        |users: u32, one: u32| if begins { users.wrapping_add(one) } else { users.wrapping_sub(one) };
+    if kind & FOREIGN != 0 {
+        // SAFETY: by contract; glibc's `__nusers`, which is its holder's.
+        let users = unsafe { &*mutex.byte_add(NUSERS).cast::<AtomicU32>() };
+        users.store(change(users.load(Ordering::Relaxed), 1), Ordering::Relaxed);
+    } else {
+        ours.note_holder(ours.owner(), change(ours.users(), ONE_WAITER));
+    }
 }
 
 /// Whether glibc's functions are this mutex's.
@@ -435,10 +509,11 @@ pub unsafe extern "C-unwind" fn pthread_mutex_init(
         return done;
     }
     // SAFETY: initialised above.
-    if let Whose::Ours(ours, _) = unsafe { whose(mutex) } {
+    if let Whose::Ours(ours, kind) = unsafe { whose(mutex) } {
+        // A type that was asked for carries glibc's mark against elision, and would not be seen to be plain.
+        ours.kind.store(kind, Ordering::Relaxed);
         ours.token.store(0, Ordering::Relaxed);
-        ours.owner.store(0, Ordering::Relaxed);
-        ours.users.store(0, Ordering::Relaxed);
+        ours.note_holder(0, 0);
         for word in &ours.lock {
             word.store(0, Ordering::Relaxed);
         }
@@ -458,8 +533,7 @@ pub unsafe extern "C-unwind" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_
         Whose::Ours(ours, _) => {
             let functions = ours.functions();
             // SAFETY: the lock's 16 bytes.
-            if unsafe { (functions.is_locked)(ours.at()) } || ours.users.load(Ordering::Relaxed) & !DEPTH != 0
-            {
+            if unsafe { (functions.is_locked)(ours.at()) } || ours.users() & !DEPTH != 0 {
                 return libc::EBUSY;
             }
             ours.kind.store(DESTROYED, Ordering::Relaxed);
@@ -478,7 +552,21 @@ pub unsafe extern "C-unwind" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract; all fields are atomics.
-    if unsafe { &*mutex.cast::<Mutex>() }.quick_lock() {
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    if ours.is_plain() && ours.quick_lock() {
+        return 0;
+    }
+    // SAFETY: by contract.
+    unsafe { lock_owned(mutex) }
+}
+
+/// # Safety
+/// As [`pthread_mutex_lock`].
+#[inline(never)]
+unsafe extern "C-unwind" fn lock_owned(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract; all fields are atomics.
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    if ours.has_owner() && ours.quick_lock_owned() {
         return 0;
     }
     // SAFETY: by contract.
@@ -561,7 +649,21 @@ pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: by contract; all fields are atomics.
-    if unsafe { &*mutex.cast::<Mutex>() }.quick_unlock() {
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    if ours.is_plain() && ours.quick_unlock() {
+        return 0;
+    }
+    // SAFETY: by contract.
+    unsafe { unlock_owned(mutex) }
+}
+
+/// # Safety
+/// As [`pthread_mutex_unlock`].
+#[inline(never)]
+unsafe extern "C-unwind" fn unlock_owned(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: by contract; all fields are atomics.
+    let ours = unsafe { &*mutex.cast::<Mutex>() };
+    if ours.has_owner() && ours.quick_unlock_owned() {
         return 0;
     }
     // SAFETY: by contract.

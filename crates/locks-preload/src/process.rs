@@ -147,26 +147,91 @@ extern "C" fn report() {
     ]);
 }
 
-thread_local! {
-    /// This thread's number, 0 until it needs one. Nothing to drop, so it can be used until the thread's very end.
-    static NUMBER: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+/// This thread's number, 0 until it needs one. Nothing to drop, so it can be used until the thread's very end.
+///
+/// A library that is loaded with the program has its place at a fixed distance from the thread pointer. The compiler does not
+/// know that and would call `__tls_get_addr` each time, which takes longer than the rest of a recursive lock.
+#[cfg(target_arch = "x86_64")]
+mod number {
+    use std::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tbss.wattwise_thread_number, \"awT\", @nobits",
+        ".balign 4",
+        ".hidden wattwise_thread_number",
+        ".globl wattwise_thread_number",
+        "wattwise_thread_number:",
+        ".zero 4",
+        ".popsection",
+    );
+
+    #[inline(always)]
+    pub(super) fn get() -> u32 {
+        let number;
+        // SAFETY: reads this thread's four bytes.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + wattwise_thread_number@GOTTPOFF]",
+                "mov {number:e}, dword ptr fs:[{at}]",
+                at = out(reg) _, number = lateout(reg) number,
+                options(nostack, preserves_flags, readonly, pure)
+            );
+        }
+        number
+    }
+
+    pub(super) fn set(number: u32) {
+        // SAFETY: writes this thread's four bytes, of which nobody has a reference.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + wattwise_thread_number@GOTTPOFF]",
+                "mov dword ptr fs:[{at}], {number:e}",
+                at = out(reg) _, number = in(reg) number,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+/// The same where the compiler's way is short.
+#[cfg(not(target_arch = "x86_64"))]
+mod number {
+    use std::cell::Cell;
+
+    thread_local! {
+        static NUMBER: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[inline(always)]
+    pub(super) fn get() -> u32 {
+        NUMBER.get()
+    }
+
+    pub(super) fn set(number: u32) {
+        NUMBER.set(number);
+    }
 }
 
 /// A number that no other thread of this process has. Not the kernel's: a child of a fork goes on as the thread
 /// that forked, and must be the owner of what that had locked.
+#[inline(always)]
 pub(crate) fn me() -> u32 {
+    match number::get() {
+        0 => first_number(),
+        number => number,
+    }
+}
+
+#[cold]
+fn first_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            // After 2^32 threads numbers come again; 0 means nobody.
-            let mut next = NEXT.fetch_add(1, Ordering::Relaxed);
-            if next == 0 {
-                next = NEXT.fetch_add(1, Ordering::Relaxed);
-            }
-            number.set(next);
-        }
-        number.get()
-    })
+    // After 2^32 threads numbers come again; 0 means nobody.
+    let mut next = NEXT.fetch_add(1, Ordering::Relaxed);
+    if next == 0 {
+        next = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    number::set(next);
+    next
 }
 
 /// A deadline's nanoseconds are in range.

@@ -129,6 +129,22 @@ fn real_time_priorities_are_served_first_under_every_lock() {
 }
 
 #[test]
+fn a_crowd_of_sleepers_is_woken_one_by_one() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (probe, library) = (probe("crowd"), library());
+    for kind in LockKind::all().iter().filter(|kind| fits(kind)) {
+        if !kind.wait.ends_with("park") && kind.name() != "adaptive:spin" {
+            continue;
+        }
+        let run = under(&probe, &library, &kind.name()).arg("1000").output().expect("runs");
+        let said = String::from_utf8_lossy(&run.stdout);
+        let sleeps: u32 = said.trim().parse().unwrap_or_else(|_| panic!("{}: {run:?}", kind.name()));
+        // Less than one each; if all slept on one word, it would be 15.
+        assert!(sleeps < 400, "{}: {sleeps} hundredths of a sleep for a thread", kind.name());
+    }
+}
+
+#[test]
 fn a_lock_needs_no_memory_and_may_be_malloc_s_own() {
     let (probe, library) = (probe("scarce"), library());
     for what in ["malloc", "memory"] {

@@ -36,6 +36,7 @@ mod bit;
 mod primitive;
 mod queue;
 mod raw;
+mod seat;
 mod tsc;
 
 pub mod adaptive;

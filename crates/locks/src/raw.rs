@@ -27,7 +27,7 @@ impl Token {
 
 /// Whether a lock can be taken without its functions while nobody else wants it.
 ///
-/// If so, a compare-and-swap of its first word from 0 to 1 acquires it, with the token 1, and one from 1 to 0
+/// By a word: a compare-and-swap of its first word from 0 to 1 acquires it, with the token 1, and one from 1 to 0
 /// releases it, with the orders of any lock. Whichever fails tells nothing: then the functions are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -38,6 +38,8 @@ pub enum Quick {
     Word32 = 4,
     /// By a word of 64 bits.
     Word64 = 8,
+    /// By the two functions of [`Ticket`](crate::Ticket) for that, whatever its policy.
+    Numbers = 2,
 }
 
 impl Quick {

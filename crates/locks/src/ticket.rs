@@ -12,18 +12,23 @@
 //! 2. Else back off for `PER_TURN_NS` for each number in between but the last, and look again: whoever is
 //!    far from its turn need not watch the line (Mellor-Crummey and Scott, 1991). The last turn waits by
 //!    the policy.
-//! 3. To sleep, mark SLEEPERS and sleep on `serving` with the bit `number mod 32`.
-//! 4. Release: call the next number. If SLEEPERS is marked, wake the sleepers whose bit is that number's: one
-//!    thread as long as fewer than 32 sleep, and never all of them.
+//! 3. To sleep, mark SLEEPERS and sleep at the number's seat (`seat.rs`).
+//! 4. Release: call the next number. If SLEEPERS is marked, wake who sleeps at that number's seat: one thread as long as
+//!    fewer than 8192 sleep.
 //! 5. SLEEPERS stays marked while anyone waits, since nobody knows who still sleeps. A releaser that finds no
 //!    number taken after its own clears the mark, *looks at `next` again*, and puts the mark back if someone
 //!    came meanwhile: a waiter takes its number before it marks, so one of the two sees the other.
 //!
+//! The number of an acquisition is not kept: while the lock is held, it is the one that `serving` shows. While nobody else has
+//! taken one, a compare-and-swap of `next` acquires and an addition to `serving` releases ([`Ticket::acquire_free`],
+//! [`Ticket::release_alone`]); a SLEEPERS that is still marked leaves both to the other functions.
+//!
 //! FIFO. With more threads than CPUs the number that is called often belongs to a thread that does not run:
 //! spinning collapses, parking pays a wake-up for each turn.
 
-use crate::primitive::{AtomicU32, Ordering, wait, wake};
-use crate::raw::{RawLock, Token};
+use crate::primitive::{AtomicU32, Ordering};
+use crate::raw::{Quick, RawLock, Token};
+use crate::seat::Seat;
 use crate::tsc;
 use crate::wait::{Step, Wait};
 use core::marker::PhantomData;
@@ -60,16 +65,60 @@ fn called(number: u32) -> u32 {
     number.wrapping_mul(ONE)
 }
 
-/// The sleepers' bit of a number.
-#[inline]
-fn bit_of(number: u32) -> u32 {
-    1 << (number % 32)
+impl<W> Ticket<W> {
+    /// Acquires if the lock is free and no sleeper is marked. True: it is this thread's, with any token.
+    #[inline(always)]
+    pub fn acquire_free(&self) -> bool {
+        let number = self.next.load(Ordering::Relaxed);
+        if self.serving.load(Ordering::Acquire) != called(number) {
+            return false;
+        }
+        // If the number is still to be had, it is still the one that is called.
+        let following = number.wrapping_add(1);
+        self.next.compare_exchange(number, following, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Releases if the lock is held and, as it seems, no number was taken since and no sleeper is marked. Only the holder may
+    /// call it, or anyone while nobody holds the lock. False: nothing was done.
+    #[inline(always)]
+    pub fn release_alone(&self) -> bool {
+        let serving = self.serving.load(Ordering::Relaxed);
+        let following = serving.wrapping_add(ONE);
+        // A mark differs in the lowest bit.
+        if called(self.next.load(Ordering::Relaxed)) != following {
+            return false;
+        }
+        self.call(following);
+        true
+    }
+
+    /// Step 4. `following` is the next number as `serving` will show it.
+    #[inline(always)]
+    fn call(&self, following: u32) {
+        // After the addition the lock may be gone: an address alone.
+        let lock = &raw const self.serving;
+        if self.serving.fetch_add(ONE, Ordering::Release) & SLEEPERS != 0 {
+            call_sleeper(lock, following);
+        }
+    }
+}
+
+/// Where who waits for `serving` to be this, without the mark, sleeps.
+fn seat(lock: *const AtomicU32, serving: u32) -> Seat {
+    Seat::of(lock, serving / ONE)
+}
+
+#[cold]
+#[inline(never)]
+fn call_sleeper(lock: *const AtomicU32, serving: u32) {
+    seat(lock, serving).call();
 }
 
 impl<W: Wait> Ticket<W> {
     #[cold]
     fn contend(&self, number: u32) {
         let mut policy = W::begin();
+        let seat = seat(&raw const self.serving, called(number));
         loop {
             let seen = self.serving.load(Ordering::Acquire);
             let before = called(number).wrapping_sub(seen & !SLEEPERS) / ONE;
@@ -81,12 +130,13 @@ impl<W: Wait> Ticket<W> {
                 tsc::pause_for(turns * PER_TURN_NS * tsc::per_us() / 1000);
             }
             if policy.step(&self.serving, seen) == Step::Sleep {
+                let read = seat.read();
                 // Release: whoever clears this mark in step 5 sees that the number was taken before.
                 let marked = self.serving.fetch_or(SLEEPERS, Ordering::AcqRel) | SLEEPERS;
                 if marked & !SLEEPERS == called(number) {
                     break;
                 }
-                wait(&self.serving, marked, bit_of(number), None);
+                seat.sleep(read);
             }
         }
         policy.end();
@@ -99,6 +149,7 @@ impl<W: Wait> Ticket<W> {
 unsafe impl<W: Wait> RawLock for Ticket<W> {
     const NAME: &'static str = "ticket";
     const FIFO: bool = true;
+    const QUICK: Quick = Quick::Numbers;
     #[cfg(not(loom))]
     const INIT: Self = Ticket { next: AtomicU32::new(0), serving: AtomicU32::new(0), policy: PhantomData };
 
@@ -108,7 +159,7 @@ unsafe impl<W: Wait> RawLock for Ticket<W> {
         if self.serving.load(Ordering::Acquire) & !SLEEPERS != called(number) {
             self.contend(number);
         }
-        Token(number as usize)
+        Token::NONE
     }
 
     #[inline]
@@ -120,30 +171,25 @@ unsafe impl<W: Wait> RawLock for Ticket<W> {
         // If the number is still to be had, it is still the one that is called.
         let following = number.wrapping_add(1);
         let took = self.next.compare_exchange(number, following, Ordering::Relaxed, Ordering::Relaxed);
-        took.ok().map(|_| Token(number as usize))
+        took.ok().map(|_| Token::NONE)
     }
 
     #[inline]
-    unsafe fn unlock(&self, token: Token) {
-        let number = token.0 as u32;
-        let following = number.wrapping_add(1);
+    unsafe fn unlock(&self, _: Token) {
+        let serving = self.serving.load(Ordering::Relaxed);
+        let following = (serving & !SLEEPERS).wrapping_add(ONE);
         if !W::SLEEPS {
             // Only the holder writes `serving`.
-            return self.serving.store(called(following), Ordering::Release);
+            return self.serving.store(following, Ordering::Release);
         }
-        if self.serving.load(Ordering::Relaxed) & SLEEPERS != 0
-            && self.next.load(Ordering::Relaxed) == following
-        {
+        if serving & SLEEPERS != 0 && called(self.next.load(Ordering::Relaxed)) == following {
             // Step 5. Acquire: a mark that this clears came after its number was taken.
             self.serving.fetch_and(!SLEEPERS, Ordering::Acquire);
-            if self.next.load(Ordering::Relaxed) != following {
+            if called(self.next.load(Ordering::Relaxed)) != following {
                 self.serving.fetch_or(SLEEPERS, Ordering::Relaxed);
             }
         }
-        let before = self.serving.fetch_add(ONE, Ordering::Release);
-        if before & SLEEPERS != 0 {
-            wake(&self.serving, i32::MAX, bit_of(following));
-        }
+        self.call(following);
     }
 
     fn is_locked(&self) -> bool {
@@ -152,15 +198,12 @@ unsafe impl<W: Wait> RawLock for Ticket<W> {
         called(self.next.load(Ordering::Relaxed)) != serving
     }
 
-    unsafe fn forget_waiters(&self, held: Option<Token>) {
+    unsafe fn forget_waiters(&self, _: Option<Token>) {
         let serving = self.serving.load(Ordering::Relaxed) & !SLEEPERS;
-        let next = match held {
-            Some(token) => (token.0 as u32).wrapping_add(1),
-            // Nobody here holds it; if a thread that is gone does, it stays held.
-            None if called(self.next.load(Ordering::Relaxed)) == serving => return,
-            None => (serving / ONE).wrapping_add(1),
-        };
-        self.next.store(next, Ordering::Relaxed);
+        if called(self.next.load(Ordering::Relaxed)) != serving {
+            // Held by this thread, or by one that is gone and then for ever.
+            self.next.store((serving / ONE).wrapping_add(1), Ordering::Relaxed);
+        }
         self.serving.store(serving, Ordering::Relaxed);
     }
 }

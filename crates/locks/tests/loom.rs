@@ -156,6 +156,50 @@ every_lock! {
     adaptive => Adaptive,
 }
 
+/// The way that the pthread interposer takes while nobody waits.
+fn quick_add<W: wattwise_locks::wait::Wait>(counter: &Counter<Ticket<W>>) {
+    if !counter.lock.acquire_free() {
+        let _ = counter.lock.lock();
+    }
+    // SAFETY: loom checks it.
+    counter.data.with_mut(|data| unsafe { *data += 1 });
+    if !counter.lock.release_alone() {
+        // SAFETY: acquired above; any token is this lock's.
+        unsafe { counter.lock.unlock(wattwise_locks::Token::from_raw(1)) };
+    }
+}
+
+/// Against threads that take the functions or the same way.
+fn quick<W: wattwise_locks::wait::Wait + 'static>(others: &'static [fn(&Counter<Ticket<W>>)]) {
+    explore(2, move || {
+        let counter = Counter::<Ticket<W>>::new();
+        let threads: Vec<_> = others
+            .iter()
+            .map(|add| {
+                let other = counter.clone();
+                thread::spawn(move || add(&other))
+            })
+            .collect();
+        quick_add(&counter);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        counter.is(1 + others.len() as u32);
+        assert!(counter.lock.acquire_free(), "no mark is left");
+    });
+}
+
+#[test]
+fn ticket_quick_spin() {
+    quick::<Spin>(&[Counter::add]);
+    quick::<Spin>(&[quick_add]);
+}
+
+#[test]
+fn ticket_quick_park() {
+    quick::<Park>(&[quick_add, Counter::add]);
+}
+
 /// One that is woken and does not come, while another sleeps: the holder releases twice. Time is slow, or the first
 /// release would already be somebody's turn by age.
 #[test]

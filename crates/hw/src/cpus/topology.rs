@@ -340,6 +340,7 @@ fn processor(root: &dyn Root) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpus::select::Selector;
     use crate::root::tree::{Tree, TreeRoot};
 
     /// A captured machine: (path below `sys/devices/system`, or from the top, content).
@@ -405,6 +406,22 @@ mod tests {
             ]
         };
         assert_eq!(made_of(&cpus(&[&own("0"), &own("1")])).count(|c| c.core), 1);
+    }
+
+    #[test]
+    fn a_number_selects_one_core_where_the_kernel_s_ids_repeat() {
+        let core = |cluster| {
+            [
+                ("topology/core_id", "0"),
+                ("topology/cluster_id", cluster),
+                ("topology/physical_package_id", "0"),
+            ]
+        };
+        let t = made_of(&cpus(&[&core("0"), &core("1"), &core("2")]));
+        for n in ["0", "1", "2"] {
+            let chosen = Selector { cores: Some(n.into()), ..Default::default() }.resolve(&t, false);
+            assert_eq!(chosen.expect("a core").to_string(), n);
+        }
     }
 
     /// A Cell names neither cores nor packages, an old s390 no ids at all.

@@ -59,7 +59,8 @@
 //!    the next release, for nothing, and so on: up to half of a core, and a third of what the holder could do. So it
 //!    keeps the place of one who has been woken, which a newcomer that spins may take, and looks again by itself
 //!    when it has waited for as long again, `AGE_US / 2` at most. If the lock is left for good meanwhile, that is lost.
-//!    **Sleep** otherwise, in order of tickets, so that a newcomer cannot take the wake-up of who has waited longer.
+//!    **Sleep** otherwise, in order of tickets, each at its ticket's seat (`seat.rs`), so that a newcomer cannot
+//!    take the wake-up of who has waited longer.
 //! 7. **Release** by clearing LOCKED. If threads sleep and none is awake, wake the oldest first: it becomes
 //!    the spinner, and while it wakes up the lock stays free for whoever runs. If it has not come after 25 to 50 us,
 //!    its core is busy: the next is woken as well if those who are woken find the lock free about as often as taken,
@@ -76,8 +77,9 @@
 mod learned;
 mod waiter;
 
-use crate::primitive::{AtomicU32, Ordering, wait, wake};
+use crate::primitive::{AtomicU32, Ordering};
 use crate::raw::{Quick, RawLock, Token};
+use crate::seat::Seat;
 use crate::tsc;
 use crate::wait::{Spin, Wait};
 use core::marker::PhantomData;
@@ -169,13 +171,15 @@ impl<W: Wait> Adaptive<W> {
     /// Step 6: until this thread's ticket is granted.
     fn sleep(&self) {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat::of(&raw const self.grants, ticket);
         loop {
+            let read = seat.read();
             let grants = self.grants.load(Ordering::Acquire);
             // Granted once `grants` is past the ticket, by less than half of all numbers.
             if grants.wrapping_sub(ticket).wrapping_sub(1) as i32 >= 0 {
                 return;
             }
-            wait(&self.grants, grants, 1 << (ticket % 32), None);
+            seat.sleep(read);
         }
     }
 
@@ -191,8 +195,10 @@ impl<W: Wait> Adaptive<W> {
     #[cold]
     #[inline(never)]
     fn release(&self) {
-        // More than one, if who took the role of the first went to sleep before the lock was released.
+        // More than one, if who took the role of the first went to sleep before the lock was released: then in a row.
+        let mut first = 0;
         let mut granted = 0;
+        let lock = &raw const self.grants;
         loop {
             let seen = self.state.load(Ordering::Relaxed);
             let alone = seen & SPINNER == 0;
@@ -207,7 +213,11 @@ impl<W: Wait> Adaptive<W> {
                     continue;
                 }
                 // Nobody can free the lock's memory before this: LOCKED is set still, or that sleeper is inside.
-                granted |= 1 << (self.grants.fetch_add(1, Ordering::Release) % 32);
+                let ticket = self.grants.fetch_add(1, Ordering::Release);
+                if granted == 0 {
+                    first = ticket;
+                }
+                granted += 1;
                 if hand != 0 {
                     break;
                 }
@@ -219,8 +229,8 @@ impl<W: Wait> Adaptive<W> {
                 break;
             }
         }
-        if granted != 0 {
-            wake(&self.grants, i32::MAX, granted);
+        for n in 0..granted {
+            Seat::of(lock, first.wrapping_add(n)).call();
         }
     }
 }
