@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// Work a second, by kind of work: [`chains`], [`branches`], [`chase`].
+/// Work a second, by kind of work: chains of arithmetic, branches that nobody can foretell, a chase through a cache.
 pub type Pace = [f64; 3];
 
 /// What was found of a kind of core, by kind of work.
