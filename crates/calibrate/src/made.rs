@@ -31,6 +31,8 @@ const CHANCE: f64 = 0.95;
 const LEAST_W: f64 = 1e-4;
 /// What a machine file may say at most.
 const MOST_LEAKAGE: f64 = 0.05;
+/// What a timing may be off by: a share. An assumption.
+const TIMED: f64 = 0.01;
 /// The least that a machine file says of a thread beside others.
 const LEAST_BESIDE: f64 = 0.1;
 /// Factors of a drawn machine stay within what a file may say.
@@ -175,7 +177,9 @@ fn put_pace(file: &mut MachineFile, pace: &[KindPace], plan: &CalibrationPlan) {
         if at > 0 {
             let (ipc, ends) = over_work(pace.ipc);
             kind.table.ipc = digits(ipc);
-            kind.sources.insert("ipc".into(), timed(Some(Range::Ends(ends.map(digits)))));
+            // Where kinds of work agree, a timing is no surer than this.
+            let ends = [ends[0] * (1.0 - TIMED), ends[1] * (1.0 + TIMED)].map(digits);
+            kind.sources.insert("ipc".into(), timed(Some(Range::Ends(ends))));
         }
         let Some(beside) = pace.beside else { continue };
         let (least, threads) = (over_work(beside).0.clamp(LEAST_BESIDE, 1.0), kind.table.threads);
