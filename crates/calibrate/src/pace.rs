@@ -5,7 +5,6 @@
 use crate::site::Site;
 use crate::window::{Observer, Part, Spoiled, Window};
 use std::hint::black_box;
-use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 /// Work a second, by kind of work: chains of arithmetic, branches that nobody can foretell, a chase through a cache.
@@ -91,37 +90,38 @@ pub(crate) fn over_work(pace: Pace) -> (f64, [f64; 2]) {
 
 /// Runs each kind of work for so long on all of these CPUs at once: what each CPU did.
 pub(crate) fn run(cpus: &[u32], each: Duration) -> Result<Vec<Pace>, String> {
-    let together = Arc::new(Barrier::new(cpus.len()));
-    let threads: Vec<_> = cpus
-        .iter()
-        .map(|&cpu| {
-            let together = Arc::clone(&together);
-            std::thread::spawn(move || {
-                let mut set = rustix::thread::CpuSet::new();
-                set.set(cpu as usize);
-                let pinned = rustix::thread::sched_setaffinity(None, &set);
-                let mut work = Work::new();
-                let pace = [Work::chains, Work::branches, Work::chase].map(|kind| {
-                    // Whoever could not be pinned keeps the others from waiting for ever.
-                    together.wait();
-                    timed(each, || kind(&mut work))
-                });
-                pinned.map(|()| pace).map_err(|e| format!("no work can be kept on CPU {cpu}: {e}"))
-            })
+    // By the clock: a thread that cannot be started keeps no other waiting.
+    let begin = Instant::now();
+    let one = |cpu: u32| {
+        std::thread::Builder::new().spawn(move || {
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(cpu as usize);
+            rustix::thread::sched_setaffinity(None, &set)
+                .map_err(|e| format!("no work can be kept on CPU {cpu}: {e}"))?;
+            let (mut work, mut end) = (Work::new(), begin);
+            Ok([Work::chains, Work::branches, Work::chase].map(|kind| {
+                end += each;
+                timed(end, || kind(&mut work))
+            }))
         })
-        .collect();
-    threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a timed loop ended".into()))).collect()
+    };
+    let threads: Vec<_> = cpus.iter().map(|cpu| one(*cpu)).collect();
+    let done = threads.into_iter().map(|thread| {
+        let thread = thread.map_err(|e| format!("no thread for a timed loop: {e}"))?;
+        thread.join().unwrap_or_else(|_| Err("a timed loop ended".into()))
+    });
+    done.collect()
 }
 
-/// How often a second something is done.
-fn timed(each: Duration, mut work: impl FnMut()) -> f64 {
+/// How often a second something is done, until then.
+fn timed(end: Instant, mut work: impl FnMut()) -> f64 {
     let (begun, mut done) = (Instant::now(), 0_u64);
     loop {
         work();
         done += 1;
-        let passed = begun.elapsed();
-        if passed >= each {
-            return done as f64 / passed.as_secs_f64();
+        let now = Instant::now();
+        if now >= end {
+            return done as f64 / (now - begun).as_secs_f64();
         }
     }
 }

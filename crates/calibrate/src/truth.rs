@@ -69,7 +69,7 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
         });
         (own.cpu, each.collect())
     };
-    let truth = Truth {
+    let mut truth = Truth {
         core_of: layout.core_of(&machine),
         state_of: cpuidle.cpus().iter().map(states).collect(),
         leakage_per_c: weather.leakage_per_c * random.chance(),
@@ -84,7 +84,6 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     emulator.set_truth(truth.clone());
     // Whoever replays work on the true machine has it get as warm as the emulated one.
     let thermal = emulator.cooling();
-    let mut truth = truth;
     truth.machine.packages.iter_mut().for_each(|p| p.thermal = thermal);
     Some(truth)
 }

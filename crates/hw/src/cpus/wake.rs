@@ -23,9 +23,9 @@ pub fn wake(cpus: impl IntoIterator<Item = u32>) {
 mod tests {
     use super::*;
 
-    /// Whoever may run on all CPUs still may, and is on the one where it was.
+    /// Where a thread may run is afterwards as it was before, be it one CPU or all.
     #[test]
-    fn a_visit_ends_at_home() {
+    fn visits_leave_a_threads_cpus_as_they_were() {
         let ours = sched_getaffinity(None).unwrap();
         let cpus = || (0..CpuSet::MAX_CPU as u32).filter(|cpu| ours.is_set(*cpu as usize));
         for home in cpus() {
