@@ -173,11 +173,12 @@ for lock in "$@"; do
     # Again, alone: a test that times itself may fail for the others that run beside it.
     awk '$2 != 0 { print $1 }' "$peers/under" >"$peers/again"
     jobs=1 run "$library" "$lock" <"$peers/again" >"$peers/under.again"
-    bad=$(awk '$2 != 0 { print $1 }' "$peers/under.again")
+    bad=$(awk '$2 != 0 { print $1 " (" $2 ")" }' "$peers/under.again")
     total=$(wc -l <"$peers/passed")
     echo "| $lock | $((total - $(printf '%s' "$bad" | grep -c . || true))) of $total | $(echo $bad) |"
-    for name in $bad; do
-        grep -qE "^($lock|\*) $name:" "$reasons" || failed=1
-    done
+    # A reason is for one exit status where it names one, and for any failure where it does not.
+    while read -r name status; do
+        [ -z "$name" ] || grep -qF -e "$lock $name:" -e "* $name:" -e "$lock $name $status:" -e "* $name $status:" "$reasons" || failed=1
+    done <<<"$bad"
 done
 exit $failed
