@@ -182,8 +182,7 @@ pub fn calibrate(
         )));
     }
     observer.set_times(times, on_battery);
-    let mut design = Design::new(&base, &layout, meters)
-        .ok_or_else(|| CalibrationError::Impossible("its estimate has no power to begin with".into()))?;
+    let mut design = Design::new(&base, &layout, meters, times.window_s);
     let mixes = mixes(&base, &layout, checks, plan.seed);
     let windows_of = |seen: &[Observation]| -> Vec<Observation> {
         seen.iter().enumerate().filter(|(at, _)| !is_mix(*at)).map(|(_, o)| o.clone()).collect()

@@ -1,6 +1,6 @@
 //! Which windows tell most.
 
-use crate::fit::{NOISE, Unknowns, parts_metered};
+use crate::fit::{Unknowns, parts_metered, variance};
 use crate::layout::Layout;
 use crate::window::{Observation, Part, Taken, Window};
 use wattwise_figure::Random;
@@ -25,7 +25,13 @@ impl Meters {
 }
 
 /// What a window would be, if the machine did just what it is asked to.
-fn ideal(window: &Window, machine: &MachineModel, layout: &Layout, meters: Meters) -> Observation {
+fn ideal(
+    window: &Window,
+    seconds: f64,
+    machine: &MachineModel,
+    layout: &Layout,
+    meters: Meters,
+) -> Observation {
     let packages = layout.packages.len() as f64;
     let mut shallowest = usize::MAX;
     let mut working = false;
@@ -57,7 +63,7 @@ fn ideal(window: &Window, machine: &MachineModel, layout: &Layout, meters: Meter
     Observation {
         window: window.clone(),
         at_s: 0.0,
-        seconds: 1.0,
+        seconds,
         celsius: None,
         taken,
         awake: if state.is_some() { 0.0 } else { packages },
@@ -120,21 +126,24 @@ pub(crate) struct Design {
 const REFERENCE_EVERY: usize = 10;
 
 impl Design {
-    /// For a machine with these meters; none where nothing can be told of it.
-    pub(crate) fn new(machine: &MachineModel, layout: &Layout, meters: Meters) -> Option<Design> {
+    /// For a machine with these meters and windows of so many seconds.
+    pub(crate) fn new(machine: &MachineModel, layout: &Layout, meters: Meters, window_s: f64) -> Design {
         // Which windows tell most does not depend on drifts.
         let unknowns = Unknowns::of(machine, 0.0);
         let candidates = candidates(machine, layout);
-        let rows = candidates.iter().map(|w| told(&unknowns, &ideal(w, machine, layout, meters))).collect();
+        let rows = candidates
+            .iter()
+            .map(|w| told(&unknowns, &ideal(w, window_s, machine, layout, meters)))
+            .collect();
         let covariance = unknowns.prior_covariance();
-        Some(Design {
+        Design {
             out_of_reach: vec![false; candidates.len()],
             unknowns,
             candidates,
             rows,
             covariance,
             chosen: 0,
-        })
+        }
     }
 
     /// The next window: the one that would narrow what is open most (D-optimal), by what was seen so far.
@@ -182,7 +191,7 @@ fn told(unknowns: &Unknowns, o: &Observation) -> Vec<(f64, Vec<f64>)> {
     parts_metered(o)
         .map(|part| {
             let (watts, slope) = unknowns.predict(o, part, 0.0, &unknowns.prior);
-            ((NOISE.0 * watts).powi(2) + NOISE.1 * NOISE.1, slope)
+            (variance(watts, o.seconds), slope)
         })
         .collect()
 }

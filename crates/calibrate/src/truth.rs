@@ -7,7 +7,7 @@ use wattwise_emulator::{Emulator, Truth};
 use wattwise_figure::{Random, normal};
 use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_model::machine::{MachineModel, file};
+use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, builtin, file};
 
 /// How noisy and how changeable a made-up machine is.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     let (mut machine, _) = estimated.draw(seed);
     let layout = Layout::of(emulator, &machine)?;
     let mut random = Normal(Random::new(seed));
-    distort(&mut machine, &mut random);
+    distort(&mut machine, &estimated, &mut random);
     let topology = Topology::read(emulator);
     let cpuidle = Cpuidle::read(emulator, &topology);
     let states = |own: &wattwise_hw::states::cpuidle::CpuStates| {
@@ -88,25 +88,38 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     Some(truth)
 }
 
-/// Every figure of power is another: those of a kind too high or too low together, each a little on its own.
-fn distort(machine: &mut MachineModel, random: &mut Normal) {
-    for kind in &mut machine.kinds {
-        let (common, steeper) = (random.factor(0.3), 0.2 * random.next());
-        let top = f64::from(kind.levels[0].khz);
+/// How far figures are off, as standard deviations of the logarithm of their watts: what those of a group have in common, and
+/// each on its own. As far as a calibration expects of an estimate; but for the shape of busy watts it is an assumption.
+const BUSY: f64 = 0.5;
+const IDLE: (f64, f64) = (0.5, 0.4);
+const PACKAGE: (f64, f64) = (0.6, 0.4);
+const PLATFORM: f64 = 0.6;
+/// A C-state draws at most so much of what the next shallower one draws.
+const DEEPER: f64 = 0.95;
+/// Levels that a cluster must have been measured at to show a shape.
+const SHAPED: usize = 5;
+
+/// Every figure of power is another. Busy watts fall with the speed as those of a cluster that somebody measured; C-states draw
+/// a share of those at the lowest speed. What is of a kind is too high or too low together, and each a little on its own.
+fn distort(machine: &mut MachineModel, estimated: &MachineModel, random: &mut Normal) {
+    let shapes = shapes();
+    for (kind, thought) in machine.kinds.iter_mut().zip(&estimated.kinds) {
+        let shape = &shapes[random.0.below(shapes.len())];
+        let top = (f64::from(kind.levels[0].khz), thought.levels[0].busy_w * random.factor(BUSY));
         for level in &mut kind.levels {
-            let own = (f64::from(level.khz) / top).powf(steeper) * random.factor(0.04);
             let stall = level.stall_w / level.busy_w;
-            level.busy_w *= common * own;
+            level.busy_w = top.1 * along(shape, (f64::from(level.khz) / top.0).ln()).exp();
             level.stall_w = level.busy_w * stall;
         }
         // Faster never draws less.
         for l in (1..kind.levels.len()).rev() {
             kind.levels[l - 1].busy_w = kind.levels[l - 1].busy_w.max(kind.levels[l].busy_w * 1.01);
         }
-        let common = random.factor(0.4);
-        let mut most = kind.levels[kind.levels.len() - 1].busy_w;
-        for state in &mut kind.idle {
-            let watts = (state.watts[0] * common * random.factor(0.3)).min(most * 0.95);
+        let lowest = kind.levels.len() - 1;
+        let mut most = kind.levels[lowest].busy_w;
+        let common = most / thought.levels[lowest].busy_w * random.factor(IDLE.0);
+        for (state, thought) in kind.idle.iter_mut().zip(&thought.idle) {
+            let watts = (thought.watts[0] * common * random.factor(IDLE.1)).min(most * DEEPER);
             state.watts.iter_mut().for_each(|w| *w = watts);
             most = watts;
         }
@@ -116,15 +129,48 @@ fn distort(machine: &mut MachineModel, random: &mut Normal) {
             *factor = 1.0 + extra * t as f64 / (threads - 1) as f64;
         }
     }
-    let (common, platform) = (random.factor(0.4), random.factor(0.4));
-    for package in &mut machine.packages {
-        package.uncore_w *= common;
+    let (common, platform) = (random.factor(PACKAGE.0), random.factor(PLATFORM));
+    let thought = &estimated.packages[0];
+    let mut most = thought.uncore_w * common * random.factor(PACKAGE.1);
+    machine.packages.iter_mut().for_each(|p| p.uncore_w = most);
+    for (s, thought) in thought.idle.iter().enumerate() {
+        most = (thought.watts * common * random.factor(PACKAGE.1)).min(most * DEEPER);
+        machine.packages.iter_mut().for_each(|p| p.idle[s].watts = most);
     }
-    let mut most = machine.packages[0].uncore_w;
-    for s in 0..machine.packages[0].idle.len() {
-        let watts = (machine.packages[0].idle[s].watts * common * random.factor(0.3)).min(most * 0.95);
-        machine.packages.iter_mut().for_each(|p| p.idle[s].watts = watts);
-        most = watts;
+    machine.platform_w = estimated.platform_w * platform;
+}
+
+/// Busy watts of each measured cluster by speed, falling: logarithms of what they are of those at the highest speed.
+fn shapes() -> Vec<Vec<(f64, f64)>> {
+    let machines = builtin::measured().filter_map(|name| file::parse(builtin::text(name)?, name).ok());
+    let of = |kind: &CoreKind| {
+        let top = &kind.levels[0];
+        let at =
+            |l: &SpeedLevel| ((f64::from(l.khz) / f64::from(top.khz)).ln(), (l.busy_w / top.busy_w).ln());
+        kind.levels.iter().map(at).collect()
+    };
+    machines.flat_map(|m| m.kinds).filter(|kind| kind.levels.len() >= SHAPED).map(|kind| of(&kind)).collect()
+}
+
+/// A shape at a speed: straight between its levels, and on beyond the lowest.
+fn along(shape: &[(f64, f64)], speed: f64) -> f64 {
+    let at = shape.windows(2).position(|pair| pair[1].0 <= speed).unwrap_or(shape.len() - 2);
+    let ((high, high_w), (low, low_w)) = (shape[at], shape[at + 1]);
+    high_w + (low_w - high_w) * (speed - high) / (low - high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_straight_between_its_levels_and_goes_on_below() {
+        let shape = [(0.0, 0.0), (-1.0, -2.0), (-2.0, -2.5)];
+        for (speed, wanted) in [(0.0, 0.0), (-0.5, -1.0), (-1.5, -2.25), (-2.0, -2.5), (-3.0, -3.0)] {
+            assert!((along(&shape, speed) - wanted).abs() < 1e-12, "{speed}");
+        }
+        let shapes = shapes();
+        assert!(shapes.len() > 30, "{}", shapes.len());
+        assert!(shapes.iter().all(|s| s[0] == (0.0, 0.0) && s.windows(2).all(|p| p[1].0 < p[0].0)));
     }
-    machine.platform_w *= platform;
 }

@@ -14,7 +14,7 @@ use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::online;
 use wattwise_hw::root::{Root, number};
 use wattwise_hw::rules;
-use wattwise_hw::states::power::supply;
+use wattwise_hw::states::power::{Battery, Supply, supply};
 use wattwise_meter::Meter;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
@@ -107,6 +107,11 @@ pub struct Times {
 
 /// Busy time of a CPU that is to be idle, above which a window is somebody else's as well: a share of the window.
 const STRANGERS: f64 = 0.03;
+/// A window on a battery takes longer where its gauge has moved less often: up to so many times as long.
+const LEAST_MOVES: usize = 4;
+const LONGEST: f64 = 4.0;
+/// A battery that holds less is not drained further: a share of what it holds when full.
+const EMPTY: f64 = 0.05;
 /// A speed that is further below the one asked for was not reached: a share.
 const OFF_SPEED: f64 = 0.02;
 
@@ -122,6 +127,17 @@ pub struct Observer<'a> {
     /// Whether mains power was there at first: on a battery a machine may run by other rules.
     mains: Option<bool>,
     times: Times,
+}
+
+/// Whether batteries hold enough for another window.
+fn not_empty(supply: &Supply) -> Result<(), Spoiled> {
+    let sum = |of: fn(&Battery) -> Option<f64>| supply.batteries.iter().map(of).sum::<Option<f64>>();
+    match (sum(|b| b.energy_wh), sum(|b| b.full_wh)) {
+        (Some(left), Some(full)) if left < EMPTY * full => Err(Spoiled::End(format!(
+            "the battery is down to {left:.1} of {full:.1} Wh: charge it and unplug the machine again"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 impl<'a> Observer<'a> {
@@ -216,6 +232,9 @@ impl<'a> Observer<'a> {
     /// Why the window gave nothing.
     pub fn observe(&mut self, site: &dyn Site, window: &Window) -> Result<Observation, Spoiled> {
         self.all_there(site.root())?;
+        if self.on_battery {
+            not_empty(&supply(site.root()))?;
+        }
         let loads = self.loads(window);
         let mut held = self.settings(site.root(), window)?;
         let watched = site.load(&loads).map_err(Spoiled::End).and_then(|()| self.watch(site, window, &loads));
@@ -262,11 +281,16 @@ impl<'a> Observer<'a> {
         let mut celsius = Vec::new();
         let mut clocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         let mut passed = 0.0;
-        while passed < self.times.window_s {
+        let window_s = self.times.window_s;
+        loop {
             if self.on_battery {
                 gauge.look(root, site.moment().boot_s).map_err(|e| Spoiled::Again(e.to_string()))?;
             }
-            let step = self.times.look_s.min(self.times.window_s - passed);
+            let slow = self.on_battery && gauge.moves() < LEAST_MOVES && passed < LONGEST * window_s;
+            if passed >= window_s && !slow {
+                break;
+            }
+            let step = if slow { self.times.look_s } else { self.times.look_s.min(window_s - passed) };
             let cold = self.counters.temperature(root);
             pass(step)?;
             passed += step;
@@ -288,7 +312,6 @@ impl<'a> Observer<'a> {
         o.celsius = (!celsius.is_empty()).then(|| celsius.iter().sum::<f64>() / celsius.len() as f64);
         self.watts(&mut o)?;
         if self.on_battery {
-            _ = gauge.look(root, site.moment().boot_s);
             o.machine_w = Some(gauge.result().map_err(|e| Spoiled::Again(e.to_string()))?.0);
         }
         Ok(o)

@@ -299,6 +299,47 @@ fn an_interrupted_calibration_goes_on() {
     );
 }
 
+/// A laptop whose only meter is its battery's gauge, renewed every so many seconds.
+fn on_battery(renewed_s: u32) -> Emulator {
+    let text = wattwise_emulator::text("amd-laptop").unwrap();
+    let text = text.replace("update_s = 10", &format!("update_s = {renewed_s}"));
+    let emulator = wattwise_emulator::from_text("amd-laptop", &text).unwrap();
+    behind(&emulator, USUAL, 3).unwrap();
+    for pattern in ["*powercap*", "*/msr"] {
+        emulator.inject(Fault::Vanish { pattern: pattern.into(), after: 0 });
+    }
+    emulator.set_mains(false);
+    emulator
+}
+
+/// A battery is not drained to its end, where a gauge says anything.
+#[test]
+fn an_empty_battery_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let emulator = on_battery(10);
+    emulator.online().into_iter().for_each(|cpu| emulator.set_load(cpu, 1000));
+    let site = Emulated::new(emulator);
+    site.pass(Duration::from_secs(6 * 3600)).unwrap();
+    let got = calibrate(&site, &plan(folder.path(), 1300.0), &mut |_| {});
+    let Err(CalibrationError::Ended(why)) = got else { panic!("{got:?}") };
+    assert!(why.starts_with("the battery is down to") && why.contains("goes on from here"), "{why}");
+}
+
+/// A gauge that moves once a minute is waited for.
+#[test]
+fn a_slow_gauge_makes_windows_longer() {
+    let seconds = |renewed_s: u32| -> Vec<f64> {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Emulated::new(on_battery(renewed_s));
+        let c = calibrate(&site, &plan(folder.path(), 1100.0), &mut |_| {}).unwrap();
+        c.observations.iter().map(|o| o.seconds).collect()
+    };
+    let (usual, slow) = (seconds(10), seconds(60));
+    assert!(usual.len() > 3 && usual.iter().all(|s| (119.0..122.0).contains(s)), "{usual:?}");
+    // Four moves are three or four minutes apart.
+    assert!(slow.len() > 3 && slow.iter().all(|s| (180.0..242.0).contains(s)), "{slow:?}");
+}
+
 /// Whatever comes, in whatever step (the first look, settling, a window, its end): the machine is as it was, and a window that
 /// was spoiled is named.
 #[test]

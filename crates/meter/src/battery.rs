@@ -75,6 +75,11 @@ impl Gauge {
         Ok(look)
     }
 
+    /// How often it has moved so far.
+    pub fn moves(&self) -> usize {
+        self.moved.len()
+    }
+
     /// Mean power between the first and the last moment at which the gauge moved, W, and the energy and
     /// seconds between them.
     pub fn result(&self) -> Result<(f64, f64, f64), BatteryError> {
@@ -134,7 +139,7 @@ mod tests {
         let mut gauge = Gauge::default();
         gauge.take(&supply(false, 40.0), 0.0).expect("discharging");
         gauge.take(&supply(false, 39.9), 5.0).expect("discharging");
-        assert_eq!(gauge.result(), Err(BatteryError::TooFewUpdates(1)));
+        assert_eq!((gauge.moves(), gauge.result()), (1, Err(BatteryError::TooFewUpdates(1))));
         assert_eq!(gauge.take(&supply(true, 39.8), 9.0), Err(BatteryError::Changed));
         assert_eq!(gauge.result(), Err(BatteryError::Changed));
     }

@@ -23,8 +23,16 @@ use wattwise_figure::verdict::quantile as student;
 use wattwise_figure::{Random, normal};
 use wattwise_model::machine::MachineModel;
 
-/// What a meter and a quiet machine waver by at first sight: a share, and W beside it.
-pub(crate) const NOISE: (f64, f64) = (0.01, 0.015);
+/// A figure is a guess where a shift that no meter tells makes up this share of its interval.
+const SHIFTED: f64 = 0.5;
+/// What a meter and a quiet machine waver by at first sight: a share, and W beside it; over a window of so many seconds, and less
+/// over a longer one.
+const NOISE: (f64, f64) = (0.01, 0.015);
+const NOISE_S: f64 = 5.0;
+/// What no longer window averages out: a share, an assumption.
+const LASTING: f64 = 0.003;
+/// This counts as so many observations of the noise.
+const ASSUMED: f64 = 3.0;
 /// Residuals beyond so many standard deviations weigh less.
 const HUBER: f64 = 2.5;
 /// Rounds of linearising, of weights and of noise: all have settled by then.
@@ -53,8 +61,10 @@ pub struct Fit {
     covariance: Vec<f64>,
     /// Whether the data told of it.
     pub fitted: Vec<bool>,
-    /// Degrees of freedom of the residuals.
+    /// Degrees of freedom that the noise is known with.
     pub freedom: f64,
+    /// The same of each unknown's interval: more where the prior and no noise decides it.
+    own_freedom: Vec<f64>,
     /// Directions that no meter here can tell, a sentence each.
     pub unknown_directions: Vec<String>,
 }
@@ -120,7 +130,7 @@ impl Fit {
                 .iter()
                 .zip(&lines)
                 .zip(&far)
-                .map(|((r, line), far)| far / (noise[r.part as usize] * variance(line.0)))
+                .map(|((r, line), far)| far / (noise[r.part as usize] * variance(line.0, r.of.seconds)))
                 .collect();
             let (a, b) = equations(&unknowns, &prior, &value, &rows, &lines, &weight);
             let solved = Triangle::of(n, a)?;
@@ -138,8 +148,8 @@ impl Fit {
                 rows.iter().map(|r| unknowns.predict(r.of, r.part, r.time, &value).0).collect();
             freedom = update_noise(&rows, &lines, &leverage, &far, &mut noise);
             for ((far, r), predicted) in far.iter_mut().zip(&rows).zip(&lines) {
-                let off =
-                    (r.watts - predicted).abs() / (noise[r.part as usize] * variance(*predicted)).sqrt();
+                let off = (r.watts - predicted).abs()
+                    / (noise[r.part as usize] * variance(*predicted, r.of.seconds)).sqrt();
                 *far = (HUBER / off.max(HUBER)).max(0.01);
             }
             triangle = Some(solved);
@@ -150,7 +160,16 @@ impl Fit {
             covariance[i * n + i] < LEARNT * spread[i * n + i] * unit * unit
         };
         let fitted = (0..n).map(learnt).collect();
-        let mut fit = Fit { unknowns, value, covariance, fitted, freedom, unknown_directions: Vec::new() };
+        let own_freedom = (0..n)
+            .map(|i| {
+                let of_noise =
+                    1.0 - of_prior(&unknowns, &prior, &value, &covariance, i) / covariance[i * n + i];
+                // Satterthwaite's: a variance of which only a part is known from so many degrees of freedom.
+                freedom / of_noise.clamp(1e-3, 1.0).powi(2)
+            })
+            .collect();
+        let unknown_directions = Vec::new();
+        let mut fit = Fit { unknowns, value, covariance, fitted, freedom, own_freedom, unknown_directions };
         fit.directions(&rows)?;
         Some(fit)
     }
@@ -158,7 +177,7 @@ impl Fit {
     /// The interval that holds an unknown with this chance.
     pub fn interval(&self, unknown: usize, chance: f64) -> (f64, f64) {
         let sd = self.covariance[unknown * self.value.len() + unknown].sqrt();
-        let reach = student(0.5 + chance / 2.0, self.freedom) * sd;
+        let reach = student(0.5 + chance / 2.0, self.own_freedom[unknown]) * sd;
         (self.away(unknown, -reach), self.away(unknown, reach))
     }
 
@@ -194,9 +213,10 @@ impl Fit {
     }
 
     /// Shifts between figures that leave every metered power as it is, a sentence each; a figure whose interval is
-    /// that of such a shift is a guess.
+    /// to a large part that of such a shift is a guess.
     fn directions(&mut self, rows: &[Row<'_>]) -> Option<()> {
-        let prior = Triangle::of(self.value.len(), self.unknowns.prior_covariance())?.inverse();
+        let spread = self.unknowns.prior_covariance();
+        let prior = Triangle::of(self.value.len(), spread.clone())?.inverse();
         let metered = |p: MeteredPart| rows.iter().any(|r| r.part == p);
         let candidates = [
             (
@@ -220,8 +240,10 @@ impl Fit {
                 continue;
             }
             self.unknown_directions.push(sentence.to_owned());
+            // What the shape of a curve is thought to be may hold a shift back; no meter does.
+            let apart: f64 = (0..n).map(|i| direction[i].powi(2) / spread[i * n + i]).sum();
             for (i, (fitted, by)) in self.fitted.iter_mut().zip(&direction).enumerate() {
-                *fitted &= by * by / thought < 0.5 * self.covariance[i * n + i];
+                *fitted &= by * by / apart < SHIFTED * SHIFTED * self.covariance[i * n + i];
             }
         }
         if !metered(MeteredPart::Platform) && !metered(MeteredPart::Machine) {
@@ -238,13 +260,15 @@ impl Fit {
         let tepid = Observation { celsius: None, ..row.of.clone() };
         let (watts, slope) = self.unknowns.predict(&tepid, row.part, row.time, &self.value);
         let along: f64 = slope.iter().zip(direction).map(|(s, d)| s * d).sum();
-        along * along / variance(watts)
+        along * along / variance(watts, row.of.seconds)
     }
 }
 
-/// Variance of a power of so many watts, before the noise is known.
-fn variance(watts: f64) -> f64 {
-    (NOISE.0 * watts).powi(2) + NOISE.1 * NOISE.1
+/// Variance of a power of so many watts, as the mean of a window, before the noise is known.
+pub(crate) fn variance(watts: f64, seconds: f64) -> f64 {
+    let averaged = (NOISE_S / seconds).min(1.0);
+    let wavers = (NOISE.0 * watts).powi(2) + NOISE.1 * NOISE.1;
+    wavers * averaged + (LASTING * watts).powi(2)
 }
 
 /// The normal equations of a step from `value`.
@@ -277,6 +301,13 @@ fn equations(
     (a, b)
 }
 
+/// The part of an unknown's variance that is the prior's: what would be left of it without any noise of the meters.
+fn of_prior(unknowns: &Unknowns, prior: &[f64], value: &[f64], covariance: &[f64], unknown: usize) -> f64 {
+    let n = value.len();
+    let own: Vec<f64> = (0..n).map(|i| covariance[unknown * n + i] / unknowns.unit(i, value[i])).collect();
+    (0..n).map(|i| own[i] * (0..n).map(|j| prior[i * n + j] * own[j]).sum::<f64>()).sum()
+}
+
 /// How far each observation decides its own prediction.
 fn leverages(solved: &Triangle, lines: &[(f64, Vec<f64>)], weight: &[f64]) -> Vec<f64> {
     let of = |((_, slope), w): (&(f64, Vec<f64>), &f64)| {
@@ -298,15 +329,15 @@ fn update_noise(
     for part in MeteredPart::ALL {
         let (mut sum, mut free) = (0.0, 0.0);
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.part == part) {
-            sum += far[i] * (row.watts - predicted[i]).powi(2) / variance(predicted[i]);
+            sum += far[i] * (row.watts - predicted[i]).powi(2) / variance(predicted[i], row.of.seconds);
             free += (1.0 - leverage[i]).max(0.0);
         }
         if free > 0.5 {
-            // Nobody's meter is perfect: three quarters of what is seen, one quarter of what was assumed, where few are.
-            let trust = free / (free + 3.0);
+            // Nobody's meter is perfect: where few residuals are, what was assumed has its say.
+            let trust = free / (free + ASSUMED);
             noise[part as usize] = trust * (sum / free) + (1.0 - trust) * 1.0;
         }
         freedom += free;
     }
-    freedom.max(2.0)
+    freedom + ASSUMED
 }
