@@ -660,6 +660,7 @@ fn minus(after: &Energy, before: &Energy) -> Energy {
         idle_j: after.idle_j.iter().map(less).collect(),
         leakage_j: after.leakage_j - before.leakage_j,
         uncore_j: after.uncore_j - before.uncore_j,
+        memory_j: after.memory_j - before.memory_j,
         platform_j: after.platform_j - before.platform_j,
         package_j: packages.map(|(i, j)| j - before.package_j.get(i).unwrap_or(&0.0)).collect(),
     }
@@ -672,6 +673,7 @@ fn split(e: &Energy) -> Split {
         idle_j: e.idle_j.clone(),
         leakage_j: e.leakage_j,
         uncore_j: e.uncore_j,
+        memory_j: e.memory_j,
         platform_j: e.platform_j,
     }
 }

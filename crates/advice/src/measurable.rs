@@ -113,6 +113,12 @@ const WAYS: &[Way] = &[
         by: "the package's temperature and energy (RAPL) over a step from idle to a steady load and back",
     },
     Way {
+        room: "memory",
+        table: "",
+        keys: &["watts", "busy_w"],
+        by: "the memory's energy (RAPL dram) at rest and with cores at work",
+    },
+    Way {
         room: "platform",
         table: "",
         keys: &["watts"],

@@ -225,6 +225,9 @@ pub struct Split {
     pub leakage_j: f64,
     /// Packages beside their cores.
     pub uncore_j: f64,
+    /// The memory; left out where the machine file does not know its watts apart from the rest of the machine's.
+    #[serde(default, skip_serializing_if = "none")]
+    pub memory_j: f64,
     /// The rest of the machine.
     pub platform_j: f64,
 }

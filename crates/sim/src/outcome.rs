@@ -52,7 +52,9 @@ pub struct Energy {
     pub leakage_j: f64,
     /// Packages beside their cores.
     pub uncore_j: f64,
-    /// Everything outside the packages.
+    /// The memory, where the machine's file knows its watts apart; else it is of the platform.
+    pub memory_j: f64,
+    /// Everything else outside the packages.
     pub platform_j: f64,
     /// Each package with its cores.
     pub package_j: Vec<f64>,
@@ -66,6 +68,7 @@ impl Energy {
             + self.idle_j.iter().map(|(_, j)| j).sum::<f64>()
             + self.leakage_j
             + self.uncore_j
+            + self.memory_j
             + self.platform_j
     }
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use std::sync::{Arc, Mutex};
-use wattwise_model::machine::{MachineModel, Overlap, PackageState, Thermal};
+use wattwise_model::machine::{MachineModel, Memory, Overlap, PackageState, Thermal};
 use wattwise_model::workload::*;
 use wattwise_policy::pelt::PERIOD_NS;
 use wattwise_policy::{
@@ -250,6 +250,24 @@ fn leakage_grows_with_the_temperature() {
     m.packages[0].thermal.c_per_w = 0.0;
     let o = run(&m, &w, "performance", "fixed:depth=0");
     assert!((o.energy.leakage_j - o.energy.busy_j * per_c * (ambient - 50.0)).abs() < 1e-9);
+}
+
+/// The memory draws its watts at rest for the whole time, and more while a core works.
+#[test]
+fn memory_is_a_part_of_its_own() {
+    let mut m = plain(2);
+    m.memory = Memory { rest_w: 1.5, busy_w: 0.25 };
+    let w = workload(
+        vec![task("a", script(&[run_ns(2_000 * MS), Op::SleepUntil(5_000 * MS), run_ns(1_000 * MS)]))],
+        0,
+    );
+    let o = run(&m, &w, "performance", "fixed:depth=0");
+    let busy_s: f64 = o.cpus.iter().map(|c| c.busy_ns as f64 * 1e-9).sum();
+    let elapsed_s = o.elapsed_ns as f64 * 1e-9;
+    assert!((busy_s - 3.0).abs() < 0.01 && elapsed_s > 5.9, "{busy_s} {elapsed_s}");
+    assert!((o.energy.memory_j - 1.5 * elapsed_s - 0.25 * busy_s).abs() < 1e-9, "{:?}", o.energy);
+    let parts = o.energy.package_j[0] + o.energy.memory_j + m.platform_w * elapsed_s;
+    assert!((o.energy.total_j() - parts).abs() < 1e-9);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use wattwise_model::machine::{MachineModel, Overlap, PackageState};
+use wattwise_model::machine::{MachineModel, Memory, Overlap, PackageState};
 use wattwise_model::workload::*;
 use wattwise_policy::Khz;
 use wattwise_sim::outcome::Outcome;
@@ -17,6 +17,8 @@ fn machines() -> impl Strategy<Value = MachineModel> {
         |(cores, threads, [boost, package, stall, delay, tickless])| {
             let mut m = machine(cores, &[3_000_000, 2_000_000, 1_000_000, 500_000]);
             m.tick.tickless = tickless;
+            m.memory =
+                Memory { rest_w: if stall { 1.5 } else { 0.0 }, busy_w: if boost { 0.3 } else { 0.0 } };
             if threads == 2 {
                 m.kinds[0].smt_throughput = vec![1.0, 0.6];
                 m.kinds[0].smt_power = vec![1.0, 1.2];
@@ -145,7 +147,7 @@ proptest! {
         for p in &o.packages {
             prop_assert_eq!(p.iter().sum::<u64>(), o.elapsed_ns);
         }
-        let parts: f64 = o.energy.package_j.iter().sum::<f64>() + o.energy.platform_j;
+        let parts: f64 = o.energy.package_j.iter().sum::<f64>() + o.energy.memory_j + o.energy.platform_j;
         prop_assert!((o.energy.total_j() - parts).abs() <= 1e-9 * parts.max(1.0));
         prop_assert!(o.energy.busy_j >= 0.0 && o.energy.stall_j >= 0.0 && o.energy.uncore_j >= 0.0);
     }

@@ -41,6 +41,7 @@ fn result(&(policy, energy, time, admissible): &Row) -> PolicyResult {
             idle_j: vec![],
             leakage_j: 0.0,
             uncore_j: 0.0,
+            memory_j: 0.0,
             platform_j: 0.0,
         },
         provenance: "modelled".into(),

@@ -30,7 +30,7 @@ const SHIFTED: f64 = 0.5;
 const NOISE: (f64, f64) = (0.01, 0.015);
 const NOISE_S: f64 = 5.0;
 /// What no longer window averages out: a share, an assumption.
-const LASTING: f64 = 0.003;
+const LASTING: f64 = 0.002;
 /// This counts as so many observations of the noise.
 const ASSUMED: f64 = 3.0;
 /// Residuals beyond so many standard deviations weigh less.

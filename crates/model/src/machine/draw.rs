@@ -114,6 +114,7 @@ impl MachineModel {
         }
         let cost = |what: &str, us: Option<f64>, now: u64| us.map_or(Ok(now), |us| file::us(what, us));
         machine.kinds = kinds;
+        machine.memory = file::memory(file, &mut Vec::new())?;
         machine.platform_w = file::watts("platform.watts", file.platform.watts)?;
         machine.migration_ns = cost("migration_us", file.platform.migration_us, machine.migration_ns)?;
         machine.interrupt_ns = cost("interrupt_us", file.platform.interrupt_us, machine.interrupt_ns)?;

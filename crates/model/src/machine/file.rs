@@ -54,7 +54,8 @@
 //! ```
 //!
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
-//! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[tick]`.
+//! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
+//! `busy_w` more for each core at work; without it the memory is of the platform), `[tick]`.
 //!
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
 //! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`), by state (`C3`), or by both
@@ -86,8 +87,8 @@
 use super::figures::Written;
 use super::tables::*;
 use super::{
-    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Overlap,
-    Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Memory,
+    Overlap, Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -257,6 +258,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
     base_speeds(file, &mut kinds, &boosts, from)?;
     let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
+    let memory = memory(file, from)?;
     let tick = tick(file, from)?;
     let mut machine = MachineModel {
         name: file.name.clone(),
@@ -266,6 +268,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         packages: Vec::new(),
         domains: Vec::new(),
         kinds,
+        memory,
         platform_w: watts("platform.watts", file.platform.watts)?,
         battery_wh: match file.platform.battery_wh {
             None => None,
@@ -351,6 +354,13 @@ fn apart(file: &File, from: &mut Vec<Figure>) -> Result<Apart, String> {
         lines: within("wakeup.lines", lines.unwrap_or(LINES), 0.0, 1e6, "")?,
         line_ns: [0.0, line_ns[0], line_ns[1], line_ns[2], line_ns[3]],
     })
+}
+
+/// Power of the memory, and where its figures come from.
+pub(super) fn memory(file: &File, from: &mut Vec<Figure>) -> Result<Memory, String> {
+    let Some(m) = &file.memory else { return Ok(Memory::default()) };
+    m.note("memory", &[], from)?;
+    Ok(Memory { rest_w: watts("memory.watts", m.watts)?, busy_w: watts("memory.busy_w", m.busy_w)? })
 }
 
 /// The thermal model, and where its figures come from.

@@ -37,6 +37,8 @@ pub struct MachineModel {
     pub kinds: Vec<CoreKind>,
     /// Power of everything outside the packages, always, in watts.
     pub platform_w: f64,
+    /// Power of the memory; nothing where it is of the platform.
+    pub memory: Memory,
     /// Capacity of the battery in Wh, where there is one.
     pub battery_wh: Option<f64>,
     /// The periodic tick.
@@ -226,8 +228,9 @@ impl MachineModel {
     pub fn rest_and_full_w(&self) -> (f64, f64) {
         let (mut rest, mut full) = (self.platform_w, self.platform_w);
         for p in &self.packages {
-            rest += p.idle.last().map_or(p.uncore_w, |s| s.watts);
-            full += p.uncore_w;
+            let memory = self.memory;
+            rest += p.idle.last().map_or(p.uncore_w, |s| s.watts) + memory.rest_w;
+            full += p.uncore_w + memory.rest_w + memory.busy_w * p.cores.len() as f64;
             for c in p.cores.iter().map(|&c| &self.cores[usize::from(c)]) {
                 let (kind, boost) =
                     (&self.kinds[usize::from(c.kind)], &self.domains[usize::from(c.domain)].boost);
@@ -244,6 +247,15 @@ impl MachineModel {
     pub fn distance(&self, a: usize, b: usize) -> Distance {
         if a == b { Distance::Same } else { self.cpus[a].distance(&self.cpus[b]) }
     }
+}
+
+/// Power of the memory, where it is known apart from the platform's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Of each package's memory at rest, in watts.
+    pub rest_w: f64,
+    /// More for each core at work, in watts.
+    pub busy_w: f64,
 }
 
 /// A package.

@@ -59,6 +59,8 @@ pub(super) struct File {
     pub(super) wakeup: Option<WakeupTable>,
     #[serde(default)]
     pub(super) thermal: Option<ThermalTable>,
+    #[serde(default)]
+    pub(super) memory: Option<MemoryTable>,
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
@@ -323,6 +325,16 @@ table! {
         critical_c: f64,
         #[serde(default)]
         leakage_per_c: f64,
+    }
+}
+
+table! {
+    struct MemoryTable {
+        /// Of each package, at rest.
+        watts: f64,
+        /// More for each core at work.
+        #[serde(default)]
+        busy_w: f64,
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) ->
     ];
     legend.extend(states.iter().map(|(n, colour)| (format!("in {n}"), colour.clone())));
     legend.push(("uncore".to_owned(), "var(--uncore)".to_owned()));
+    legend.push(("memory".to_owned(), "var(--memory)".to_owned()));
     legend.push(("platform".to_owned(), "var(--platform)".to_owned()));
 
     let values = |r: &PolicyResult| {
@@ -64,7 +65,7 @@ pub(super) fn energy_bars<'a>(c: &'a Comparison, states: &[(String, String)]) ->
         // Leakage is the cores', mostly of those that execute.
         let mut v = vec![s.busy_j + s.leakage_j, s.stall_j];
         v.extend(states.iter().map(|(n, _)| of(n)));
-        v.extend([s.uncore_j, s.platform_j]);
+        v.extend([s.uncore_j, s.memory_j, s.platform_j]);
         v
     };
     let mut order: Vec<&PolicyResult> = c.results.iter().collect();

@@ -65,6 +65,7 @@ pub(crate) fn extreme() -> (Comparison, Vec<PolicyDetail>) {
         idle_j: Vec::new(),
         leakage_j: 0.0,
         uncore_j: 0.0,
+        memory_j: 0.0,
         platform_j: 0.0,
     };
     details[0].timeline.power_w.fill(0.0);
@@ -425,6 +426,7 @@ fn figures(
             idle_j,
             leakage_j: 0.0,
             uncore_j: 1.7 * elapsed_s,
+            memory_j: 0.0,
             platform_j: 4.5 * elapsed_s,
         },
         provenance: "modelled".to_owned(),

@@ -46,6 +46,19 @@ impl Hardware<'_> {
         times.enumerate().map(|(s, &ns)| ns as f64 * 1e-9 * watts(s)).sum()
     }
 
+    fn memory_joules(&self, now: u64) -> f64 {
+        let memory = self.machine.memory;
+        let rest = memory.rest_w * self.packages.len() as f64 * now as f64 * 1e-9;
+        if memory.busy_w == 0.0 {
+            return rest;
+        }
+        let at_work = |account: &CoreAccount| -> u64 {
+            let busy = account.slots().filter(|(_, code, _)| *code > usize::from(account.awake));
+            busy.map(|(.., ns)| ns).sum()
+        };
+        rest + memory.busy_w * self.cores.iter().map(at_work).sum::<u64>() as f64 * 1e-9
+    }
+
     fn platform_joules(&self, now: u64) -> f64 {
         self.machine.platform_w * now as f64 * 1e-9
     }
@@ -53,7 +66,7 @@ impl Hardware<'_> {
     /// The whole machine's energy so far; call [`Hardware::settle`] first.
     pub(crate) fn total_joules(&self, now: u64) -> f64 {
         let packages: f64 = (0..self.packages.len()).map(|p| self.package_joules(p)).sum();
-        packages + self.platform_joules(now)
+        packages + self.memory_joules(now) + self.platform_joules(now)
     }
 
     /// The same by part.
@@ -65,6 +78,7 @@ impl Hardware<'_> {
             idle_j: Vec::new(),
             leakage_j: packages().map(|p| self.leakage_joules(p)).sum(),
             uncore_j: packages().map(|p| self.uncore_joules(p)).sum(),
+            memory_j: self.memory_joules(now),
             platform_j: self.platform_joules(now),
             package_j: packages().map(|p| self.package_joules(p)).collect(),
         };

@@ -71,6 +71,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
                 state("C6", 30, 100, 400, 0.1),
             ],
         }],
+        memory: Memory { rest_w: 0.0, busy_w: 0.0 },
         platform_w: 6.0,
         battery_wh: None,
         tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },

@@ -52,6 +52,7 @@ pub(super) enum Table {
     Idle,
     Package,
     Thermal,
+    Memory,
     Platform,
     Tick,
 }
@@ -71,6 +72,7 @@ impl Table {
             Table::Idle => of_kind(".idle"),
             Table::Package => "package".into(),
             Table::Thermal => "thermal".into(),
+            Table::Memory => "memory".into(),
             Table::Platform => "platform".into(),
             Table::Tick => "tick".into(),
         }
@@ -216,6 +218,8 @@ pub(super) static ROWS: &[Row] = &[
     row!(Thermal, "leakage_per_c", "1/C", Other, |f, _| some(
         f.thermal.as_mut().map(|t| &mut t.leakage_per_c)
     )),
+    row!(Memory, "watts", "W", Power, |f, _| some(f.memory.as_mut().map(|m| &mut m.watts))),
+    row!(Memory, "busy_w", "W", Power, |f, _| some(f.memory.as_mut().map(|m| &mut m.busy_w))),
     row!(Platform, "watts", "W", Power, |f, _| one(&mut f.platform.watts)),
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),
