@@ -24,6 +24,7 @@ use crate::plan::CalibrationPlan;
 use crate::site::Site;
 use crate::window::{Observation, Observer, Spoiled, Times, Window};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use wattwise_hw::root::Root;
@@ -118,6 +119,7 @@ fn meters(observer: &mut Observer<'_>, site: &dyn Site) -> (Meters, bool, Vec<St
     let mut meters = Meters {
         cores: has(|d| matches!(d, Domain::Core { .. })),
         package: has(|d| matches!(d, Domain::Package { .. })),
+        memory: has(|d| matches!(d, Domain::Dram { .. })),
         machine: has(|d| *d == Domain::Psys),
     };
     let why: Vec<String> =
@@ -379,7 +381,7 @@ fn keep(path: &Path, head: &Head, observation: &Observation) -> Result<(), Calib
     line(serde_json::to_string(observation)).map_err(|e| failed(path, e))
 }
 
-/// The state of a machine that its figures hold for: kernel, microcode, firmware, supply, temperature.
+/// The state of a machine that its figures hold for: kernel, driver, microcode, firmware, speeds of the uncore, supply.
 pub fn state_of(root: &dyn Root) -> Vec<String> {
     let text = |path: &str| wattwise_hw::root::text(root, path).filter(|t| !t.is_empty());
     let mut out = Vec::new();
@@ -388,6 +390,11 @@ pub fn state_of(root: &dyn Root) -> Vec<String> {
     say("driver", text("sys/devices/system/cpu/cpufreq/policy0/scaling_driver"));
     say("microcode", text("sys/devices/system/cpu/cpu0/microcode/version"));
     say("firmware", text("sys/class/dmi/id/bios_version"));
+    let uncores = wattwise_hw::states::power::uncores(root).value.unwrap_or_default();
+    let limits: BTreeSet<(u64, u64)> = uncores.iter().filter_map(|u| u.limits_khz).collect();
+    for (low, high) in limits {
+        say("uncore", Some(format!("{} to {} MHz", low / 1000, high / 1000)));
+    }
     let supply = wattwise_hw::states::power::supply(root);
     say("on", supply.mains.map(|on| if on { "mains".into() } else { "battery".into() }));
     out

@@ -13,12 +13,14 @@ pub struct Meters {
     pub cores: bool,
     /// The packages.
     pub package: bool,
+    /// Their memory.
+    pub memory: bool,
     /// The machine, by its firmware or its battery.
     pub machine: bool,
 }
 
 impl Meters {
-    /// Whether there is none.
+    /// Whether there is none, but of the memory.
     pub fn is_empty(self) -> bool {
         !(self.cores || self.package || self.machine)
     }
@@ -70,6 +72,7 @@ fn ideal(
         asleep,
         cores_w: some(meters.cores),
         package_w: some(meters.package),
+        memory_w: some(meters.memory),
         machine_w: some(meters.machine),
         reached: vec![true; window.parts.len()],
         own_s: 0.0,
@@ -129,7 +132,7 @@ impl Design {
     /// For a machine with these meters and windows of so many seconds.
     pub(crate) fn new(machine: &MachineModel, layout: &Layout, meters: Meters, window_s: f64) -> Design {
         // Which windows tell most does not depend on drifts.
-        let unknowns = Unknowns::of(machine, 0.0);
+        let unknowns = Unknowns::of(machine, 0.0, meters.memory);
         let candidates = candidates(machine, layout);
         let rows = candidates
             .iter()

@@ -104,6 +104,7 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
         ),
         kind: kinds,
         package: package(seen, &base, scale, &from),
+        memory: None,
         thermal: Sourced::new(
             Thermal {
                 ambient_c: thermal.ambient_c,

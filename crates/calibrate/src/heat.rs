@@ -198,6 +198,7 @@ mod tests {
                     asleep: Vec::new(),
                     cores_w: None,
                     package_w: Some(2.0 * watts),
+                    memory_w: None,
                     machine_w: None,
                     reached: Vec::new(),
                     own_s: 0.0,

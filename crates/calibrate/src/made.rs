@@ -8,7 +8,7 @@ use crate::gather::Seen;
 use crate::heat::{Found, Heat};
 use crate::pace::{KindPace, over_work};
 use crate::plan::CalibrationPlan;
-use crate::write::{Draws, MachineFile, Origin, Range};
+use crate::write::{Draws, MachineFile, Memory, Origin, Range, Sourced};
 use wattwise_model::machine::MachineModel;
 
 /// What a machine file is made of.
@@ -106,6 +106,16 @@ fn put(
             file.package.sources.insert(format!("{name}.watts"), origin);
             Some((format!("package.{name}.watts"), 0.0))
         }
+        Unknown::MemoryRest => {
+            memory(file, made).table.watts = w;
+            memory(file, made).sources.insert("watts".into(), origin);
+            Some(("memory.watts".into(), 0.0))
+        }
+        Unknown::MemoryBusy => {
+            memory(file, made).table.busy_w = w;
+            memory(file, made).sources.insert("busy_w".into(), origin);
+            Some(("memory.busy_w".into(), 0.0))
+        }
         Unknown::Platform => {
             file.platform.table.watts = w;
             file.platform.sources.insert("watts".into(), origin);
@@ -131,6 +141,12 @@ fn put(
         }
         Unknown::Leakage | Unknown::Drift(_) => None,
     }
+}
+
+/// The memory's table, which an estimate does not have.
+fn memory<'f>(file: &'f mut MachineFile, made: &Made<'_>) -> &'f mut Sourced<Memory> {
+    let origin = Origin { source: calibrated(made.plan), confidence: "fitted", range: None };
+    file.memory.get_or_insert_with(|| Sourced::new(Memory { watts: 0.0, busy_w: 0.0 }, origin))
 }
 
 /// The package's thermal model.
@@ -291,6 +307,9 @@ fn told(made: &Made<'_>, base: &str) -> Vec<String> {
         ));
     }
     out.extend(made.fit.unknown_directions.iter().cloned());
+    if made.meters.memory {
+        out.push("What the memory draws for a core at work is of work within the caches; work beyond them draws more.".into());
+    }
     out
 }
 

@@ -88,6 +88,7 @@ mod tests {
             asleep: Vec::new(),
             cores_w: None,
             package_w: Some(1.0),
+            memory_w: None,
             machine_w: None,
             reached: vec![was.0 <= asked.0],
             own_s: 0.0,

@@ -101,6 +101,7 @@ fn idle(fit: &Fit, c: &Calibration) -> Whiskers {
         }
         Unknown::Asleep(s) => Some(format!("package in {}", c.machine.packages[0].idle[*s].name)),
         Unknown::Uncore => Some("package awake, beside its cores".to_owned()),
+        Unknown::MemoryRest => Some("memory of a package, at rest".to_owned()),
         _ => None,
     };
     let row = |(at, u): (usize, &Unknown)| {

@@ -6,8 +6,9 @@ use crate::layout::Layout;
 use wattwise_emulator::{Emulator, Truth};
 use wattwise_figure::{Random, normal};
 use wattwise_hw::cpus::topology::Topology;
+use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, builtin, file};
+use wattwise_model::machine::{CoreKind, MachineModel, Memory, SpeedLevel, builtin, file};
 
 /// How noisy and how changeable a made-up machine is.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,12 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     let layout = Layout::of(emulator, &machine)?;
     let mut random = Normal(Random::new(seed));
     distort(&mut machine, &estimated, &mut random);
+    if has_memory_zone(emulator) {
+        let rest_w =
+            estimated.platform_w * MEMORY.0 / machine.packages.len() as f64 * random.factor(MEMORY.2);
+        machine.memory = Memory { rest_w, busy_w: rest_w * MEMORY.1 * random.factor(MEMORY.2) };
+        machine.platform_w *= 1.0 - MEMORY.0;
+    }
     let topology = Topology::read(emulator);
     let cpuidle = Cpuidle::read(emulator, &topology);
     let states = |own: &wattwise_hw::states::cpuidle::CpuStates| {
@@ -77,7 +84,6 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
         noise_w: weather.noise_w,
         noise_tau_s: weather.noise_tau_s,
         drift_per_h: weather.drift_per_h * (2.0 * random.chance() - 1.0),
-        dram_w: 0.0,
         noise_seed: seed,
         machine,
     };
@@ -94,10 +100,22 @@ const BUSY: f64 = 0.5;
 const IDLE: (f64, f64) = (0.5, 0.4);
 const PACKAGE: (f64, f64) = (0.6, 0.4);
 const PLATFORM: f64 = 0.6;
+/// Of a package's memory: a share of the platform's watts at rest, a share of these for each core at work, and how far each is
+/// off.
+const MEMORY: (f64, f64, f64) = (0.2, 0.1, 1.0);
 /// A C-state draws at most so much of what the next shallower one draws.
 const DEEPER: f64 = 0.95;
 /// Levels that a cluster must have been measured at to show a shape.
 const SHAPED: usize = 5;
+
+/// Whether a counter tells of the memory.
+fn has_memory_zone(root: &dyn Root) -> bool {
+    const AT: &str = "sys/class/powercap";
+    let zones = root.list(AT).unwrap_or_default();
+    zones
+        .iter()
+        .any(|zone| text(root, &format!("{AT}/{zone}/name")).is_some_and(|name| name.trim() == "dram"))
+}
 
 /// Every figure of power is another. Busy watts fall with the speed as those of a cluster that somebody measured; C-states draw
 /// a share of those at the lowest speed. What is of a kind is too high or too low together, and each a little on its own.

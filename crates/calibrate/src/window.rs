@@ -74,6 +74,9 @@ pub struct Observation {
     pub cores_w: Option<f64>,
     /// All packages, in W.
     pub package_w: Option<f64>,
+    /// The memory of all packages, in W.
+    #[serde(default)]
+    pub memory_w: Option<f64>,
     /// The whole machine, in W.
     pub machine_w: Option<f64>,
     /// By kind of core, whether it ran at the speed that was asked for.
@@ -319,7 +322,7 @@ impl<'a> Observer<'a> {
 
     /// Power of each part, from the meters.
     fn watts(&self, o: &mut Observation) -> Result<(), Spoiled> {
-        let (mut cores, mut packages) = (None, None);
+        let (mut cores, mut packages, mut memory) = (None, None, None);
         for d in self.meter.energy().domains {
             if d.total.missing_s > 0.0 {
                 let (domain, s) = (d.domain, d.total.missing_s);
@@ -331,11 +334,12 @@ impl<'a> Observer<'a> {
             match d.domain {
                 Domain::Core { .. } => *cores.get_or_insert(0.0) += watts,
                 Domain::Package { .. } => *packages.get_or_insert(0.0) += watts,
+                Domain::Dram { .. } => *memory.get_or_insert(0.0) += watts,
                 Domain::Psys => o.machine_w = Some(watts),
                 _ => {}
             }
         }
-        (o.cores_w, o.package_w) = (cores, packages);
+        (o.cores_w, o.package_w, o.memory_w) = (cores, packages, memory);
         Ok(())
     }
 
@@ -406,6 +410,7 @@ impl<'a> Observer<'a> {
             asleep,
             cores_w: None,
             package_w: None,
+            memory_w: None,
             machine_w: None,
             reached,
             own_s: after.own_s - before.own_s,

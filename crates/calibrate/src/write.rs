@@ -16,6 +16,8 @@ pub(crate) struct MachineFile {
     pub(crate) kind: Vec<Sourced<Kind>>,
     pub(crate) package: Sourced<Package>,
     pub(crate) thermal: Sourced<Thermal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<Sourced<Memory>>,
     pub(crate) platform: Sourced<Platform>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) draws: Option<Draws>,
@@ -174,6 +176,12 @@ pub(crate) struct Thermal {
 
 fn nothing(figure: &f64) -> bool {
     *figure == 0.0
+}
+
+#[derive(Serialize)]
+pub(crate) struct Memory {
+    pub(crate) watts: f64,
+    pub(crate) busy_w: f64,
 }
 
 #[derive(Serialize)]

@@ -154,6 +154,31 @@ fn the_pace_of_a_known_machine_is_found() {
     assert!(ipc.low < 0.95 * ipc.nominal && ipc.high > 1.05 * ipc.nominal, "{ipc:?}");
 }
 
+/// The memory's watts are told apart from the platform's where they are metered, and nowhere else.
+#[test]
+fn the_memory_of_a_known_machine_is_found() {
+    let calibrated = |emulator: &Emulator| {
+        let folder = tempfile::tempdir().unwrap();
+        calibrate(&Emulated::new(emulator.clone()), &plan(folder.path(), 60.0), &mut |_| {}).unwrap()
+    };
+    let (emulator, truth) = machine("skylake-server-passive");
+    let c = calibrated(&emulator);
+    let truly = truth.machine.memory;
+    assert!(truly.rest_w > 1.0 && truly.busy_w > 0.05, "{truly:?}");
+    for (what, true_value) in [("memory.watts", truly.rest_w), ("memory.busy_w", truly.busy_w)] {
+        let found = c.machine.figures().iter().find(|f| f.what == what).unwrap();
+        assert!((found.low..=found.high).contains(&true_value), "{found:?}, truly {true_value}");
+        assert!(found.high < 1.2 * found.low, "{found:?}");
+    }
+    assert!(c.text.contains("[memory]") && c.notes.iter().all(|n| !n.contains("NaN")));
+    // The estimate has it among the platform, which no meter tells here.
+    let estimated = wattwise_calibrate::gather::Seen::read(&emulator).unwrap();
+    let estimated = wattwise_calibrate::estimate::estimate(&estimated, "this").text;
+    let estimated = wattwise_model::machine::file::parse(&estimated, "this").unwrap();
+    assert!(c.machine.platform_w < 0.9 * estimated.platform_w);
+    assert!(!calibrated(&machine("core-i5-2gen").0).text.contains("[memory]"));
+}
+
 /// A machine that notes whose registers are opened.
 struct Noted {
     machine: Emulator,

@@ -95,8 +95,11 @@ pub(crate) fn parts(o: &Observation) -> Vec<(MeteredPart, f64)> {
         (None, Some(package)) => out.push((MeteredPart::Package, package)),
         _ => {}
     }
+    out.extend(o.memory_w.map(|memory| (MeteredPart::Memory, memory)));
     match (o.machine_w, o.package_w) {
-        (Some(machine), Some(package)) => out.push((MeteredPart::Platform, machine - package)),
+        (Some(machine), Some(package)) => {
+            out.push((MeteredPart::Platform, machine - package - o.memory_w.unwrap_or(0.0)));
+        }
         (Some(machine), None) => out.push((MeteredPart::Machine, machine)),
         _ => {}
     }
@@ -115,7 +118,7 @@ impl Fit {
         if rows.is_empty() {
             return None;
         }
-        let unknowns = Unknowns::of(machine, span_s);
+        let unknowns = Unknowns::of(machine, span_s, rows.iter().any(|r| r.part == MeteredPart::Memory));
         let n = unknowns.len();
         let spread = unknowns.prior_spread();
         let prior = Triangle::of(n, spread.clone())?.inverse();

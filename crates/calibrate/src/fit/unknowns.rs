@@ -1,6 +1,6 @@
 //! What is sought of a machine, what is thought of it before, and what it makes of an observation.
 
-use crate::window::Observation;
+use crate::window::{Observation, Taken};
 use wattwise_model::machine::{MachineModel, REFERENCE_C, SpeedLevel};
 
 /// What a row of the fit is the power of.
@@ -12,7 +12,9 @@ pub enum MeteredPart {
     Rest,
     /// Packages with their cores.
     Package,
-    /// What lies outside of the packages.
+    /// The memory.
+    Memory,
+    /// What lies outside of the packages; without the memory, where that is metered.
     Platform,
     /// Everything.
     Machine,
@@ -20,10 +22,11 @@ pub enum MeteredPart {
 
 impl MeteredPart {
     /// Each.
-    pub const ALL: [MeteredPart; 5] = [
+    pub const ALL: [MeteredPart; 6] = [
         MeteredPart::Cores,
         MeteredPart::Rest,
         MeteredPart::Package,
+        MeteredPart::Memory,
         MeteredPart::Platform,
         MeteredPart::Machine,
     ];
@@ -52,6 +55,10 @@ pub enum Unknown {
     Uncore,
     /// Watts of a package asleep: state.
     Asleep(usize),
+    /// Watts of a package's memory at rest; sought where a meter tells.
+    MemoryRest,
+    /// Watts that it draws more for each core at work.
+    MemoryBusy,
     /// Watts outside of the packages.
     Platform,
     /// What a core of a kind draws with all threads at work, of what it draws with one.
@@ -98,6 +105,8 @@ const BUSY: Doubt = Doubt { common: 0.5, steeper: 0.5, bent: 0.4, own: 0.1 };
 const IDLE: Doubt = Doubt { common: 0.5, steeper: 0.0, bent: 0.0, own: 0.4 };
 const PACKAGE: Doubt = Doubt { common: 0.6, steeper: 0.0, bent: 0.0, own: 0.4 };
 const PLATFORM: f64 = 0.6;
+/// Of a package's memory: a share of the platform's watts at rest, a share of these for each core at work; and the doubt of each.
+const MEMORY: (f64, f64, f64) = (0.2, 0.1, 1.0);
 /// No estimate is so sure that something draws nothing: the least that is thought of a power before, in W.
 const LEAST_W: f64 = 0.005;
 /// Of the factor for all threads, and of leakage, absolute.
@@ -123,8 +132,8 @@ fn beside_a_line(all: &[f64]) -> Vec<f64> {
 }
 
 impl Unknowns {
-    /// Of a machine whose calibration takes so many seconds.
-    pub(crate) fn of(machine: &MachineModel, span_s: f64) -> Unknowns {
+    /// Of a machine whose calibration takes so many seconds; of its memory where that is metered.
+    pub(crate) fn of(machine: &MachineModel, span_s: f64, memory: bool) -> Unknowns {
         let (mut all, mut prior, mut speed) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |unknown, value: f64| {
             let level = |k: usize| -> &[SpeedLevel] { &machine.kinds[k].levels };
@@ -149,7 +158,15 @@ impl Unknowns {
         let package = &machine.packages[0];
         add(Unknown::Uncore, package.uncore_w);
         package.idle.iter().enumerate().for_each(|(s, state)| add(Unknown::Asleep(s), state.watts));
-        add(Unknown::Platform, machine.platform_w);
+        // An estimate has the memory among the platform.
+        let mut platform_w = machine.platform_w;
+        if memory {
+            let rest_w = platform_w * MEMORY.0 / machine.packages.len() as f64;
+            add(Unknown::MemoryRest, rest_w);
+            add(Unknown::MemoryBusy, rest_w * MEMORY.1);
+            platform_w *= 1.0 - MEMORY.0;
+        }
+        add(Unknown::Platform, platform_w);
         for (k, kind) in machine.kinds.iter().enumerate().filter(|(_, kind)| kind.smt_power.len() > 1) {
             add(Unknown::AllThreads(k), kind.smt_power[kind.smt_power.len() - 1]);
         }
@@ -236,6 +253,7 @@ impl Unknowns {
                 Unknown::Idle(..) => IDLE.own * IDLE.own,
                 Unknown::Uncore | Unknown::Asleep(_) => PACKAGE.own * PACKAGE.own,
                 Unknown::Platform => PLATFORM * PLATFORM,
+                Unknown::MemoryRest | Unknown::MemoryBusy => MEMORY.2 * MEMORY.2,
                 Unknown::AllThreads(_) => ALL_THREADS * ALL_THREADS,
                 Unknown::Leakage => LEAKAGE.1 * LEAKAGE.1,
                 Unknown::Drift(_) => (DRIFT_PER_H * self.span_s / 3600.0).powi(2),
@@ -275,6 +293,8 @@ impl Unknowns {
         // in the middle of the time.
         let drifted = DRIFTING.map(|component| 1.0 + time * of(Unknown::Drift(component)));
         let mut drawn = [0.0; DRIFTING.len()];
+        let mut memory = 0.0;
+        let at_work = |taken: &Taken| taken.one.iter().chain(&taken.all).sum::<f64>();
         for (i, unknown) in self.all.iter().enumerate() {
             let (component, by) = match *unknown {
                 Unknown::Busy(k, l) if part.has_cores() => {
@@ -283,6 +303,12 @@ impl Unknowns {
                 Unknown::Idle(k, s) if part.has_cores() => (0, o.taken[k].idle[s] * hot),
                 Unknown::Uncore if part.has_rest() => (1, o.awake),
                 Unknown::Asleep(s) if part.has_rest() => (1, o.asleep[s]),
+                Unknown::MemoryRest | Unknown::MemoryBusy if part == MeteredPart::Memory => {
+                    let busy = || o.taken.iter().map(at_work).sum();
+                    slope[i] = if *unknown == Unknown::MemoryRest { self.packages } else { busy() };
+                    memory += slope[i] * value[i];
+                    continue;
+                }
                 Unknown::Platform if part.has_platform() => (2, 1.0),
                 _ => continue,
             };
@@ -305,7 +331,8 @@ impl Unknowns {
                 slope[at] = time * drawn;
             }
         }
-        (drawn.iter().zip(drifted).map(|(drawn, drifted)| drawn * drifted).sum(), slope)
+        let drifting: f64 = drawn.iter().zip(drifted).map(|(drawn, drifted)| drawn * drifted).sum();
+        (drifting + memory, slope)
     }
 
     /// Every core draws 1 W more and its package as much less.
@@ -353,6 +380,7 @@ mod tests {
             asleep: some(machine.packages[0].idle.len(), 0.2),
             cores_w: None,
             package_w: None,
+            memory_w: None,
             machine_w: None,
             reached: Vec::new(),
             own_s: 0.0,
@@ -375,7 +403,7 @@ mod tests {
     #[test]
     fn a_power_and_how_it_changes_with_each_figure() {
         let machine = wattwise_replay::library::machine("xeon-4210").unwrap();
-        let (unknowns, o) = (Unknowns::of(&machine, 600.0), observation(&machine));
+        let (unknowns, o) = (Unknowns::of(&machine, 600.0, true), observation(&machine));
         let mut value = unknowns.prior.clone();
         for (part, drift) in DRIFTING.into_iter().zip([0.02, 0.1, -0.05]) {
             value[unknowns.at(Unknown::Drift(part)).unwrap()] = drift;
@@ -400,6 +428,10 @@ mod tests {
         assert!((at(MeteredPart::Rest, 0.5) - rest * 1.05).abs() < 1e-9);
         let parts = at(MeteredPart::Cores, 0.5) + at(MeteredPart::Rest, 0.5);
         assert!((at(MeteredPart::Package, 0.5) - parts).abs() < 1e-9);
+        let busy: f64 = o.taken.iter().flat_map(|t| t.one.iter().chain(&t.all)).sum();
+        let (rest_w, busy_w) = (unknowns.at(Unknown::MemoryRest), unknowns.at(Unknown::MemoryBusy));
+        let memory = value[rest_w.unwrap()] * machine.packages.len() as f64 + value[busy_w.unwrap()] * busy;
+        assert!((at(MeteredPart::Memory, 0.5) - memory).abs() < 1e-9);
         let all = parts + at(MeteredPart::Platform, 0.5);
         assert!((at(MeteredPart::Machine, 0.5) - all).abs() < 1e-9);
     }

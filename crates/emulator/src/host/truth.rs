@@ -29,8 +29,6 @@ pub struct Truth {
     pub noise_tau_s: f64,
     /// By what share the packages without their cores draw more with each hour.
     pub drift_per_h: f64,
-    /// Memory of a busy core, in W; what it draws at rest is of the platform.
-    pub dram_w: f64,
     /// Which course the noise takes: two machines with the same one are off by the same at each moment.
     pub noise_seed: u64,
 }
@@ -260,7 +258,7 @@ impl Host {
         PackageWatts {
             cores: truth.wavering(watts * hot, self.wavering.cores),
             rest: truth.wavering(rest * (1.0 + truth.drift_per_h * hours), self.wavering.rest),
-            dram: truth.dram_w * busy,
+            dram: truth.machine.memory.rest_w + truth.machine.memory.busy_w * busy,
         }
     }
 
