@@ -25,6 +25,7 @@ use wattwise_figure::Spread;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::root::number;
 use wattwise_hw::rules;
+use wattwise_hw::states::cpufreq::CpufreqPolicy;
 use wattwise_hw::states::cpuidle::{CpuStates, CpuidleState};
 
 /// A time that was measured, and where nine of ten trials lie, in us.
@@ -174,9 +175,9 @@ fn change(
     if !policy.governors.iter().any(|g| g == "userspace") {
         return Ok(Err("the kernel has no governor userspace".into()));
     }
-    let levels = levels(observer, k);
+    let levels = levels(observer, k, policy);
     if levels.len() < 2 {
-        return Ok(Err("there is one speed".into()));
+        return Ok(Err("there is one speed that may be asked for".into()));
     }
     // Where the hardware gives all cores the highest speed that one asks for, the others are not to ask for more.
     let slowest = |k: usize| Wish {
@@ -206,15 +207,24 @@ fn change(
     }
 }
 
-/// The levels of a kind between which it is changed: without boost the highest, the lowest, one in the middle, and the highest of all.
-fn levels(observer: &Observer<'_>, k: usize) -> Vec<usize> {
+/// The levels of a kind between which it is changed: without boost the highest, the lowest, one in the middle, and the highest of
+/// all; of those that the policy takes.
+fn levels(observer: &Observer<'_>, k: usize, policy: &CpufreqPolicy) -> Vec<usize> {
     let kind = &observer.machine.kinds[k];
-    let all = &kind.levels;
-    let base = all.iter().position(|l| l.khz <= kind.base_khz).unwrap_or(0);
+    let khz = |l: usize| u64::from(kind.levels[l].khz);
+    let listed = |khz: u64| {
+        // A driver without a table takes any speed; one with a table no boost that is not in it.
+        let mut all = policy.levels_khz.iter().chain(&policy.boost_levels_khz).peekable();
+        all.peek().is_none() || all.any(|l| *l == khz)
+    };
+    let within = |khz: u64| policy.limits_khz.is_none_or(|(low, high)| (low..=high).contains(&khz));
+    let all: Vec<usize> = (0..kind.levels.len()).filter(|l| listed(khz(*l)) && within(khz(*l))).collect();
+    let Some(last) = all.len().checked_sub(1) else { return all };
+    let base = all.iter().position(|l| khz(*l) <= u64::from(kind.base_khz)).unwrap_or(0);
     let mut out: Vec<usize> = Vec::new();
-    for l in [base, all.len() - 1, usize::midpoint(base, all.len() - 1), 0] {
+    for l in [base, last, usize::midpoint(base, last), 0].map(|at| all[at]) {
         let apart = |other: &usize| {
-            let (a, b) = (f64::from(all[l].khz), f64::from(all[*other].khz));
+            let (a, b) = (khz(l) as f64, khz(*other) as f64);
             a.max(b) > a.min(b) * (1.0 + APART)
         };
         if out.iter().all(apart) {
