@@ -27,6 +27,7 @@ use wattwise_hw::root::number;
 use wattwise_hw::rules;
 use wattwise_hw::states::cpufreq::CpufreqPolicy;
 use wattwise_hw::states::cpuidle::{CpuStates, CpuidleState};
+use wattwise_model::machine::CoreKind;
 
 /// A time that was measured, and where nine of ten trials lie, in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,7 +176,7 @@ fn change(
     if !policy.governors.iter().any(|g| g == "userspace") {
         return Ok(Err("the kernel has no governor userspace".into()));
     }
-    let levels = levels(observer, k, policy);
+    let levels = levels(&observer.machine.kinds[k], policy);
     if levels.len() < 2 {
         return Ok(Err("there is one speed that may be asked for".into()));
     }
@@ -209,8 +210,7 @@ fn change(
 
 /// The levels of a kind between which it is changed: without boost the highest, the lowest, one in the middle, and the highest of
 /// all; of those that the policy takes.
-fn levels(observer: &Observer<'_>, k: usize, policy: &CpufreqPolicy) -> Vec<usize> {
-    let kind = &observer.machine.kinds[k];
+fn levels(kind: &CoreKind, policy: &CpufreqPolicy) -> Vec<usize> {
     let khz = |l: usize| u64::from(kind.levels[l].khz);
     let listed = |khz: u64| {
         // A driver without a table takes any speed; one with a table no boost that is not in it.
@@ -456,6 +456,33 @@ fn entries(site: &dyn Site, cpu: u32, states: &[CpuidleState]) -> Result<Vec<u64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The speeds between which an emulated machine is changed, in MHz, within all that its hardware has but for this.
+    fn mhz(name: &str, but: impl Fn(&mut CoreKind, &mut CpufreqPolicy)) -> Vec<u32> {
+        let emulated = wattwise_emulator::named(name).expect("an emulated machine");
+        let seen = crate::gather::Seen::read(&emulated).expect("CPUs");
+        let text = crate::estimate::estimate(&seen, "this").text;
+        let mut kind =
+            wattwise_model::machine::file::parse(&text, "this").expect("a machine").kinds.remove(0);
+        let cpufreq = wattwise_hw::states::cpufreq::Cpufreq::read(&emulated);
+        let mut policy = cpufreq.policies()[0].clone();
+        policy.limits_khz = policy.hardware_khz;
+        but(&mut kind, &mut policy);
+        levels(&kind, &policy).iter().map(|l| kind.levels[*l].khz / 1000).collect()
+    }
+
+    #[test]
+    fn speeds_are_those_that_the_policy_takes() {
+        assert_eq!(mhz("core-i5-2gen", |_, _| ()), [2501, 1800, 800]);
+        // A boost that is no further from the base than its name.
+        assert_eq!(mhz("core-i5-2gen", |kind, _| kind.base_khz = 2_500_000), [2500, 1600, 800]);
+        // A driver without a table takes any: the boost, the base, the middle and the lowest.
+        assert_eq!(mhz("skylake-server-passive", |_, _| ()).len(), 4);
+        // The highest is the firmware's word, and no level.
+        assert_eq!(mhz("amd-server", |_, _| ()), [3000, 1900, 1500]);
+        assert_eq!(mhz("amd-server", |_, p| p.limits_khz = Some((1_500_000, 1_900_000))), [1900, 1500]);
+        assert!(mhz("amd-server", |_, p| p.limits_khz = Some((1, 2))).is_empty());
+    }
 
     #[test]
     fn a_time_has_the_spread_of_its_trials() {
