@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_calibrate::calibration::calibrate;
+use wattwise_calibrate::delays::{Ask, Changes};
 use wattwise_calibrate::pace::Pace;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::Site;
 use wattwise_emulator::named;
 use wattwise_hw::clock::{Moment, now};
 use wattwise_hw::root::{DirRoot, Root, text};
+use wattwise_hw::states::cpufreq::CpufreqPolicy;
 
 /// Digits of a counter: written over in place, a reader never sees half of it.
 const DIGITS: usize = 12;
@@ -34,6 +36,12 @@ impl Site for Folder {
         Ok(())
     }
     fn pace(&self, _: &[u32], _: Duration) -> Result<Option<Vec<Pace>>, String> {
+        Ok(None)
+    }
+    fn changes(&self, _: &CpufreqPolicy, _: u32, _: &Ask<'_>) -> Result<Option<Changes>, String> {
+        Ok(None)
+    }
+    fn late(&self, _: u32, _: Duration, _: usize) -> Result<Option<Vec<f64>>, String> {
         Ok(None)
     }
     fn moment(&self) -> Moment {

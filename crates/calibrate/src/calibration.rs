@@ -3,6 +3,7 @@
 //! ```text
 //! skeleton  what the kernel says, over the nearest bundled model      gather, estimate
 //! pace      work a clock cycle of each kind of core, and of threads    pace
+//! delays    of changes of speed, of the ways out of C-states             delays
 //! windows   chosen one at a time, for what is still open              design
 //! observe   each for some seconds, the machine restored after it      window, look
 //! fit       watts, by what the machine really did; how warm it gets   fit, heat
@@ -11,13 +12,14 @@
 //! ```
 
 use crate::check::Check;
+use crate::delays::{Delays, delays};
 use crate::design::{Design, Meters, mixes};
 use crate::estimate::estimate;
 use crate::fit::Fit;
 use crate::gather::Seen;
 use crate::heat::Heat;
 use crate::layout::Layout;
-use crate::made::{Made, leakage, machine_file, paced};
+use crate::made::{Made, leakage, machine_file, timed};
 use crate::obeyed::not_obeyed;
 use crate::pace::{KindPace, paces};
 use crate::plan::CalibrationPlan;
@@ -169,10 +171,11 @@ pub fn calibrate(
     let none = Times { settle_s: 0.0, window_s: 1.0, look_s: 1.0 };
     let mut observer = Observer::new(root, &base, &layout, &plan.journal, none, false);
     let (meters, on_battery, why) = meters(&mut observer, site);
-    let pace = paces(&observer, site)
-        .map_err(|e| CalibrationError::Ended(format!("{e}; the same command goes on from here")))?;
+    let ended = |e: Spoiled| CalibrationError::Ended(format!("{e}; the same command goes on from here"));
+    let pace = paces(&observer, site).map_err(ended)?;
     if meters.is_empty() {
-        return without_meters(&seen, pace.as_deref(), meters, &why, plan);
+        let delays = delays(&observer, site, plan.budget_s).map_err(ended)?;
+        return without_meters(&seen, pace.as_deref(), delays, meters, &why, plan);
     }
     let (count, times) = times(plan.budget_s, on_battery);
     let checks = count / CHECKS;
@@ -183,6 +186,7 @@ pub fn calibrate(
             plan.budget_s
         )));
     }
+    let delays = delays(&observer, site, plan.budget_s).map_err(ended)?;
     observer.set_times(times, on_battery);
     let mut design = Design::new(&base, &layout, meters, times.window_s);
     let mixes = mixes(&base, &layout, checks, plan.seed);
@@ -194,6 +198,7 @@ pub fn calibrate(
         _ => design.next(&windows_of(seen)),
     };
     let (observations, mut notes) = observe_all(&mut observer, site, count, &mut next, plan, tell)?;
+    notes.extend(delays.notes);
     notes.extend(not_obeyed(&base, &observations));
     notes.extend(looking(&observations));
     let learnt = windows_of(&observations);
@@ -217,6 +222,7 @@ pub fn calibrate(
         fit: &fit,
         heat,
         pace: pace.as_deref().unwrap_or_default(),
+        delays: &delays.kinds,
         check: &check,
         plan,
         meters,
@@ -235,19 +241,21 @@ fn looking(observations: &[Observation]) -> Option<String> {
     (own > 0.0).then(|| format!("Looking at the meters took {:.2} % of a CPU.", own / all * 100.0))
 }
 
-/// The estimate, where nothing can be measured but its clock.
+/// The estimate, where nothing can be measured but times.
 fn without_meters(
     seen: &Seen,
     pace: Option<&[KindPace]>,
+    delays: Delays,
     meters: Meters,
     why: &[String],
     plan: &CalibrationPlan,
 ) -> Result<Calibration, CalibrationError> {
-    let text = paced(seen, pace.unwrap_or_default(), plan);
+    let text = timed(seen, pace.unwrap_or_default(), &delays.kinds, plan);
     let machine = file::parse(&text, &plan.name).map_err(|e| CalibrationError::Impossible(e.to_string()))?;
     let mut notes =
         vec!["Nothing meters energy here: the watts are an estimate, with its wide intervals.".to_owned()];
     notes.extend(why.iter().map(|w| format!("{w}.")));
+    notes.extend(delays.notes);
     if plan.clock_khz.is_some() {
         notes.push("The clock was measured by a timed loop.".to_owned());
     }

@@ -24,7 +24,7 @@ use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, builtin, file}
 /// How far a core's watts may be off, in per cent.
 const CORE_PERCENT: u32 = 50;
 /// How far the watts of C-states and of what is not a core may be off, in per cent.
-const REST_PERCENT: u32 = 60;
+pub(crate) const REST_PERCENT: u32 = 60;
 /// No laptop or server of the last fifteen years has a lower highest speed.
 const EMBEDDED_KHZ: u64 = 2_000_000;
 /// Levels that a driver without a table is given.
@@ -389,7 +389,13 @@ fn idle(k: &SeenKind, model: &CoreKind, scale: Scale, least_busy_w: f64) -> Sour
             last.1.max(residency).max(latency),
             last.2.min(rounded(idle_w(model, latency) * scale.core)),
         );
-        states.push(IdleState { name: s.name.clone(), latency_us: last.0, target_us: last.1, watts: last.2 });
+        states.push(IdleState {
+            name: s.name.clone(),
+            latency_us: last.0,
+            target_us: last.1,
+            exit_us: None,
+            watts: last.2,
+        });
     }
     states.truncate(wattwise_model::machine::MAX_IDLE_STATES);
     let mut names = std::collections::BTreeSet::new();
@@ -397,7 +403,7 @@ fn idle(k: &SeenKind, model: &CoreKind, scale: Scale, least_busy_w: f64) -> Sour
     let listed = !states.is_empty();
     if !listed {
         let watts = least_busy_w.min(rounded(model.idle[0].watts[0] * scale.core));
-        states.push(IdleState { name: "HLT".into(), latency_us: 0.0, target_us: 0.0, watts });
+        states.push(IdleState { name: "HLT".into(), latency_us: 0.0, target_us: 0.0, exit_us: None, watts });
     }
     let origin = match listed {
         true => Origin::kernel("cpuidle: latency and residency of each state"),

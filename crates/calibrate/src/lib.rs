@@ -14,6 +14,7 @@
 
 pub mod calibration;
 pub mod check;
+pub mod delays;
 mod design;
 pub mod estimate;
 pub mod fit;

@@ -1,14 +1,15 @@
 //! The machine file of a calibration: the estimate's, with fitted figures in place of guesses.
 
 use crate::check::Check;
+use crate::delays::{KindDelays, Timed};
 use crate::design::Meters;
-use crate::estimate::{tables, written};
+use crate::estimate::{REST_PERCENT, tables, written};
 use crate::fit::{Fit, Unknown};
 use crate::gather::Seen;
 use crate::heat::{Found, Heat};
 use crate::pace::{KindPace, over_work};
 use crate::plan::CalibrationPlan;
-use crate::write::{Draws, MachineFile, Memory, Origin, Range, Sourced};
+use crate::write::{Draws, MachineFile, Memory, Origin, Range, Sourced, Transition};
 use wattwise_model::machine::MachineModel;
 
 /// What a machine file is made of.
@@ -19,6 +20,8 @@ pub(crate) struct Made<'a> {
     pub(crate) heat: Option<Heat>,
     /// By kind of core; empty where it was not timed.
     pub(crate) pace: &'a [KindPace],
+    /// By kind of core.
+    pub(crate) delays: &'a [KindDelays],
     pub(crate) check: &'a Check,
     pub(crate) plan: &'a CalibrationPlan,
     pub(crate) meters: Meters,
@@ -54,6 +57,7 @@ pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
         }
     }
     put_pace(&mut file, made.pace, made.plan);
+    put_delays(&mut file, made.delays, made.plan);
     if let Some(heat) = &made.heat {
         put_heat(&mut file, made, heat);
     }
@@ -175,10 +179,11 @@ fn calibrated(plan: &CalibrationPlan) -> String {
     }
 }
 
-/// The estimate's file with the pace of its cores.
-pub(crate) fn paced(seen: &Seen, pace: &[KindPace], plan: &CalibrationPlan) -> String {
+/// The estimate's file with what was timed of its cores.
+pub(crate) fn timed(seen: &Seen, pace: &[KindPace], delays: &[KindDelays], plan: &CalibrationPlan) -> String {
     let (mut file, _) = tables(seen, &plan.name);
     put_pace(&mut file, pace, plan);
+    put_delays(&mut file, delays, plan);
     written(&file)
 }
 
@@ -204,6 +209,65 @@ fn put_pace(file: &mut MachineFile, pace: &[KindPace], plan: &CalibrationPlan) {
         }
         kind.sources.insert("smt_throughput".into(), timed(None));
     }
+}
+
+/// Delays of changes of speed and of wake-ups, with the spread of their trials.
+fn put_delays(file: &mut MachineFile, delays: &[KindDelays], plan: &CalibrationPlan) {
+    let source = format!("{}, timed", calibrated(plan));
+    for (kind, delays) in file.kind.iter_mut().zip(delays) {
+        if let Some((table, timed)) = kind.table.transition.as_mut().zip(delays.change) {
+            put_change(table, timed, &source);
+        }
+        let idle = &mut kind.table.idle;
+        for (state, timed) in idle.table.states.iter_mut().zip(&delays.exits) {
+            let Some(timed) = timed else { continue };
+            // What is left later than it is worth staying would never be entered; the residency is the kernel's.
+            let us = digits(timed.us.min(state.target_us));
+            if us <= 0.0 {
+                continue;
+            }
+            state.exit_us = Some(us);
+            let origin = measured(&source, us, (timed.low, timed.high));
+            idle.sources.insert(format!("{}.exit_us", state.name), origin);
+        }
+    }
+}
+
+/// The time of a change as delay and stall, as the head of `delays.rs` has it.
+fn put_change(table: &mut Sourced<Transition>, timed: Timed, source: &str) {
+    let (delay, stall) = (table.table.delay_us, table.table.stall_us);
+    if delay == 0.0 && stall > 0.0 {
+        // It spoke of this figure alone.
+        table.origin.range = None;
+        table.table.stall_us = digits(timed.us);
+        let origin = measured(source, table.table.stall_us, (timed.low, timed.high));
+        table.sources.insert("stall_us".into(), origin);
+        return;
+    }
+    let off = f64::from(REST_PERCENT) / 100.0;
+    // Of a time that the guess may fill it has its share.
+    let own = if timed.us > stall * (1.0 + off) { stall } else { timed.us * stall / (delay + stall) };
+    if own != stall || stall == 0.0 {
+        // Nothing is left that it speaks of.
+        table.origin.range = None;
+    }
+    if own != stall {
+        table.table.stall_us = digits(own);
+        let source = format!("the estimate's share of the time of a change; {source}");
+        table.sources.insert("stall_us".into(), Origin::guess(source, REST_PERCENT));
+    }
+    table.table.delay_us = digits(timed.us - own);
+    let ends = (timed.low - own * (1.0 + off), timed.high - own * (1.0 - off));
+    let origin = measured(source, table.table.delay_us, ends);
+    table.sources.insert("delay_us".into(), origin);
+}
+
+/// The origin of a figure that was measured, with the ends that a machine file takes.
+fn measured(source: &str, value: f64, ends: (f64, f64)) -> Origin {
+    let low = ends.0.clamp(value / 50.0, value * (1.0 - TIMED));
+    let high = ends.1.clamp(value * (1.0 + TIMED), value * 50.0);
+    let range = Some(Range::Ends([low, high].map(digits)));
+    Origin { source: source.to_owned(), confidence: "measured", range }
 }
 
 /// As many as a time is good for.
@@ -332,4 +396,34 @@ pub(crate) fn leakage(fit: &Fit, heat: Option<&Heat>) -> Option<String> {
         percent(low),
         percent(high)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An estimate of these figures with a time of 100 us: delay, stall, and the interval of what was measured of both.
+    fn changed(delay_us: f64, stall_us: f64, us: f64) -> (f64, f64, [f64; 2]) {
+        let table = Transition { delay_us, stall_us, overlap: "preempt" };
+        let mut table = Sourced::new(table, Origin::guess("somebody's".into(), REST_PERCENT));
+        put_change(&mut table, Timed { us, low: us * 0.9, high: us * 1.1 }, "timed");
+        let measured: Vec<&Origin> = table.sources.values().filter(|o| o.confidence == "measured").collect();
+        let [Origin { range: Some(Range::Ends(ends)), .. }] = measured[..] else { panic!("one figure") };
+        // A range of the table speaks of a figure that has no source of its own, or a machine file is none.
+        let own = |figure: &str, us: f64| us == 0.0 || table.sources.contains_key(figure);
+        let all_own = own("delay_us", table.table.delay_us) && own("stall_us", table.table.stall_us);
+        assert_eq!(table.origin.range.is_none(), all_own);
+        (table.table.delay_us, table.table.stall_us, *ends)
+    }
+
+    /// The table in the head of `delays.rs`.
+    #[test]
+    fn a_time_is_a_delay_and_a_stall() {
+        assert_eq!(changed(0.0, 300.0, 100.0), (0.0, 100.0, [90.0, 110.0]));
+        // The stall is a guess: from 4 to 16 us of the time are its.
+        assert_eq!(changed(250.0, 10.0, 100.0), (90.0, 10.0, [74.0, 106.0]));
+        assert_eq!(changed(90.0, 10.0, 12.0), (10.8, 1.2, [8.88, 12.72]));
+        assert_eq!(changed(250.0, 0.0, 100.0), (100.0, 0.0, [90.0, 110.0]));
+        assert_eq!(changed(0.0, 0.0, 100.0), (100.0, 0.0, [90.0, 110.0]));
+    }
 }

@@ -1,11 +1,15 @@
 //! Where windows take place: a machine whose CPUs can be kept busy for a time.
 
+use crate::delays::{Ask, Changes, try_changes};
 use crate::pace::Pace;
 use std::cell::RefCell;
 use std::time::Duration;
-use wattwise_emulator::Emulator;
+use wattwise_control::delays::{transition, wake};
+use wattwise_emulator::{Emulator, Truth};
+use wattwise_figure::{Random, normal};
 use wattwise_hw::clock::{Moment, now};
-use wattwise_hw::root::Root;
+use wattwise_hw::root::{Access, Node, Root, number};
+use wattwise_hw::states::cpufreq::CpufreqPolicy;
 
 /// A machine that can be put to work.
 pub trait Site {
@@ -34,6 +38,19 @@ pub trait Site {
     /// # Errors
     /// The work cannot be kept there.
     fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String>;
+
+    /// Tries changes of speed of a policy, which has the governor `userspace`, seen from one of its CPUs; none where no change
+    /// really takes time.
+    ///
+    /// # Errors
+    /// Why they cannot be told, or why to stop.
+    fn changes(&self, policy: &CpufreqPolicy, cpu: u32, ask: &Ask<'_>) -> Result<Option<Changes>, String>;
+
+    /// How late so many sleeps of a length end on a CPU, in us; none where nothing really sleeps.
+    ///
+    /// # Errors
+    /// The CPU cannot be used.
+    fn late(&self, cpu: u32, sleep: Duration, times: usize) -> Result<Option<Vec<f64>>, String>;
 
     /// Its clock.
     fn moment(&self) -> Moment;
@@ -67,7 +84,116 @@ impl Emulated {
 /// By how much kinds of work differ on an emulated core.
 const WORK: Pace = [0.9, 1.0, 1.0 / 0.9];
 
+/// From the request to the driver, and what a sleep on an emulated machine is late without any C-state: the timer's slack and the
+/// way to the thread. In us.
+const PATH_US: f64 = 3.0;
+const AWAKE_US: f64 = 55.0;
+/// Standard deviation of what is timed: a share of it, and us beside it.
+const JITTER: (f64, f64) = (0.03, 0.5);
+
+/// A time with its jitter.
+fn jittered(us: f64, random: &mut Random) -> f64 {
+    let chance = ((random.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
+    us + (JITTER.0 * us + JITTER.1) * normal::quantile(chance)
+}
+
+/// A policy of an emulated machine: what is asked for takes the time that its truth says.
+struct EmulatedStage<'a> {
+    machine: &'a Emulator,
+    setspeed: Box<dyn Node>,
+    /// Delay and stall together, in us.
+    change_us: f64,
+    now_ns: u64,
+    in_force_khz: u64,
+    /// The speed that was asked for last, and when it is in force.
+    asked: (u64, u64),
+    random: Random,
+}
+
+impl transition::Stage for EmulatedStage<'_> {
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+
+    fn request(&mut self, khz: u64) -> Result<(), String> {
+        let asked = self.setspeed.write_at(0, khz.to_string().as_bytes());
+        asked.map_err(|e| format!("scaling_setspeed: {e}"))?;
+        self.now_ns += (jittered(PATH_US, &mut self.random).max(0.0) * 1e3) as u64;
+        if khz != self.asked.0 {
+            let us = jittered(self.change_us, &mut self.random).max(0.0);
+            self.asked = (khz, self.now_ns + (us * 1e3) as u64);
+        }
+        Ok(())
+    }
+
+    fn in_force(&mut self, _: u64, to_khz: u64) -> Result<bool, String> {
+        // What a look takes.
+        self.now_ns += 200;
+        if self.now_ns >= self.asked.1 {
+            self.in_force_khz = self.asked.0;
+        }
+        Ok(self.in_force_khz == to_khz)
+    }
+
+    fn rest(&mut self, ns: u64) {
+        self.now_ns += ns;
+        self.machine.advance(ns);
+    }
+}
+
+impl Emulated {
+    /// Its truth, and the model's core of a CPU.
+    fn truth_of(&self, cpu: u32) -> Option<(std::sync::Arc<Truth>, wattwise_model::machine::Core)> {
+        let truth = self.machine.truth()?;
+        let core = truth.machine.cores.get(usize::from(*truth.core_of.get(&cpu)?))?.clone();
+        Some((truth, core))
+    }
+
+    /// How often a CPU has entered each of its states.
+    fn entered(&self, cpu: u32, states: usize) -> Vec<u64> {
+        let file = |s: usize| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{s}/usage");
+        (0..states).map(|s| number(&self.machine, &file(s)).unwrap_or(0)).collect()
+    }
+}
+
 impl Site for Emulated {
+    fn changes(&self, policy: &CpufreqPolicy, cpu: u32, ask: &Ask<'_>) -> Result<Option<Changes>, String> {
+        let Some((truth, core)) = self.truth_of(cpu) else { return Ok(None) };
+        let transition = &truth.machine.domains[usize::from(core.domain)].transition;
+        let ns = transition.delay_ns + transition.stall_ns.iter().max().copied().unwrap_or(0);
+        let path = format!("{}/scaling_setspeed", policy.path);
+        let setspeed = self.machine.open(&path, Access::Write).map_err(|e| format!("/{path}: {e}"))?;
+        let mut stage = EmulatedStage {
+            machine: &self.machine,
+            setspeed,
+            change_us: ns as f64 * 1e-3,
+            now_ns: self.machine.now_ns(),
+            in_force_khz: 0,
+            asked: (0, 0),
+            random: Random::new(truth.noise_seed ^ self.machine.now_ns()),
+        };
+        try_changes(&mut stage, 0.0, ask).map(Some)
+    }
+
+    fn late(&self, cpu: u32, sleep: Duration, times: usize) -> Result<Option<Vec<f64>>, String> {
+        let Some((truth, core)) = self.truth_of(cpu) else { return Ok(None) };
+        let Some(states) = truth.state_of.get(&cpu) else { return Ok(None) };
+        let kind = &truth.machine.kinds[usize::from(core.kind)];
+        let mut random = Random::new(truth.noise_seed ^ self.machine.now_ns());
+        let sleep_ns = u64::try_from(sleep.as_nanos()).unwrap_or(u64::MAX);
+        let mut before = self.entered(cpu, states.len());
+        let mut one = || {
+            self.machine.advance(sleep_ns);
+            let after = self.entered(cpu, states.len());
+            let taken = (0..states.len()).max_by_key(|s| after[*s].wrapping_sub(before[*s]));
+            before = after;
+            let exit_us =
+                taken.and_then(|s| states[s]).map_or(0.0, |s| kind.idle[s].exit_ns[0] as f64 * 1e-3);
+            (AWAKE_US + jittered(exit_us, &mut random)).max(0.0)
+        };
+        Ok(Some((0..times).map(|_| one()).collect()))
+    }
+
     fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
         let Some(truth) = self.machine.truth() else { return Ok(None) };
         self.load(&cpus.iter().map(|cpu| (*cpu, 1.0)).collect::<Vec<_>>())?;
@@ -156,7 +282,37 @@ impl<'a> Live<'a> {
     }
 }
 
+impl Live<'_> {
+    /// Tries changes of speed from the CPU that this thread runs on.
+    fn changes_here(&self, policy: &CpufreqPolicy, ask: &Ask<'_>) -> Result<Changes, String> {
+        let mut levels_khz = ask.levels_khz;
+        let mut stage = loop {
+            match transition::Live::open(self.root, policy, levels_khz) {
+                Ok(stage) => break stage,
+                // The highest may be a boost that the hardware does not give: then it cannot be told from the next one.
+                Err(_) if levels_khz.len() > 2 => levels_khz = &levels_khz[1..],
+                Err(why) => return Err(why),
+            }
+        };
+        let within_us = stage.within_us();
+        try_changes(&mut stage, within_us, &Ask { levels_khz, ..*ask })
+    }
+}
+
 impl Site for Live<'_> {
+    fn changes(&self, policy: &CpufreqPolicy, cpu: u32, ask: &Ask<'_>) -> Result<Option<Changes>, String> {
+        let before = rustix::thread::sched_getaffinity(None).map_err(|e| e.to_string())?;
+        // A timed loop has to feel the speed.
+        wake::pin(cpu as usize)?;
+        let tried = self.changes_here(policy, ask);
+        rustix::thread::sched_setaffinity(None, &before).map_err(|e| e.to_string())?;
+        tried.map(Some)
+    }
+
+    fn late(&self, cpu: u32, sleep: Duration, times: usize) -> Result<Option<Vec<f64>>, String> {
+        wake::timer(cpu as usize, sleep, times).map(Some)
+    }
+
     fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
         crate::pace::run(cpus, each).map(Some)
     }
@@ -266,5 +422,22 @@ mod tests {
         assert_eq!(site.load_s(cpu + 1), 0.0);
         site.load(&[]).unwrap();
         assert_eq!(site.load_s(cpu), 0.0);
+    }
+
+    /// A policy that cannot be opened is an error, and the thread may run afterwards where it could before.
+    #[test]
+    fn a_timing_that_fails_leaves_the_thread_where_it_was() {
+        let emulated = wattwise_emulator::named("core-i5-2gen").unwrap();
+        let cpufreq = wattwise_hw::states::cpufreq::Cpufreq::read(&emulated);
+        let folder = tempfile::tempdir().unwrap();
+        let root = wattwise_hw::root::DirRoot::new(folder.path());
+        let sleep = |_| None;
+        let site = Live::new(&root, &sleep);
+        let ours = rustix::thread::sched_getaffinity(None).unwrap();
+        let cpu = rustix::thread::sched_getcpu() as u32;
+        let ask = Ask { levels_khz: &[2, 1], most: Duration::from_secs(1), stop: &|| None };
+        let got = site.changes(&cpufreq.policies()[0], cpu, &ask);
+        assert!(got.is_err_and(|why| why.contains("scaling_setspeed")));
+        assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), ours);
     }
 }

@@ -118,12 +118,23 @@ const EMPTY: f64 = 0.05;
 /// A speed that is further below the one asked for was not reached: a share.
 const OFF_SPEED: f64 = 0.02;
 
+/// Speeds and C-states that some CPUs of a kind are to have.
+pub(crate) struct Wish {
+    /// Their kind.
+    pub(crate) kind: usize,
+    pub(crate) cpus: CpuSet,
+    /// Speeds one after the other, as indices of the kind's levels; the last one stays.
+    pub(crate) levels: Vec<usize>,
+    /// How many C-states are allowed, from the shallowest; none leaves them as they are.
+    pub(crate) states: Option<usize>,
+}
+
 /// What holds a machine in a window's conditions and looks at it.
 pub struct Observer<'a> {
     pub(crate) machine: &'a MachineModel,
     pub(crate) layout: &'a Layout,
     journal: &'a Path,
-    inventory: Inventory,
+    pub(crate) inventory: Inventory,
     counters: Counters,
     meter: Meter,
     on_battery: bool,
@@ -194,24 +205,57 @@ impl<'a> Observer<'a> {
         root: &'r dyn Root,
         window: &Window,
     ) -> Result<Option<Transaction<'r>>, Spoiled> {
+        let wish = |(kind, part): (usize, &Part)| Wish {
+            kind,
+            cpus: self.layout.cpus_of(kind).collect(),
+            levels: vec![part.level],
+            states: Some(part.deepest + 1),
+        };
+        let wishes: Vec<Wish> = window.parts.iter().enumerate().map(wish).collect();
+        self.held(root, &wishes)
+    }
+
+    /// Whether a kind's speed can be held.
+    pub(crate) fn can_hold(&self, kind: usize) -> bool {
+        let policy = self.layout.cpus_of(kind).next().and_then(|cpu| self.inventory.cpufreq.of(cpu));
+        policy.is_some_and(|p| p.governors.iter().any(|g| g == "userspace") || self.hardware_chooses())
+    }
+
+    /// What to ask for so that a kind runs at a speed: a boost that the driver does not list comes with the highest that it does.
+    fn asked_khz(&self, kind: usize, khz: u64) -> u64 {
+        let policy = self.layout.cpus_of(kind).next().and_then(|cpu| self.inventory.cpufreq.of(cpu));
+        let listed = policy.into_iter().flat_map(|p| p.levels_khz.iter().chain(&p.boost_levels_khz));
+        let (mut highest, mut is_listed) = (None, false);
+        for level in listed {
+            highest = highest.max(Some(*level));
+            is_listed |= *level == khz;
+        }
+        highest.filter(|highest| !is_listed && khz > *highest).unwrap_or(khz)
+    }
+
+    /// Settings of some CPUs, kept until the value ends.
+    pub(crate) fn held<'r>(
+        &self,
+        root: &'r dyn Root,
+        wishes: &[Wish],
+    ) -> Result<Option<Transaction<'r>>, Spoiled> {
         let (mut changes, mut beside) = (Vec::new(), Vec::new());
-        for (k, part) in window.parts.iter().enumerate() {
-            let kind = &self.machine.kinds[k];
-            let cpus: CpuSet = self.layout.cpus_of(k).collect();
+        for wish in wishes {
+            let kind = &self.machine.kinds[wish.kind];
             let mut settings = Vec::new();
-            if kind.levels.len() > 1 {
-                let speed = Speed::Khz(u64::from(kind.levels[part.level].khz));
+            for level in wish.levels.iter().filter(|_| kind.levels.len() > 1) {
+                let speed = Speed::Khz(self.asked_khz(wish.kind, u64::from(kind.levels[*level].khz)));
                 // Where the hardware chooses, it is left one choice.
                 settings.push(match self.hardware_chooses() {
                     true => Setting::Limits(Some(speed), Some(speed)),
                     false => Setting::Freq(speed),
                 });
             }
-            for state in self.layout.states[k].iter().enumerate() {
-                settings.push(Setting::CState(state.1.to_string(), state.0 <= part.deepest));
+            for (at, state) in self.layout.states[wish.kind].iter().enumerate() {
+                settings.extend(wish.states.map(|states| Setting::CState(state.clone(), at < states)));
             }
-            let plan =
-                plan(root, &self.inventory, &cpus, &settings).map_err(|e| Spoiled::End(e.to_string()))?;
+            let plan = plan(root, &self.inventory, &wish.cpus, &settings)
+                .map_err(|e| Spoiled::End(e.to_string()))?;
             if let Some((step, refusal)) =
                 plan.steps.iter().find_map(|s| Some((s, s.verdict.as_ref().err()?)))
             {

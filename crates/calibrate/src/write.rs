@@ -146,6 +146,9 @@ pub(crate) struct IdleState {
     pub(crate) name: String,
     pub(crate) latency_us: f64,
     pub(crate) target_us: f64,
+    /// The time to leave, where it was measured; the latency is what the kernel goes by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_us: Option<f64>,
     pub(crate) watts: f64,
 }
 

@@ -5,12 +5,13 @@ use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::result_file;
 use std::path::PathBuf;
+use wattwise_control::delays::transition::{Live, measure};
+use wattwise_control::delays::wake::pin;
 use wattwise_control::hold::{Wishes, hold};
 use wattwise_control::set::plan::Setting;
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::states::cpufreq::Cpufreq;
-use wattwise_live::bench::transition::{Live, Matrix, SCHEMA, measure};
-use wattwise_live::bench::wake::pin;
+use wattwise_live::bench::transition::{Matrix, SCHEMA};
 use wattwise_live::run::child::Signals;
 
 #[derive(clap::Args)]

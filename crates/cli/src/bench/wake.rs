@@ -8,6 +8,7 @@ use crate::show::result_file;
 use crate::show::screen::say;
 use std::path::PathBuf;
 use std::time::Duration;
+use wattwise_control::delays::wake::{allowed, cross, timer};
 use wattwise_control::hold::{Wishes, hold};
 use wattwise_control::set::plan::Setting;
 use wattwise_figure::Spread;
@@ -17,7 +18,7 @@ use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpuidle;
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_live::bench::wake::{SCHEMA, WakeLatency, WakeUps, allowed, cross, timer};
+use wattwise_live::bench::wake::{SCHEMA, WakeLatency, WakeUps};
 use wattwise_live::run::child::Signals;
 
 #[derive(clap::Args)]

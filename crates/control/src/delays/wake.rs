@@ -1,0 +1,111 @@
+//! What waking up costs, by C-state: a timer's (how late a sleep ends), and another CPU's (from the write that
+//! wakes a thread to its first step).
+//!
+//! Each C-state is asked for by forbidding all deeper ones; which one the CPU really took is read from the
+//! kernel's counts. A thread waits on a CPU of its own; the waker stays awake on another.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// CPUs that this process may use.
+pub fn allowed() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(None) else { return vec![0] };
+    (0..CpuSet::MAX_CPU).filter(|c| set.is_set(*c)).collect()
+}
+
+/// Pins the calling thread.
+pub fn pin(cpu: usize) -> Result<(), String> {
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one).map_err(|e| format!("CPU {cpu} cannot be used: {e}"))
+}
+
+/// How late sleeps of a length end on a CPU, us.
+pub fn timer(cpu: usize, sleep: Duration, times: usize) -> Result<Vec<f64>, String> {
+    let samples = std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                pin(cpu)?;
+                let mut late = Vec::with_capacity(times);
+                for _ in 0..times {
+                    let due = Instant::now() + sleep;
+                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    late.push(Instant::now().saturating_duration_since(due).as_nanos() as f64 / 1e3);
+                }
+                Ok(late)
+            })
+            .join()
+    });
+    samples.unwrap_or_else(|_| Err("the sleeping thread panicked".to_owned()))
+}
+
+/// From a write on one CPU until the reader that slept on another runs, us.
+pub fn cross(sleeper: usize, waker: usize, sleep: Duration, times: usize) -> Result<Vec<f64>, String> {
+    let start = Instant::now();
+    let woken_at = AtomicU64::new(0);
+    let (mut read, mut write) = std::io::pipe().map_err(|e| e.to_string())?;
+    std::thread::scope(|scope| {
+        let woken_at = &woken_at;
+        let reader = scope.spawn(move || -> Result<Vec<f64>, String> {
+            pin(sleeper)?;
+            let mut late = Vec::with_capacity(times);
+            let mut byte = [0];
+            while read.read(&mut byte).map_err(|e| e.to_string())? > 0 {
+                let now = start.elapsed().as_nanos() as u64;
+                late.push((now - woken_at.load(Ordering::Acquire)) as f64 / 1e3);
+            }
+            Ok(late)
+        });
+        pin_and_wake(waker, sleep, times, &mut write, woken_at, start)?;
+        drop(write);
+        reader.join().unwrap_or_else(|_| Err("the sleeping thread panicked".to_owned()))
+    })
+}
+
+fn pin_and_wake(
+    waker: usize,
+    sleep: Duration,
+    times: usize,
+    write: &mut std::io::PipeWriter,
+    woken_at: &AtomicU64,
+    start: Instant,
+) -> Result<(), String> {
+    let before = sched_getaffinity(None).map_err(|e| e.to_string())?;
+    pin(waker)?;
+    let mut done = Ok(());
+    for _ in 0..times {
+        // Awake all the while: only the sleeper's way out of its C-state is in the figure.
+        let due = Instant::now() + sleep;
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+        woken_at.store(start.elapsed().as_nanos() as u64, Ordering::Release);
+        if let Err(e) = write.write_all(&[1]) {
+            done = Err(e.to_string());
+            break;
+        }
+    }
+    sched_setaffinity(None, &before).map_err(|e| e.to_string())?;
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_never_ends_early_and_every_wake_up_is_counted() {
+        let cpus = allowed();
+        let late = timer(cpus[0], Duration::from_micros(200), 20).expect("sleeps");
+        assert_eq!(late.len(), 20);
+        assert!(late.iter().all(|us| *us >= 0.0));
+        if let [sleeper, waker, ..] = cpus[..] {
+            let late = cross(sleeper, waker, Duration::from_micros(200), 20).expect("wakes");
+            assert_eq!(late.len(), 20);
+            assert!(late.iter().all(|us| *us > 0.0 && *us < 1e6), "{late:?}");
+        }
+        assert_eq!(allowed(), cpus, "the caller's CPUs are as before");
+    }
+}
