@@ -121,7 +121,8 @@ fn meters(observer: &mut Observer<'_>, site: &dyn Site) -> (Meters, bool, Vec<St
     let mut meters = Meters {
         cores: has(|d| matches!(d, Domain::Core { .. })),
         package: has(|d| matches!(d, Domain::Package { .. })),
-        memory: has(|d| matches!(d, Domain::Dram { .. })),
+        memory: found.iter().filter(|d| matches!(d, Domain::Dram { .. })).count()
+            == observer.layout.packages.len(),
         machine: has(|d| *d == Domain::Psys),
     };
     let why: Vec<String> =

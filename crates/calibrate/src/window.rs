@@ -366,7 +366,7 @@ impl<'a> Observer<'a> {
 
     /// Power of each part, from the meters.
     fn watts(&self, o: &mut Observation) -> Result<(), Spoiled> {
-        let (mut cores, mut packages, mut memory) = (None, None, None);
+        let (mut cores, mut packages, mut memory) = (None, None, Vec::new());
         for d in self.meter.energy().domains {
             if d.total.missing_s > 0.0 {
                 let (domain, s) = (d.domain, d.total.missing_s);
@@ -378,12 +378,14 @@ impl<'a> Observer<'a> {
             match d.domain {
                 Domain::Core { .. } => *cores.get_or_insert(0.0) += watts,
                 Domain::Package { .. } => *packages.get_or_insert(0.0) += watts,
-                Domain::Dram { .. } => *memory.get_or_insert(0.0) += watts,
+                Domain::Dram { .. } => memory.push(watts),
                 Domain::Psys => o.machine_w = Some(watts),
                 _ => {}
             }
         }
-        (o.cores_w, o.package_w, o.memory_w) = (cores, packages, memory);
+        (o.cores_w, o.package_w) = (cores, packages);
+        // Of some packages' memory nothing follows for the others'.
+        o.memory_w = (memory.len() == self.layout.packages.len()).then(|| memory.iter().sum());
         Ok(())
     }
 
