@@ -56,6 +56,9 @@ class Soak:
     def __init__(self, seconds, wattwise, library, folder):
         self.begun, self.seconds = time.monotonic(), seconds
         self.wattwise, self.library, self.folder = wattwise, library, folder
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.environment = {**os.environ, "TMPDIR": str(self.temporary)}
         self.watched, self.samples = {}, collections.defaultdict(list)
         self.wrong, self.started = [], []
         self.over = threading.Event()
@@ -64,7 +67,7 @@ class Soak:
         return self.seconds - (time.monotonic() - self.begun)
 
     def start(self, name, command, watch=True, **how):
-        how = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": self.folder, **how}
+        how = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": self.folder, "env": self.environment, **how}
         process = subprocess.Popen(command, **how)
         self.started.append(process)
         if watch:
@@ -72,7 +75,7 @@ class Soak:
         return process
 
     def under(self, lock):
-        return {**os.environ, "LD_PRELOAD": str(self.library), "WATTWISE_LOCK": lock}
+        return {**self.environment, "LD_PRELOAD": str(self.library), "WATTWISE_LOCK": lock}
 
     def recorder(self):
         busy = "while :; do sleep 0.01; done"
@@ -197,8 +200,8 @@ http {{
                 self.wrong.append(f"{name}: descriptors grew from {fds} to {fds_then}")
 
     def ours(self):
-        """Files that wattwise may leave where it is not asked to."""
-        places = [pathlib.Path("/run/wattwise"), pathlib.Path(tempfile.gettempdir())]
+        """Files that wattwise may leave where it is not asked to; nobody else uses the temporary folder."""
+        places = [pathlib.Path("/run/wattwise"), self.temporary]
         return sum(1 for at in places if at.is_dir() for f in at.iterdir() if at.name == "wattwise" or "wattwise" in f.name)
 
     def end(self):

@@ -217,6 +217,23 @@ fn lists_recordings_studies_and_settings_are_valid() {
         holds("set-1.json", &[&set[..], last].concat());
     }
     holds("compare-2.json", &["compare", "burst", "--exact", "-p", "performance", "--json"]);
+    // Parts of a machine that not every file tells apart: leakage and memory.
+    let file = folder.path().join("server.toml");
+    let own = "source = 's'\nconfidence = 'guess'\n";
+    let heat = "ambient_c = 25\nc_per_w = 0.3\ntau_s = 10\ncritical_c = 90\nleakage_per_c = 0.004\n";
+    let text = format!(
+        "name = 'server'\nbase = 'xeon-4210'\n[thermal]\n{heat}{own}[memory]\nwatts = 4.0\nbusy_w = 0.5\n{own}"
+    );
+    std::fs::write(&file, text).unwrap();
+    let told = ["compare", "burst", "--exact", "-p", "performance", "-m", file.to_str().unwrap(), "--json"];
+    holds("compare-2.json", &told);
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_wattwise")).args(told).output().unwrap();
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let split = &value["results"][0]["window_split_j"];
+    assert!(
+        split["memory_j"].as_f64().unwrap() > 0.0 && split["leakage_j"].as_f64().unwrap() != 0.0,
+        "{split}"
+    );
 }
 
 #[test]

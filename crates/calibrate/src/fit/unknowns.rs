@@ -99,8 +99,9 @@ struct Doubt {
 
 /// In the 41 clusters of `machines/measured` with five levels and more, busy watts rise with the 0.3rd to 2nd power of the speed,
 /// with a standard deviation of 0.47. Around that line they bend by 0.6 of the logarithm's square, with a standard deviation of
-/// 0.3; around the parabola they lie within 5 % (root of the mean square).
-const BUSY: Doubt = Doubt { common: 0.5, steeper: 0.5, bent: 0.3, own: 0.05 };
+/// 0.3; around the parabola they lie within 5 % (root of the mean square). An estimate's own curve is no surer than that: the
+/// bend's doubt is larger by a third, and each level's twice as large.
+const BUSY: Doubt = Doubt { common: 0.5, steeper: 0.5, bent: 0.4, own: 0.1 };
 /// The watts of C-states beside the busy watts of the lowest level, and all others: assumptions.
 const IDLE: Doubt = Doubt { common: 0.5, steeper: 0.0, bent: 0.0, own: 0.4 };
 const PACKAGE: Doubt = Doubt { common: 0.6, steeper: 0.0, bent: 0.0, own: 0.4 };

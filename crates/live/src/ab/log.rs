@@ -8,6 +8,7 @@
 use crate::ab::conduct::{Design, Done, End, Place, Trial};
 use crate::run::Measured;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -156,31 +157,21 @@ impl Read {
     /// What is done of the plan. A block that was not finished is not: its runs are made again.
     pub fn done(&self) -> Done {
         let warm_up = self.runs.iter().filter(|r| r.place.warm_up).count();
-        let mut blocks: Vec<Vec<Trial>> = Vec::new();
-        loop {
-            let of = |arm: usize| {
-                self.runs
-                    .iter()
-                    .rfind(|r| !r.place.warm_up && r.place.block == blocks.len() && r.arm == arm)
-                    .map(|r| r.trial.clone())
-            };
-            match (0..self.header.arms.len()).map(of).collect::<Option<Vec<Trial>>>() {
-                Some(block) => blocks.push(block),
-                None => return Done { warm_up, blocks },
-            }
-        }
+        let blocks = self.blocks().map(|block| block.into_iter().map(|r| r.trial.clone()).collect());
+        Done { warm_up, blocks: blocks.collect() }
     }
 
     /// The runs that count, by block and arm.
     pub fn counted(&self) -> Vec<Vec<&Run>> {
-        let done = self.done();
-        let find = |block: usize, arm: usize| {
-            self.runs.iter().rfind(|r| !r.place.warm_up && r.place.block == block && r.arm == arm)
-        };
-        (0..done.blocks.len())
-            .filter(|b| done.blocks[*b].iter().all(|t| t.dropped.is_none()))
-            .map(|b| (0..self.header.arms.len()).filter_map(|arm| find(b, arm)).collect())
-            .collect()
+        self.blocks().filter(|block| block.iter().all(|r| r.trial.dropped.is_none())).collect()
+    }
+
+    /// Each whole block's runs, by arm; a run that was made again counts.
+    fn blocks(&self) -> impl Iterator<Item = Vec<&Run>> {
+        let arms = self.header.arms.len();
+        let runs = self.runs.iter().filter(|r| !r.place.warm_up);
+        let last: HashMap<(usize, usize), &Run> = runs.map(|r| ((r.place.block, r.arm), r)).collect();
+        (0..).map_while(move |block| (0..arms).map(|arm| last.get(&(block, arm)).copied()).collect())
     }
 }
 

@@ -36,6 +36,28 @@ fn a_file_becomes_a_machine() {
 }
 
 #[test]
+fn the_memory_is_a_table_of_its_own() {
+    let with_memory = |table: &str| {
+        with("[platform]", &format!("[memory]\n{table}\nsource = 's'\nconfidence = 'measured'\n[platform]"))
+    };
+    let m = with_memory("watts = 1.5\nbusy_w = 0.25").unwrap();
+    assert_eq!((m.memory.rest_w, m.memory.busy_w), (1.5, 0.25));
+    let (plain, own) = (with("", "").unwrap().rest_and_full_w(), m.rest_and_full_w());
+    // Two packages of two cores.
+    assert!(
+        (own.0 - plain.0 - 3.0).abs() < 1e-12 && (own.1 - plain.1 - 4.0).abs() < 1e-12,
+        "{own:?} {plain:?}"
+    );
+    let figure = m.figures().iter().find(|f| f.what == "memory.busy_w").unwrap();
+    assert!(figure.nominal == 0.25 && figure.low < 0.25 && figure.high > 0.25, "{figure:?}");
+    let (drawn, _) = m.draw(3);
+    assert!(drawn.memory.rest_w > 0.0 && drawn.memory != m.memory, "{:?}", drawn.memory);
+    assert_eq!(with_memory("watts = 1.5").unwrap().memory.busy_w, 0.0);
+    let wrong = with_memory("watts = -1.0").unwrap_err().to_string();
+    assert!(wrong.contains("memory.watts"), "{wrong}");
+}
+
+#[test]
 fn figures_from_elsewhere_and_defaults_have_a_line_of_their_own() {
     let m = with(
             "confidence = 'kernel-table'",
