@@ -257,10 +257,13 @@ impl Fit {
         Some(())
     }
 
-    /// How much a row tells of a shift, at one temperature: that leakage is the same share of every core's power is a
-    /// rule of ours, and no meter.
+    /// How much a row tells of a shift, at one temperature and with one thread a core. That leakage is the same share of every core's
+    /// power, and what threads add the same at all speeds, are rules of ours, and no meter.
     fn told_of(&self, row: &Row<'_>, direction: &[f64]) -> f64 {
-        let tepid = Observation { celsius: None, ..row.of.clone() };
+        let mut tepid = Observation { celsius: None, ..row.of.clone() };
+        for taken in &mut tepid.taken {
+            taken.one.iter_mut().zip(&mut taken.all).for_each(|(one, all)| *one += std::mem::take(all));
+        }
         let (watts, slope) = self.unknowns.predict(&tepid, row.part, row.time, &self.value);
         let along: f64 = slope.iter().zip(direction).map(|(s, d)| s * d).sum();
         along * along / variance(watts, row.of.seconds)
