@@ -4,7 +4,7 @@
     soak.py SECONDS WATTWISE LIBRARY      make soak, make verify
 
 For as long as asked: `record` of a busy shell, `run`, and `ab` that is killed and resumed again and again; redis and nginx under
-the interposer, with clients that never stop. Each of their processes is looked at once a second. The first third is for
+the interposer, with clients that come in bursts, so that threads park and wake as well as pass locks on. Each of their processes is looked at once a second. The first third is for
 warming up. What the middle third and the last hold at most may differ by 2 % and a MiB of memory and not at all, or by two, in
 descriptors; wattwise's own files may not get more, and an `ab` resumed must have gone on. A program that is not installed
 fails the soak.
@@ -94,8 +94,8 @@ class Soak:
             return sum(line.startswith(b'{"run"') for line in file.read_bytes().splitlines()) if file.exists() else 0
 
         while not self.over.is_set():
-            arms = ["ab", "--same", "--of", "time", "--pairs", "100000", "--effect", "0.01%", "--budget", "100h", "--idle-floor", "0"]
-            command = [self.wattwise, *arms, "--resume" if file.exists() else "-o", str(file), "--", "true"]
+            arms = ["ab", "--same", "--of", "time", "--pairs", "20000", "--effect", "0.01%", "--budget", "100h", "--idle-floor", "0"]
+            command = [self.wattwise, *arms, "--resume" if file.exists() else "-o", str(file), "--", "sleep", "0.01"]
             process = self.start("ab", command, watch=False, stderr=subprocess.PIPE)
             self.over.wait(6)
             # Whether it goes on is asked, not how soon: a busy host may let it wait.
@@ -117,19 +117,26 @@ class Soak:
 
     def redis(self):
         port = free_port()
-        command = ["redis-server", "--port", str(port), "--save", "", "--io-threads", "4", "--io-threads-do-reads", "yes", "--appendonly", "no"]
+        command = ["redis-server", "--port", str(port), "--save", "", "--io-threads", "2", "--io-threads-do-reads", "yes", "--appendonly", "no"]
         self.start("redis", command, env=self.under("adaptive"))
         # A key space that is full after seconds; lazy freeing goes through redis's own threads.
-        client = ["redis-benchmark", "-p", str(port), "-q", "-l", "-c", "20", "-r", "1000", "-t", "set,get,lpush,lpop,sadd"]
-        time.sleep(1)
-        self.start("redis-benchmark", client, watch=False)
+        client = ["redis-benchmark", "-p", str(port), "-q", "-c", "20", "-r", "1000", "-n", "2000", "-t", "set,get,lpush,lpop,sadd"]
+        flush = ["redis-cli", "-p", str(port), "flushall", "async"]
 
-        def flush():
+        def bursts():
+            count = failed = 0
             while not self.over.wait(3):
-                subprocess.run(["redis-cli", "-p", str(port), "flushall", "async"], stdout=subprocess.DEVNULL)
+                burst = subprocess.run(client, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                subprocess.run(flush, stdout=subprocess.DEVNULL)
+                failed += burst.returncode != 0 and not self.over.is_set()
+                count += 1
+            print(f"soak: redis answered {count} bursts of 10000 requests")
+            if failed or not count:
+                self.wrong.append(f"redis: {failed} of {count} bursts failed")
 
-        threading.Thread(target=flush, daemon=True).start()
-        return port
+        thread = threading.Thread(target=bursts)
+        thread.start()
+        return thread
 
     def nginx(self):
         port, site = free_port(), self.folder / "site"
@@ -163,7 +170,7 @@ http {{
                 except OSError:
                     failed += not self.over.is_set()
                 n += 1
-                time.sleep(0.002)
+                time.sleep(0.01)
             print(f"soak: nginx served {n} files")
             if failed or not n:
                 self.wrong.append(f"nginx: {failed} of {n} requests failed")
@@ -223,8 +230,7 @@ http {{
         files = self.ours()
         self.recorder()
         self.runner()
-        self.redis()
-        fetching = self.nginx()
+        clients = [self.redis(), self.nginx()]
         comparing = threading.Thread(target=self.compared)
         comparing.start()
         try:
@@ -232,7 +238,8 @@ http {{
         finally:
             self.over.set()
             comparing.join()
-            fetching.join()
+            for client in clients:
+                client.join()
             self.end()
         self.judge()
         now = self.ours()
