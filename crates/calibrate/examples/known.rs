@@ -43,6 +43,8 @@ struct Tally {
     fitted: usize,
     guesses: usize,
     guesses_held: usize,
+    /// Of guesses, by figure and kind of machine: held, all.
+    guessed: BTreeMap<(&'static str, String), (usize, usize)>,
     off: Vec<f64>,
 }
 
@@ -113,6 +115,9 @@ fn main() {
             errors.wanted()
         );
     }
+    for ((of, machine), (held, guesses)) in &all.guessed {
+        println!("  guesses: {of:24} {machine:24} {held:5} of {guesses:5}");
+    }
 }
 
 /// The value that a share of them do not pass.
@@ -131,7 +136,7 @@ fn word(unknown: Unknown) -> &'static str {
         Unknown::Asleep(_) => "packages asleep",
         Unknown::MemoryRest | Unknown::MemoryBusy => "memory",
         Unknown::Platform => "platform",
-        Unknown::AllThreads(_) => "all threads",
+        Unknown::AllThreads(_) | Unknown::ThreadsBySpeed(_) => "all threads",
         Unknown::Leakage => "leakage",
         Unknown::Drift(_) => "drift",
     }
@@ -170,7 +175,7 @@ fn truth_of(truth: &Truth, unknown: Unknown) -> Option<f64> {
         Unknown::Platform => m.platform_w,
         Unknown::AllThreads(k) => *m.kinds[k].smt_power.last()?,
         Unknown::Leakage => truth.leakage_per_c,
-        Unknown::Drift(_) => return None,
+        Unknown::ThreadsBySpeed(_) | Unknown::Drift(_) => return None,
     })
 }
 
@@ -205,6 +210,12 @@ fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &
         } else {
             all.guesses += 1;
             all.guesses_held += usize::from(holds);
+            let guess = all.guessed.entry((word(*unknown), name.to_owned())).or_default();
+            guess.0 += usize::from(holds);
+            guess.1 += 1;
+            if std::env::var_os("GUESS").is_some() && !holds {
+                println!("   guess {unknown:?} {true_value:.4} not in {low:.4}..{high:.4} ({:.4}, prior {:.4})", fit.value[at], fit.unknowns.prior[at]);
+            }
         }
     }
     let (thermal, heat) = (truth.machine.packages[0].thermal, calibration.heat);

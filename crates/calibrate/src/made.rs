@@ -143,7 +143,7 @@ fn put(
             file.thermal.sources.insert("leakage_per_c".into(), origin);
             Some(("thermal.leakage_per_c".into(), 0.0))
         }
-        Unknown::Leakage | Unknown::Drift(_) => None,
+        Unknown::Leakage | Unknown::Drift(_) | Unknown::ThreadsBySpeed(_) => None,
     }
 }
 

@@ -63,6 +63,9 @@ pub enum Unknown {
     Platform,
     /// What a core of a kind draws with all threads at work, of what it draws with one.
     AllThreads(usize),
+    /// By how much that factor grows from one speed to e times it: of no use to a machine file, which has one factor for all
+    /// speeds, but a calibration must not be surer than that it is one.
+    ThreadsBySpeed(usize),
     /// By what share a core's watts grow with a degree.
     Leakage,
     /// By what share the power of the cores, of the rest of the packages or of the platform drifts over the calibration.
@@ -81,6 +84,8 @@ pub struct Unknowns {
     speed: Vec<f64>,
     /// Its square, as far as it is no straight line over the levels of its kind.
     bend: Vec<f64>,
+    /// The logarithm of a busy level's speed less the mean of its kind's.
+    faster: Vec<f64>,
     /// Cores of each kind, of all packages.
     cores: Vec<f64>,
     packages: f64,
@@ -112,6 +117,8 @@ const MEMORY: (f64, f64, f64) = (0.2, 0.1, 1.0);
 const LEAST_W: f64 = 0.005;
 /// Of the factor for all threads, and of leakage, absolute.
 const ALL_THREADS: f64 = 0.25;
+/// How much that factor may change from one speed to e times it: an assumption.
+const THREADS_BY_SPEED: f64 = 0.1;
 const LEAKAGE: (f64, f64) = (0.005, 0.005);
 /// Standard deviation of a drift, a share of the power an hour: an assumption, no measurement (2.5 % in ten minutes).
 const DRIFT_PER_H: f64 = 0.15;
@@ -119,7 +126,8 @@ const DRIFT_PER_H: f64 = 0.15;
 const DRIFTING: [MeteredPart; 3] = [MeteredPart::Cores, MeteredPart::Rest, MeteredPart::Platform];
 
 fn is_power(unknown: Unknown) -> bool {
-    !matches!(unknown, Unknown::Drift(_) | Unknown::Leakage | Unknown::AllThreads(_))
+    use Unknown::{AllThreads, Drift, Leakage, ThreadsBySpeed};
+    !matches!(unknown, Drift(_) | Leakage | AllThreads(_) | ThreadsBySpeed(_))
 }
 
 /// How far the square of each is from the straight line through all squares (least squares).
@@ -170,24 +178,27 @@ impl Unknowns {
         add(Unknown::Platform, platform_w);
         for (k, kind) in machine.kinds.iter().enumerate().filter(|(_, kind)| kind.smt_power.len() > 1) {
             add(Unknown::AllThreads(k), kind.smt_power[kind.smt_power.len() - 1]);
+            add(Unknown::ThreadsBySpeed(k), 0.0);
         }
         add(Unknown::Leakage, LEAKAGE.0);
         DRIFTING.into_iter().for_each(|part| add(Unknown::Drift(part), 0.0));
         let packages = machine.packages.len() as f64;
-        let mut bend = vec![0.0; all.len()];
+        let (mut bend, mut faster) = (vec![0.0; all.len()], vec![0.0; all.len()]);
         for k in 0..machine.kinds.len() {
             let own: Vec<usize> =
                 (0..all.len()).filter(|at| matches!(all[*at], Unknown::Busy(kind, _) if kind == k)).collect();
             let of: Vec<f64> = own.iter().map(|at| speed[*at]).collect();
             let off = beside_a_line(&of);
             let lowest = off[off.len() - 1];
+            let mean = of.iter().sum::<f64>() / of.len() as f64;
+            own.iter().zip(&of).for_each(|(at, of)| faster[*at] = of - mean);
             own.into_iter().zip(off).for_each(|(at, off)| bend[at] = off);
             let states = all.iter().zip(&mut bend);
             states
                 .filter(|(u, _)| matches!(u, Unknown::Idle(kind, _) if *kind == k))
                 .for_each(|(_, bend)| *bend = lowest);
         }
-        Unknowns { all, prior, speed, bend, cores, packages, span_s }
+        Unknowns { all, prior, speed, bend, faster, cores, packages, span_s }
     }
 
     /// How many.
@@ -256,6 +267,7 @@ impl Unknowns {
                 Unknown::Platform => PLATFORM * PLATFORM,
                 Unknown::MemoryRest | Unknown::MemoryBusy => MEMORY.2 * MEMORY.2,
                 Unknown::AllThreads(_) => ALL_THREADS * ALL_THREADS,
+                Unknown::ThreadsBySpeed(_) => THREADS_BY_SPEED * THREADS_BY_SPEED,
                 Unknown::Leakage => LEAKAGE.1 * LEAKAGE.1,
                 Unknown::Drift(_) => (DRIFT_PER_H * self.span_s / 3600.0).powi(2),
             };
@@ -287,8 +299,11 @@ impl Unknowns {
         let of = |unknown| self.at(unknown).map_or(0.0, |i| value[i]);
         let hotter = o.celsius.map_or(0.0, |c| c - REFERENCE_C);
         let hot = 1.0 + of(Unknown::Leakage) * hotter;
-        let factor: Vec<f64> = (0..self.cores.len())
-            .map(|k| self.at(Unknown::AllThreads(k)).map_or(1.0, |i| value[i]))
+        let factor: Vec<(f64, f64)> = (0..self.cores.len())
+            .map(|k| match self.at(Unknown::AllThreads(k)) {
+                Some(i) => (value[i], of(Unknown::ThreadsBySpeed(k))),
+                None => (1.0, 0.0),
+            })
             .collect();
         // Each component drifts on its own: how much of what is metered each of them draws, and what it is now of what it is
         // in the middle of the time.
@@ -299,7 +314,8 @@ impl Unknowns {
         for (i, unknown) in self.all.iter().enumerate() {
             let (component, by) = match *unknown {
                 Unknown::Busy(k, l) if part.has_cores() => {
-                    (0, (o.taken[k].one[l] + factor[k] * o.taken[k].all[l]) * hot)
+                    let all = factor[k].0 + factor[k].1 * self.faster[i];
+                    (0, (o.taken[k].one[l] + all * o.taken[k].all[l]) * hot)
                 }
                 Unknown::Idle(k, s) if part.has_cores() => (0, o.taken[k].idle[s] * hot),
                 Unknown::Uncore if part.has_rest() => (1, o.awake),
@@ -317,10 +333,13 @@ impl Unknowns {
             drawn[component] += by * value[i];
         }
         if part.has_cores() {
-            for (k, taken) in o.taken.iter().enumerate() {
-                if let Some(at) = self.at(Unknown::AllThreads(k)) {
-                    let busy = taken.all.iter().enumerate().map(|(l, n)| n * of(Unknown::Busy(k, l)));
-                    slope[at] = hot * busy.sum::<f64>() * drifted[0];
+            for (i, unknown) in self.all.iter().enumerate() {
+                let Unknown::Busy(k, l) = *unknown else { continue };
+                let busy = hot * o.taken[k].all[l] * value[i] * drifted[0];
+                for (of, by) in [(Unknown::AllThreads(k), 1.0), (Unknown::ThreadsBySpeed(k), self.faster[i])] {
+                    if let Some(at) = self.at(of) {
+                        slope[at] += busy * by;
+                    }
                 }
             }
             if let Some(at) = self.at(Unknown::Leakage) {
