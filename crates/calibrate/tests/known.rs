@@ -1,7 +1,7 @@
 //! Calibrations of emulated machines whose watts are known, and what may happen meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -47,6 +47,15 @@ struct Beside<'a> {
     loading: &'a dyn Fn(&Loads),
     /// Told the emulated clock, in s; says why to stop.
     passing: &'a dyn Fn(f64) -> Result<(), String>,
+    /// Told which CPUs are woken.
+    waking: &'a dyn Fn(&[u32]),
+}
+
+impl Beside<'_> {
+    /// A machine that nothing is done beside.
+    fn of(site: Emulated) -> Self {
+        Beside { site, root: None, loading: &|_| (), passing: &|_| Ok(()), waking: &|_| () }
+    }
 }
 
 impl Site for Beside<'_> {
@@ -60,6 +69,9 @@ impl Site for Beside<'_> {
     fn pass(&self, time: Duration) -> Result<(), String> {
         (self.passing)(self.moment().monotonic_s)?;
         self.site.pass(time)
+    }
+    fn wake(&self, cpus: &[u32]) {
+        (self.waking)(cpus);
     }
     fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
         self.site.pace(cpus, each)
@@ -102,8 +114,7 @@ fn disturbed_at(
         }
         Ok(())
     };
-    let site =
-        Beside { site: Emulated::new(emulator.clone()), root: None, loading: &|_| (), passing: &passing };
+    let site = Beside { passing: &passing, ..Beside::of(Emulated::new(emulator.clone())) };
     let mut told = Vec::new();
     let got = calibrate(&site, &plan(folder, 40.0), &mut |p| told.extend(p.note.map(str::to_owned)));
     (emulator, got, told)
@@ -303,7 +314,7 @@ fn no_register_of_an_idle_cpu_is_read() {
             let busy = cpus.iter().filter(|(_, share)| *share > 0.0).map(|(cpu, _)| *cpu);
             *root.busy.lock().unwrap() = busy.collect();
         };
-        let site = Beside { site, root: Some(&root), loading: &loading, passing: &|_| Ok(()) };
+        let site = Beside { root: Some(&root), loading: &loading, ..Beside::of(site) };
         calibrate(&site, &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
         let opened = root.opened.lock().unwrap();
         let asleep: Vec<u32> = opened.iter().filter(|(_, awake)| !awake).map(|(cpu, _)| *cpu).collect();
@@ -538,12 +549,7 @@ fn a_signal_while_delays_are_timed_leaves_nothing() {
                 }
                 _ => Ok(()),
             };
-            let site = Beside {
-                site: Emulated::new(emulator.clone()),
-                root: None,
-                loading: &|_| (),
-                passing: &passing,
-            };
+            let site = Beside { passing: &passing, ..Beside::of(Emulated::new(emulator.clone())) };
             let got = calibrate(&site, &plan(folder.path(), 40.0), &mut |_| {});
             assert_eq!(emulator.snapshot(), quiet, "{name} after {after}");
             let ended = matches!(&got, Err(CalibrationError::Ended(why)) if why.contains("signal 2 came"));
@@ -582,7 +588,7 @@ fn killed(name: &str, after: u32) -> Killed {
             }
             Ok(())
         };
-        let site = Beside { site: Emulated::new(theirs), root: None, loading: &|_| (), passing: &passing };
+        let site = Beside { passing: &passing, ..Beside::of(Emulated::new(theirs)) };
         calibrate(&site, &plan_of, &mut |_| {})
     });
     died.recv().unwrap();
@@ -639,4 +645,48 @@ fn copied(from: &Path, to: &Path) {
         let path = entry.unwrap().path();
         std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
     }
+}
+
+/// What a window does, in turn.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Load(Vec<u32>),
+    Wake(Vec<u32>),
+    Time,
+}
+
+/// The kernel books a sleep when it ends: CPUs without work are woken once the C-states are set, and where counters are read.
+#[test]
+fn cpus_at_rest_are_woken_before_a_window_and_at_its_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (emulator, _) = machine("core-i5-2gen");
+    let steps = RefCell::new(Vec::new());
+    let site = Beside {
+        loading: &|loads| steps.borrow_mut().push(Step::Load(loads.iter().map(|(cpu, _)| *cpu).collect())),
+        waking: &|cpus| steps.borrow_mut().push(Step::Wake(cpus.to_vec())),
+        passing: &|_| {
+            let mut steps = steps.borrow_mut();
+            if steps.last() != Some(&Step::Time) {
+                steps.push(Step::Time);
+            }
+            Ok(())
+        },
+        ..Beside::of(Emulated::new(emulator))
+    };
+    let c = calibrate(&site, &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
+    let steps = steps.into_inner();
+    let mut windows = 0;
+    for own in steps.split_inclusive(|step| matches!(step, Step::Load(_))).collect::<Vec<_>>().windows(2) {
+        let (Some(Step::Load(busy)), [first, Step::Time, middle, Step::Time, last, ..]) =
+            (own[0].last(), own[1])
+        else {
+            continue;
+        };
+        let resting: Vec<u32> = (0..4).filter(|cpu| !busy.contains(cpu)).collect();
+        for woken in [first, middle, last] {
+            assert_eq!(*woken, Step::Wake(resting.clone()), "beside {busy:?}");
+        }
+        windows += 1;
+    }
+    assert_eq!(windows, c.observations.len());
 }

@@ -89,7 +89,7 @@ pub(crate) struct FittedFigure {
     high: f64,
     /// Its unit; empty for a ratio.
     unit: &'static str,
-    /// `fitted`, or `guess` where no meter could tell it.
+    /// `fitted` to the meters, `measured` by a clock, or `guess` where nothing could tell it.
     standing: &'static str,
 }
 
@@ -212,11 +212,12 @@ fn found(file: &Path, default: bool, calibration: &Calibration) -> Calibrated {
     }
 }
 
-/// A figure of the machine file that was fitted or guessed.
+/// A figure of the machine file that was fitted, measured or guessed.
 fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<FittedFigure> {
     let v = input.value?;
     let standing = match input.confidence {
         Confidence::Fitted => "fitted",
+        Confidence::Measured => "measured",
         Confidence::Guess => "guess",
         _ => return None,
     };
