@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_calibrate::calibration::calibrate;
 use wattwise_calibrate::delays::{Ask, Changes};
-use wattwise_calibrate::pace::Pace;
+use wattwise_calibrate::pace::Paced;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::Site;
 use wattwise_emulator::named;
@@ -35,7 +35,7 @@ impl Site for Folder {
         std::thread::sleep(time);
         Ok(())
     }
-    fn pace(&self, _: &[u32], _: Duration) -> Result<Option<Vec<Pace>>, String> {
+    fn pace(&self, _: &[u32], _: Duration) -> Result<Option<Vec<Paced>>, String> {
         Ok(None)
     }
     fn changes(&self, _: &CpufreqPolicy, _: u32, _: &Ask<'_>) -> Result<Option<Changes>, String> {

@@ -89,7 +89,7 @@ impl Counters {
         let idle_us = idle_us.collect::<Result<_, _>>()?;
         let busy = loads.iter().filter(|(_, share)| *share >= 1.0);
         let clocks = busy
-            .filter_map(|(cpu, _)| Some((*cpu, registers(root, *cpu, &[TSC, MPERF, APERF].map(u64::from))?)));
+            .filter_map(|(cpu, _)| Some((*cpu, cycles(root, *cpu)?)));
         // The counters of a package are read on the CPU where we run: no other is woken for it.
         let own = site.own_cpu();
         let packages = self.packages.iter().map(|package| {
@@ -143,13 +143,28 @@ fn thermometers(root: &dyn Root) -> (Vec<String>, bool) {
     }
 }
 
-/// The mean clock of a busy CPU, in kHz, by APERF and MPERF, of which the second ticks as the TSC does.
+/// The mean clock of a busy CPU between two looks, in kHz.
 pub(crate) fn clock(cpu: u32, before: &Look, after: &Look, seconds: f64) -> Option<f64> {
     let of = |look: &Look| look.clocks.iter().find(|(c, _)| *c == cpu).map(|(_, r)| *r);
     let (b, a) = of(before).zip(of(after))?;
-    let delta = |at: usize| a[at].wrapping_sub(b[at]) as f64;
+    mean_khz(b, a, seconds)
+}
+
+/// The mean clock of a busy CPU, in kHz, by [`cycles`] before and after so many seconds; the TSC ticks as MPERF does.
+pub(crate) fn mean_khz(before: [u64; 3], after: [u64; 3], seconds: f64) -> Option<f64> {
+    let delta = |at: usize| after[at].wrapping_sub(before[at]) as f64;
     let (tsc, mperf, aperf) = (delta(0), delta(1), delta(2));
     (mperf > 0.0 && tsc > 0.0).then(|| aperf / mperf * tsc / seconds * 1e-3)
+}
+
+/// TSC, MPERF and APERF of a CPU, by its registers.
+pub(crate) fn cycles(root: &dyn Root, cpu: u32) -> Option<[u64; 3]> {
+    registers(root, cpu, &[TSC, MPERF, APERF].map(u64::from))
+}
+
+/// The clock that the kernel shows of a CPU, in kHz.
+pub(crate) fn shown_khz(root: &dyn Root, cpu: u32) -> Option<f64> {
+    number(root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"))
 }
 
 fn registers<const N: usize>(root: &dyn Root, cpu: u32, addresses: &[u64; N]) -> Option<[u64; N]> {

@@ -2,13 +2,31 @@
 //!
 //! What a core's design is worth depends on the work. So there are three kinds, and what they differ by is the interval.
 
+use crate::look::{cycles, mean_khz, shown_khz};
 use crate::site::Site;
 use crate::window::{Observer, Part, Spoiled, Window};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use wattwise_hw::root::Root;
 
 /// Work a second, by kind of work: chains of arithmetic, branches that nobody can foretell, a chase through a cache.
 pub type Pace = [f64; 3];
+
+/// What a CPU did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paced {
+    /// Work a second.
+    pub work: Pace,
+    /// Its mean clock meanwhile, in kHz; none where nothing tells of it.
+    pub khz: Option<f64>,
+}
+
+impl Paced {
+    /// Work a cycle; of a CPU whose clock nothing tells of, at that one, in kHz.
+    fn cycle(&self, asked_khz: f64) -> Pace {
+        self.work.map(|work| work / self.khz.unwrap_or(asked_khz))
+    }
+}
 
 /// What was found of a kind of core, by kind of work.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,24 +79,23 @@ pub(crate) fn paces(observer: &Observer<'_>, site: &dyn Site) -> Result<Option<V
     Ok(Some(out))
 }
 
-/// Work a clock cycle of a core with one thread at work, and what each thread does beside all the others.
+/// Work a clock cycle of a core with one thread at work, and what each thread does beside all the others. Limits of power and heat
+/// may hold the clock below what is asked for, and more so with all threads: everything is counted by the cycle.
 fn one_kind(site: &dyn Site, core: &[u32], khz: f64) -> Result<Option<(Pace, Option<Pace>)>, Spoiled> {
-    let (mut cycle, mut alone, mut beside) = ([0.0_f64; 3], [0.0_f64; 3], [0.0_f64; 3]);
+    let (mut alone, mut beside) = ([0.0_f64; 3], [0.0_f64; 3]);
     for _ in 0..TRIES {
         let Some(one) = site.pace(&core[..1], EACH).map_err(Spoiled::End)? else { return Ok(None) };
-        for (at, work) in one[0].iter().enumerate() {
-            cycle[at] = cycle[at].max(work / khz);
-            alone[at] = alone[at].max(*work);
-        }
+        alone.iter_mut().zip(one[0].cycle(khz)).for_each(|(best, work)| *best = best.max(work));
         if core.len() > 1 {
             let Some(all) = site.pace(core, EACH).map_err(Spoiled::End)? else { return Ok(None) };
+            let all: Vec<Pace> = all.iter().map(|p| p.cycle(khz)).collect();
             for (at, best) in beside.iter_mut().enumerate() {
                 *best = best.max(all.iter().map(|p| p[at]).sum::<f64>() / all.len() as f64);
             }
         }
     }
     let beside = (core.len() > 1).then(|| std::array::from_fn(|at| (beside[at] / alone[at]).min(1.0)));
-    Ok(Some((cycle, beside)))
+    Ok(Some((alone, beside)))
 }
 
 /// The middle of the kinds of work, by factors, and the lowest and the highest.
@@ -89,28 +106,33 @@ pub(crate) fn over_work(pace: Pace) -> (f64, [f64; 2]) {
 }
 
 /// Runs each kind of work for so long on all of these CPUs at once: what each CPU did.
-pub(crate) fn run(cpus: &[u32], each: Duration) -> Result<Vec<Pace>, String> {
-    // By the clock: a thread that cannot be started keeps no other waiting.
-    let begin = Instant::now();
-    let one = |cpu: u32| {
-        std::thread::Builder::new().spawn(move || {
+pub(crate) fn run(root: &dyn Root, cpus: &[u32], each: Duration) -> Result<Vec<Paced>, String> {
+    std::thread::scope(|scope| {
+        // By the clock: a thread that cannot be started keeps no other waiting.
+        let begin = Instant::now();
+        let one = |cpu: u32| std::thread::Builder::new().spawn_scoped(scope, move || {
             let mut set = rustix::thread::CpuSet::new();
             set.set(cpu as usize);
             rustix::thread::sched_setaffinity(None, &set)
                 .map_err(|e| format!("no work can be kept on CPU {cpu}: {e}"))?;
-            let (mut work, mut end) = (Work::new(), begin);
-            Ok([Work::chains, Work::branches, Work::chase].map(|kind| {
+            let (mut own, mut end) = (Work::new(), begin);
+            // From the CPU itself, which is awake: looking wakes nobody.
+            let (before, begun) = (cycles(root, cpu), Instant::now());
+            let work = [Work::chains, Work::branches, Work::chase].map(|kind| {
                 end += each;
-                timed(end, || kind(&mut work))
-            }))
-        })
-    };
-    let threads: Vec<_> = cpus.iter().map(|cpu| one(*cpu)).collect();
-    let done = threads.into_iter().map(|thread| {
-        let thread = thread.map_err(|e| format!("no thread for a timed loop: {e}"))?;
-        thread.join().unwrap_or_else(|_| Err("a timed loop ended".into()))
-    });
-    done.collect()
+                timed(end, || kind(&mut own))
+            });
+            let seconds = begun.elapsed().as_secs_f64();
+            let counted = before.zip(cycles(root, cpu)).and_then(|(b, a)| mean_khz(b, a, seconds));
+            Ok(Paced { work, khz: counted.or_else(|| shown_khz(root, cpu)) })
+        });
+        let threads: Vec<_> = cpus.iter().map(|cpu| one(*cpu)).collect();
+        let done = threads.into_iter().map(|thread| {
+            let thread = thread.map_err(|e| format!("no thread for a timed loop: {e}"))?;
+            thread.join().unwrap_or_else(|_| Err("a timed loop ended".into()))
+        });
+        done.collect()
+    })
 }
 
 /// How often a second something is done, until then.
@@ -209,10 +231,12 @@ mod tests {
     fn all_kinds_of_work_are_done_on_all_cpus() {
         let own = rustix::thread::sched_getaffinity(None).unwrap();
         let cpus: Vec<u32> = (0..1024).filter(|c| own.is_set(*c as usize)).take(2).collect();
-        let done = run(&cpus, Duration::from_millis(20)).unwrap();
+        let empty = tempfile::tempdir().unwrap();
+        let root = wattwise_hw::root::DirRoot::new(empty.path());
+        let done = run(&root, &cpus, Duration::from_millis(20)).unwrap();
         assert_eq!(done.len(), cpus.len());
-        assert!(done.iter().flatten().all(|p| *p > 0.0), "{done:?}");
-        assert!(run(&[1023], Duration::from_millis(1)).is_err_and(|e| e.contains("CPU 1023")));
+        assert!(done.iter().all(|p| p.work.iter().all(|w| *w > 0.0) && p.khz.is_none()), "{done:?}");
+        assert!(run(&root, &[1023], Duration::from_millis(1)).is_err_and(|e| e.contains("CPU 1023")));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Where windows take place: a machine whose CPUs can be kept busy for a time.
 
 use crate::delays::{Ask, Changes, try_changes};
-use crate::pace::Pace;
+use crate::look::shown_khz;
+use crate::pace::{Pace, Paced};
 use std::cell::RefCell;
 use std::time::Duration;
 use wattwise_control::delays::{transition, wake};
@@ -32,12 +33,11 @@ pub trait Site {
     /// in it.
     fn wake(&self, _cpus: &[u32]) {}
 
-    /// Runs each kind of work for so long on all of these CPUs at once: what each CPU did in a second; none where no work is
-    /// really done.
+    /// Runs each kind of work for so long on all of these CPUs at once: what each CPU did; none where no work is really done.
     ///
     /// # Errors
     /// The work cannot be kept there.
-    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String>;
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Paced>>, String>;
 
     /// Tries changes of speed of a policy, which has the governor `userspace`, seen from one of its CPUs; none where no change
     /// really takes time.
@@ -194,7 +194,7 @@ impl Site for Emulated {
         Ok(Some((0..times).map(|_| one()).collect()))
     }
 
-    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Paced>>, String> {
         let Some(truth) = self.machine.truth() else { return Ok(None) };
         self.load(&cpus.iter().map(|cpu| (*cpu, 1.0)).collect::<Vec<_>>())?;
         self.pass(each * WORK.len() as u32)?;
@@ -203,11 +203,11 @@ impl Site for Emulated {
             let at = usize::from(truth.machine.cores[usize::from(*core)].kind);
             let kind = &truth.machine.kinds[at];
             let busy = cpus.iter().filter(|c| truth.core_of.get(c) == Some(core)).count();
-            let file = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-            let khz: f64 = wattwise_hw::root::number(&self.machine, &file)?;
+            let khz = shown_khz(&self.machine, *cpu)?;
             let one = khz * kind.ipc * kind.smt_throughput[(busy - 1).min(kind.smt_throughput.len() - 1)];
             // Kinds of core are good at different work: what one kind does, the next one does with another.
-            Some(std::array::from_fn(|work| one * WORK[(work + at) % WORK.len()]))
+            let work = std::array::from_fn(|work| one * WORK[(work + at) % WORK.len()]);
+            Some(Paced { work, khz: Some(khz) })
         };
         let all = cpus.iter().map(of).collect();
         self.load(&[])?;
@@ -313,8 +313,8 @@ impl Site for Live<'_> {
         wake::timer(cpu as usize, sleep, times).map(Some)
     }
 
-    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
-        crate::pace::run(cpus, each).map(Some)
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Paced>>, String> {
+        crate::pace::run(self.root, cpus, each).map(Some)
     }
 
     fn root(&self) -> &dyn Root {

@@ -57,6 +57,7 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     let layout = Layout::of(emulator, &machine)?;
     let mut random = Normal(Random::new(seed));
     distort(&mut machine, &estimated, &mut random);
+    hold_lowest(&mut machine, &emulator.limits_w());
     if has_memory_zone(emulator) {
         let rest_w =
             estimated.platform_w * MEMORY.0 / machine.packages.len() as f64 * random.factor(MEMORY.2);
@@ -103,6 +104,8 @@ const PLATFORM: f64 = 0.6;
 /// Of a package's memory: a share of the platform's watts at rest, a share of these for each core at work, and how far each is
 /// off.
 const MEMORY: (f64, f64, f64) = (0.2, 0.1, 1.0);
+/// Of a limit of power, with leakage in mind: this much is there for cores at their lowest speed.
+const HELD: f64 = 0.8;
 /// A C-state draws at most so much of what the next shallower one draws.
 const DEEPER: f64 = 0.95;
 /// Levels that a cluster must have been measured at to show a shape.
@@ -156,6 +159,25 @@ fn distort(machine: &mut MachineModel, estimated: &MachineModel, random: &mut No
         machine.packages.iter_mut().for_each(|p| p.idle[s].watts = most);
     }
     machine.platform_w = estimated.platform_w * platform;
+}
+
+/// Every machine can keep all of its cores at work at their lowest speed: where limits of power or heat would not let it, cores
+/// draw less.
+fn hold_lowest(machine: &mut MachineModel, limits_w: &[f64]) {
+    for (package, limit_w) in machine.packages.iter().zip(limits_w) {
+        let lowest = |core: &u16| {
+            let kind = &machine.kinds[usize::from(machine.cores[usize::from(*core)].kind)];
+            kind.levels[kind.levels.len() - 1].busy_w * kind.smt_power[kind.smt_power.len() - 1]
+        };
+        let all_w: f64 = package.cores.iter().map(lowest).sum();
+        let by = HELD * (limit_w - package.uncore_w).max(0.0) / all_w;
+        if by < 1.0 {
+            for kind in &mut machine.kinds {
+                kind.levels.iter_mut().for_each(|l| (l.busy_w, l.stall_w) = (l.busy_w * by, l.stall_w * by));
+                kind.idle.iter_mut().flat_map(|s| &mut s.watts).for_each(|w| *w *= by);
+            }
+        }
+    }
 }
 
 /// Busy watts of each measured cluster by speed, falling: logarithms of what they are of those at the highest speed.

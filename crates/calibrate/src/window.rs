@@ -1,7 +1,7 @@
 //! A window: some seconds in which a machine does one thing that we choose, and what it really did.
 
 use crate::layout::Layout;
-use crate::look::{Counters, Look, clock};
+use crate::look::{Counters, Look, clock, shown_khz};
 use crate::site::Site;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use wattwise_control::set::transaction::Transaction;
 use wattwise_figure::units::Speed;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::online;
-use wattwise_hw::root::{Root, number};
+use wattwise_hw::root::Root;
 use wattwise_hw::rules;
 use wattwise_hw::states::power::{Battery, Supply, supply};
 use wattwise_meter::Meter;
@@ -347,8 +347,7 @@ impl<'a> Observer<'a> {
             );
             for (cpu, share) in loads {
                 if *share > 0.0 && !before.has_clock(*cpu) {
-                    let at = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-                    clocks.entry(*cpu).or_default().extend(number::<u64>(root, &at).map(|khz| khz as f64));
+                    clocks.entry(*cpu).or_default().extend(shown_khz(root, *cpu));
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wattwise_calibrate::calibration::{Calibration, CalibrationError, calibrate};
 use wattwise_calibrate::delays::{Ask, Changes};
 use wattwise_calibrate::fit::Unknown;
-use wattwise_calibrate::pace::Pace;
+use wattwise_calibrate::pace::Paced;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Site};
 use wattwise_calibrate::truth::{USUAL, behind};
@@ -73,7 +73,7 @@ impl Site for Beside<'_> {
     fn wake(&self, cpus: &[u32]) {
         (self.waking)(cpus);
     }
-    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Pace>>, String> {
+    fn pace(&self, cpus: &[u32], each: Duration) -> Result<Option<Vec<Paced>>, String> {
         self.site.pace(cpus, each)
     }
     fn changes(&self, policy: &CpufreqPolicy, cpu: u32, ask: &Ask<'_>) -> Result<Option<Changes>, String> {
@@ -174,6 +174,34 @@ fn the_pace_of_a_known_machine_is_found() {
     assert!(off(kinds(&c.machine), kinds(&truth.machine)) < 0.01);
     let ipc = c.machine.figures().iter().find(|f| f.what == "kind.E.ipc").unwrap();
     assert!(ipc.low < 0.95 * ipc.nominal && ipc.high > 1.05 * ipc.nominal, "{ipc:?}");
+}
+
+/// Work is counted by the cycle that was run, not by the one that was asked for: a limit of power that slows a kind of core to a
+/// part of its speed does not make the other kind better.
+#[test]
+fn a_limit_of_power_does_not_change_what_a_cycle_does() {
+    for registers in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let emulator = named("hybrid-laptop").unwrap();
+        if !registers {
+            emulator.inject(Fault::Vanish { pattern: "*/msr".to_owned(), after: 0 });
+        }
+        let mut truth = behind(&emulator, USUAL, 3).unwrap();
+        let limit_w = emulator.limits_w()[0];
+        let levels = &mut truth.machine.kinds[0].levels;
+        let top = f64::from(levels[0].khz);
+        levels.iter_mut().for_each(|l| l.busy_w = limit_w * (0.5 + f64::from(l.khz) / top));
+        emulator.set_truth(truth.clone());
+        let c = calibrate(&Emulated::new(emulator), &plan(folder.path(), 60.0), &mut |_| {}).unwrap();
+        let slowed = c.observations.iter().filter(|o| !o.reached[0]).count();
+        assert!(slowed > 3, "{slowed}");
+        let (found, truly) = (&c.machine.kinds, &truth.machine.kinds);
+        for (found, truly) in found.iter().zip(truly) {
+            assert!((found.ipc / truly.ipc - 1.0).abs() < 0.01, "{registers}: {} {}", found.ipc, truly.ipc);
+            let beside = |k: &wattwise_model::machine::CoreKind| *k.smt_throughput.last().unwrap();
+            assert!((beside(found) / beside(truly) - 1.0).abs() < 0.01);
+        }
+    }
 }
 
 /// The memory's watts are told apart from the platform's where they are metered, and nowhere else.

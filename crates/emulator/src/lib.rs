@@ -117,6 +117,11 @@ impl Emulator {
         self.lock().machine.cooling()
     }
 
+    /// What each package may draw in the long term, in W: by its limits of power and of heat.
+    pub fn limits_w(&self) -> Vec<f64> {
+        self.lock().machine.limits_w()
+    }
+
     /// How busy a CPU is from now on, in thousandths. Governors follow at once.
     pub fn set_load(&self, cpu: u32, permille: u32) {
         self.set_loads(&[(cpu, permille)]);

@@ -107,8 +107,10 @@ struct Doubt {
 /// 0.3; around the parabola they lie within 5 % (root of the mean square). An estimate's own curve is no surer than that: the
 /// bend's doubt is larger by a third, and each level's twice as large.
 const BUSY: Doubt = Doubt { common: 0.5, steeper: 0.5, bent: 0.4, own: 0.1 };
-/// The watts of C-states beside the busy watts of the lowest level, and all others: assumptions.
-const IDLE: Doubt = Doubt { common: 0.5, steeper: 0.0, bent: 0.0, own: 0.4 };
+/// The watts of C-states beside the busy watts of the lowest level, and all others: assumptions. A state whose core is without
+/// power says little of one whose clock alone stands still, and the estimate of that is often as much as may be: what a core at
+/// work draws.
+const IDLE: Doubt = Doubt { common: 0.5, steeper: 0.0, bent: 0.0, own: 0.7 };
 const PACKAGE: Doubt = Doubt { common: 0.6, steeper: 0.0, bent: 0.0, own: 0.4 };
 const PLATFORM: f64 = 0.6;
 /// Of a package's memory: a share of the platform's watts at rest, a share of these for each core at work; and the doubt of each.

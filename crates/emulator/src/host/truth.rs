@@ -216,6 +216,11 @@ impl Host {
         limit.filter(|uw| *uw > 0).map_or(cooled, |uw| cooled.min(uw as f64 * 1e-6))
     }
 
+    /// The same of each package.
+    pub(crate) fn limits_w(&self) -> Vec<f64> {
+        (0..self.heat_mc.len()).map(|package| self.limit_w(package)).collect()
+    }
+
     /// What a package draws now.
     pub(super) fn true_w(&self, truth: &Truth, package: usize) -> PackageWatts {
         self.true_now.get(package).copied().unwrap_or_else(|| {
