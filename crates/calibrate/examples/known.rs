@@ -214,7 +214,10 @@ fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &
             guess.0 += usize::from(holds);
             guess.1 += 1;
             if std::env::var_os("GUESS").is_some() && !holds {
-                println!("   guess {unknown:?} {true_value:.4} not in {low:.4}..{high:.4} ({:.4}, prior {:.4})", fit.value[at], fit.unknowns.prior[at]);
+                println!(
+                    "   guess {unknown:?} {true_value:.4} not in {low:.4}..{high:.4} ({:.4}, prior {:.4})",
+                    fit.value[at], fit.unknowns.prior[at]
+                );
             }
         }
     }

@@ -138,7 +138,7 @@ impl Design {
             .iter()
             .map(|w| told(&unknowns, &ideal(w, window_s, machine, layout, meters)))
             .collect();
-        let covariance = unknowns.prior_covariance();
+        let covariance = unknowns.prior_covariance(&unknowns.prior);
         Design {
             out_of_reach: vec![false; candidates.len()],
             unknowns,

@@ -14,6 +14,7 @@
 
 pub mod calibration;
 pub mod check;
+mod clock;
 pub mod delays;
 mod design;
 pub mod estimate;
@@ -30,6 +31,7 @@ pub mod pages;
 pub mod plan;
 mod server;
 pub mod site;
+pub mod spoiled;
 pub mod truth;
 pub mod window;
 mod write;

@@ -1,14 +1,15 @@
 //! Counters at the ends of a window. What looking costs is in every window, so as few files are read as may be: they are found
 //! once, and a sensor that nobody asked for is left alone.
 
+use crate::clock::{cycles, mean_khz, read_registers};
 use crate::layout::Layout;
 use crate::site::Site;
-use crate::window::Spoiled;
+use crate::spoiled::Spoiled;
 use std::collections::BTreeMap;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::cpus::topology::Topology;
-use wattwise_hw::msr::counters::{APERF, MPERF, PACKAGE_STATES, TSC};
-use wattwise_hw::root::{Access, Root, number};
+use wattwise_hw::msr::counters::{PACKAGE_STATES, TSC};
+use wattwise_hw::root::{Root, number};
 use wattwise_hw::states::cpuidle::Cpuidle;
 use wattwise_hw::states::power::sensors;
 use wattwise_model::machine::MachineModel;
@@ -88,8 +89,7 @@ impl Counters {
         });
         let idle_us = idle_us.collect::<Result<_, _>>()?;
         let busy = loads.iter().filter(|(_, share)| *share >= 1.0);
-        let clocks = busy
-            .filter_map(|(cpu, _)| Some((*cpu, cycles(root, *cpu)?)));
+        let clocks = busy.filter_map(|(cpu, _)| Some((*cpu, cycles(root, *cpu)?)));
         // The counters of a package are read on the CPU where we run: no other is woken for it.
         let own = site.own_cpu();
         let packages = self.packages.iter().map(|package| {
@@ -148,35 +148,4 @@ pub(crate) fn clock(cpu: u32, before: &Look, after: &Look, seconds: f64) -> Opti
     let of = |look: &Look| look.clocks.iter().find(|(c, _)| *c == cpu).map(|(_, r)| *r);
     let (b, a) = of(before).zip(of(after))?;
     mean_khz(b, a, seconds)
-}
-
-/// The mean clock of a busy CPU, in kHz, by [`cycles`] before and after so many seconds; the TSC ticks as MPERF does.
-pub(crate) fn mean_khz(before: [u64; 3], after: [u64; 3], seconds: f64) -> Option<f64> {
-    let delta = |at: usize| after[at].wrapping_sub(before[at]) as f64;
-    let (tsc, mperf, aperf) = (delta(0), delta(1), delta(2));
-    (mperf > 0.0 && tsc > 0.0).then(|| aperf / mperf * tsc / seconds * 1e-3)
-}
-
-/// TSC, MPERF and APERF of a CPU, by its registers.
-pub(crate) fn cycles(root: &dyn Root, cpu: u32) -> Option<[u64; 3]> {
-    registers(root, cpu, &[TSC, MPERF, APERF].map(u64::from))
-}
-
-/// The clock that the kernel shows of a CPU, in kHz.
-pub(crate) fn shown_khz(root: &dyn Root, cpu: u32) -> Option<f64> {
-    number(root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"))
-}
-
-fn registers<const N: usize>(root: &dyn Root, cpu: u32, addresses: &[u64; N]) -> Option<[u64; N]> {
-    read_registers(root, cpu, addresses)?.try_into().ok()
-}
-
-fn read_registers(root: &dyn Root, cpu: u32, addresses: &[u64]) -> Option<Vec<u64>> {
-    let mut node = root.open(&format!("dev/cpu/{cpu}/msr"), Access::Read).ok()?;
-    let mut value = [0; 8];
-    let mut read = |address: &u64| {
-        let n = node.read_at(*address, &mut value).ok()?;
-        (n == 8).then(|| u64::from_le_bytes(value))
-    };
-    addresses.iter().map(&mut read).collect()
 }

@@ -2,31 +2,10 @@
 //!
 //! What a core's design is worth depends on the work. So there are three kinds, and what they differ by is the interval.
 
-use crate::look::{cycles, mean_khz, shown_khz};
-use crate::site::Site;
-use crate::window::{Observer, Part, Spoiled, Window};
-use std::hint::black_box;
-use std::time::{Duration, Instant};
-use wattwise_hw::root::Root;
-
-/// Work a second, by kind of work: chains of arithmetic, branches that nobody can foretell, a chase through a cache.
-pub type Pace = [f64; 3];
-
-/// What a CPU did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paced {
-    /// Work a second.
-    pub work: Pace,
-    /// Its mean clock meanwhile, in kHz; none where nothing tells of it.
-    pub khz: Option<f64>,
-}
-
-impl Paced {
-    /// Work a cycle; of a CPU whose clock nothing tells of, at that one, in kHz.
-    fn cycle(&self, asked_khz: f64) -> Pace {
-        self.work.map(|work| work / self.khz.unwrap_or(asked_khz))
-    }
-}
+use crate::site::{Pace, Site};
+use crate::spoiled::Spoiled;
+use crate::window::{Observer, Part, Window};
+use std::time::Duration;
 
 /// What was found of a kind of core, by kind of work.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,139 +84,9 @@ pub(crate) fn over_work(pace: Pace) -> (f64, [f64; 2]) {
     (middle, ends)
 }
 
-/// Runs each kind of work for so long on all of these CPUs at once: what each CPU did.
-pub(crate) fn run(root: &dyn Root, cpus: &[u32], each: Duration) -> Result<Vec<Paced>, String> {
-    std::thread::scope(|scope| {
-        // By the clock: a thread that cannot be started keeps no other waiting.
-        let begin = Instant::now();
-        let one = |cpu: u32| std::thread::Builder::new().spawn_scoped(scope, move || {
-            let mut set = rustix::thread::CpuSet::new();
-            set.set(cpu as usize);
-            rustix::thread::sched_setaffinity(None, &set)
-                .map_err(|e| format!("no work can be kept on CPU {cpu}: {e}"))?;
-            let (mut own, mut end) = (Work::new(), begin);
-            // From the CPU itself, which is awake: looking wakes nobody.
-            let (before, begun) = (cycles(root, cpu), Instant::now());
-            let work = [Work::chains, Work::branches, Work::chase].map(|kind| {
-                end += each;
-                timed(end, || kind(&mut own))
-            });
-            let seconds = begun.elapsed().as_secs_f64();
-            let counted = before.zip(cycles(root, cpu)).and_then(|(b, a)| mean_khz(b, a, seconds));
-            Ok(Paced { work, khz: counted.or_else(|| shown_khz(root, cpu)) })
-        });
-        let threads: Vec<_> = cpus.iter().map(|cpu| one(*cpu)).collect();
-        let done = threads.into_iter().map(|thread| {
-            let thread = thread.map_err(|e| format!("no thread for a timed loop: {e}"))?;
-            thread.join().unwrap_or_else(|_| Err("a timed loop ended".into()))
-        });
-        done.collect()
-    })
-}
-
-/// How often a second something is done, until then.
-fn timed(end: Instant, mut work: impl FnMut()) -> f64 {
-    let (begun, mut done) = (Instant::now(), 0_u64);
-    loop {
-        work();
-        done += 1;
-        let now = Instant::now();
-        if now >= end {
-            return done as f64 / (now - begun).as_secs_f64();
-        }
-    }
-}
-
-/// Steps of a piece of work: some microseconds, so that looking at the clock is small beside it.
-const STEPS: usize = 4096;
-/// Numbers to search: within any first-level cache.
-const SORTED: usize = 2048;
-/// Places to chase through: within a second-level cache and beyond the first.
-const CHASED: usize = 32 * 1024;
-
-/// What the work is done on.
-struct Work {
-    state: [u64; 4],
-    sorted: Vec<u32>,
-    /// A single cycle through all places.
-    next: Vec<u32>,
-    at: u32,
-}
-
-impl Work {
-    fn new() -> Work {
-        let mut random = wattwise_figure::Random::new(7);
-        // Sattolo's shuffle gives one cycle.
-        let mut next: Vec<u32> = (0..CHASED as u32).collect();
-        for i in (1..CHASED).rev() {
-            next.swap(i, (random.bits() % i as u64) as usize);
-        }
-        Work { state: [1, 3, 5, 7], sorted: (0..SORTED as u32).map(|n| n * 3).collect(), next, at: 0 }
-    }
-
-    /// Four chains of arithmetic beside each other: what a core issues in a cycle.
-    fn chains(&mut self) {
-        for _ in 0..STEPS {
-            for s in &mut self.state {
-                *s = (*s ^ (*s >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9).wrapping_add(*s >> 7);
-            }
-        }
-        black_box(&self.state);
-    }
-
-    /// Searches whose turns nobody can foretell.
-    fn branches(&mut self) {
-        let mut found = 0;
-        for _ in 0..STEPS / 16 {
-            self.state[0] =
-                self.state[0].wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let key = ((self.state[0] >> 33) % (3 * SORTED as u64)) as u32;
-            let (mut low, mut high) = (0, SORTED);
-            while low < high {
-                let middle = usize::midpoint(low, high);
-                // Kept a branch: a conditional move would wait for memory instead.
-                if black_box(self.sorted[middle]) < key { low = middle + 1 } else { high = middle }
-            }
-            found += low;
-        }
-        black_box(found);
-    }
-
-    /// Each step waits for the one before to come from the cache.
-    fn chase(&mut self) {
-        for _ in 0..STEPS {
-            self.at = self.next[self.at as usize];
-        }
-        black_box(self.at);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_chase_goes_through_all_places() {
-        let mut work = Work::new();
-        let mut seen = vec![false; CHASED];
-        for _ in 0..CHASED {
-            seen[work.at as usize] = true;
-            work.at = work.next[work.at as usize];
-        }
-        assert!(seen.iter().all(|s| *s) && work.at == 0);
-    }
-
-    #[test]
-    fn all_kinds_of_work_are_done_on_all_cpus() {
-        let own = rustix::thread::sched_getaffinity(None).unwrap();
-        let cpus: Vec<u32> = (0..1024).filter(|c| own.is_set(*c as usize)).take(2).collect();
-        let empty = tempfile::tempdir().unwrap();
-        let root = wattwise_hw::root::DirRoot::new(empty.path());
-        let done = run(&root, &cpus, Duration::from_millis(20)).unwrap();
-        assert_eq!(done.len(), cpus.len());
-        assert!(done.iter().all(|p| p.work.iter().all(|w| *w > 0.0) && p.khz.is_none()), "{done:?}");
-        assert!(run(&root, &[1023], Duration::from_millis(1)).is_err_and(|e| e.contains("CPU 1023")));
-    }
 
     #[test]
     fn work_is_taken_together_by_factors() {

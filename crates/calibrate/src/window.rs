@@ -1,8 +1,10 @@
 //! A window: some seconds in which a machine does one thing that we choose, and what it really did.
 
+use crate::clock::shown_khz;
 use crate::layout::Layout;
-use crate::look::{Counters, Look, clock, shown_khz};
+use crate::look::{Counters, Look, clock};
 use crate::site::Site;
+use crate::spoiled::Spoiled;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -84,17 +86,6 @@ pub struct Observation {
     /// CPU time that looking took, in s.
     #[serde(default)]
     pub own_s: f64,
-}
-
-/// Why a window gave nothing.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Spoiled {
-    /// It may be tried again.
-    #[error("{0}")]
-    Again(String),
-    /// Nothing more can be done: a signal, a setting that the machine refuses.
-    #[error("{0}")]
-    End(String),
 }
 
 /// Time for speeds, C-states and temperature to settle before a window counts.

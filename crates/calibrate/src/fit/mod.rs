@@ -218,7 +218,7 @@ impl Fit {
     /// Shifts between figures that leave every metered power as it is, a sentence each; a figure whose interval is
     /// to a large part that of such a shift is a guess.
     fn directions(&mut self, rows: &[Row<'_>]) -> Option<()> {
-        let spread = self.unknowns.prior_covariance();
+        let spread = self.unknowns.prior_covariance(&self.value);
         let prior = Triangle::of(self.value.len(), spread.clone())?.inverse();
         let metered = |p: MeteredPart| rows.iter().any(|r| r.part == p);
         let candidates = [

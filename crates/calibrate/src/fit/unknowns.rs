@@ -277,13 +277,14 @@ impl Unknowns {
         spread
     }
 
-    /// The covariance of what is thought before, of the figures themselves.
-    pub(crate) fn prior_covariance(&self) -> Vec<f64> {
+    /// The covariance of what is thought before, of the figures themselves, where these are their values: a power is doubted by
+    /// a factor.
+    pub(crate) fn prior_covariance(&self, value: &[f64]) -> Vec<f64> {
         let n = self.len();
         let mut covariance = self.prior_spread();
         for i in 0..n {
             for j in 0..n {
-                covariance[i * n + j] *= self.unit(i, self.prior[i]) * self.unit(j, self.prior[j]);
+                covariance[i * n + j] *= self.unit(i, value[i]) * self.unit(j, value[j]);
             }
         }
         covariance
@@ -338,7 +339,8 @@ impl Unknowns {
             for (i, unknown) in self.all.iter().enumerate() {
                 let Unknown::Busy(k, l) = *unknown else { continue };
                 let busy = hot * o.taken[k].all[l] * value[i] * drifted[0];
-                for (of, by) in [(Unknown::AllThreads(k), 1.0), (Unknown::ThreadsBySpeed(k), self.faster[i])] {
+                for (of, by) in [(Unknown::AllThreads(k), 1.0), (Unknown::ThreadsBySpeed(k), self.faster[i])]
+                {
                     if let Some(at) = self.at(of) {
                         slope[at] += busy * by;
                     }
