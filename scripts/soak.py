@@ -106,7 +106,8 @@ class Soak:
             said = process.communicate()[1].decode(errors="replace")
             rounds += 1
             now = runs()
-            if now <= blocks and not self.over.is_set():
+            # One that was killed after its last run has none to add: it ends by itself.
+            if now <= blocks and process.returncode != 0 and not self.over.is_set():
                 self.wrong.append(f"ab: round {rounds} added no run to {blocks}: {said.strip()[-200:]}")
                 return
             blocks = now
