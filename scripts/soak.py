@@ -4,9 +4,9 @@
     soak.py SECONDS WATTWISE LIBRARY      make soak, make verify
 
 For as long as asked: `record` of a busy shell, `run`, and `ab` that is killed and resumed again and again; redis and nginx under
-the interposer, with clients that come in bursts, so that threads park and wake as well as pass locks on. Each of their processes is looked at once a second. The first third is for
-warming up. What the middle third and the last hold at most may differ by 2 % and a MiB of memory and not at all, or by two, in
-descriptors; wattwise's own files may not get more, and an `ab` resumed must have gone on. A program that is not installed
+the interposer, with clients that come in bursts, so that threads park and wake as well as pass locks on. Each of their
+processes is looked at once a second. The first third is for warming up. What the middle third and the last hold at most may
+differ by 2 % and a MiB of memory and not at all, or by two, in descriptors; wattwise's own files may not get more, and an `ab` resumed must have gone on. A program that is not installed
 fails the soak.
 """
 import collections
@@ -116,6 +116,23 @@ class Soak:
                 blocks, complete = 0, complete + 1
         print(f"soak: ab was ended and resumed {rounds} times, {complete} to its own end, {blocks} runs at last")
 
+    def client(self, server, one, rest):
+        """A client that asks, rests for some seconds and asks again to the end; every answer has to be right."""
+
+        def ask():
+            asked = failed = 0
+            while not self.over.wait(rest):
+                right = one(asked)
+                asked += 1
+                failed += not right and not self.over.is_set()
+            print(f"soak: {server} was asked {asked} times")
+            if failed or not asked:
+                self.wrong.append(f"{server}: {failed} of {asked} answers were wrong")
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        return thread
+
     def redis(self):
         port = free_port()
         command = ["redis-server", "--port", str(port), "--save", "", "--io-threads", "2", "--io-threads-do-reads", "yes", "--appendonly", "no"]
@@ -124,20 +141,11 @@ class Soak:
         client = ["redis-benchmark", "-p", str(port), "-q", "-c", "20", "-r", "1000", "-n", "2000", "-t", "set,get,lpush,lpop,sadd"]
         flush = ["redis-cli", "-p", str(port), "flushall", "async"]
 
-        def bursts():
-            count = failed = 0
-            while not self.over.wait(3):
-                burst = subprocess.run(client, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                subprocess.run(flush, stdout=subprocess.DEVNULL)
-                failed += burst.returncode != 0 and not self.over.is_set()
-                count += 1
-            print(f"soak: redis answered {count} bursts of 10000 requests")
-            if failed or not count:
-                self.wrong.append(f"redis: {failed} of {count} bursts failed")
+        def burst(_):
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            return all(subprocess.run(command, **quiet).returncode == 0 for command in (client, flush))
 
-        thread = threading.Thread(target=bursts)
-        thread.start()
-        return thread
+        return self.client("redis (10000 requests each time)", burst, 3)
 
     def nginx(self):
         port, site = free_port(), self.folder / "site"
@@ -157,28 +165,19 @@ http {{
         command = ["nginx", "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")]
         self.start("nginx", command, env=self.under("mcs:spin-then-park"))
 
-        def fetch():
-            n = failed = 0
-            time.sleep(1)
-            while not self.over.is_set():
-                try:
-                    with socket.create_connection(("127.0.0.1", port), timeout=10) as stream:
-                        stream.sendall(f"GET /{n % 50} HTTP/1.0\r\n\r\n".encode())
-                        got = 0
-                        while part := stream.recv(1 << 16):
-                            got += len(part)
-                    failed += got < 100_000
-                except OSError:
-                    failed += not self.over.is_set()
-                n += 1
-                time.sleep(0.01)
-            print(f"soak: nginx served {n} files")
-            if failed or not n:
-                self.wrong.append(f"nginx: {failed} of {n} requests failed")
+        def fetch(n):
+            try:
+                with socket.create_connection(("127.0.0.1", port), timeout=10) as stream:
+                    stream.sendall(f"GET /{n % 50} HTTP/1.0\r\n\r\n".encode())
+                    got = 0
+                    while part := stream.recv(1 << 16):
+                        got += len(part)
+                return got >= 100_000
+            except OSError:
+                return False
 
-        thread = threading.Thread(target=fetch)
-        thread.start()
-        return thread
+        time.sleep(1)
+        return self.client("nginx", fetch, 0.01)
 
     def watch(self):
         while self.left() > 0:

@@ -213,12 +213,6 @@ fn judge(name: &str, seed: u64, truth: &Truth, calibration: &Calibration, all: &
             let guess = all.guessed.entry((word(*unknown), name.to_owned())).or_default();
             guess.0 += usize::from(holds);
             guess.1 += 1;
-            if std::env::var_os("GUESS").is_some() && !holds {
-                println!(
-                    "   guess {unknown:?} {true_value:.4} not in {low:.4}..{high:.4} ({:.4}, prior {:.4})",
-                    fit.value[at], fit.unknowns.prior[at]
-                );
-            }
         }
     }
     let (thermal, heat) = (truth.machine.packages[0].thermal, calibration.heat);

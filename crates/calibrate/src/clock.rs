@@ -12,16 +12,12 @@ pub(crate) fn mean_khz(before: [u64; 3], after: [u64; 3], seconds: f64) -> Optio
 
 /// TSC, MPERF and APERF of a CPU, by its registers.
 pub(crate) fn cycles(root: &dyn Root, cpu: u32) -> Option<[u64; 3]> {
-    registers(root, cpu, &[TSC, MPERF, APERF].map(u64::from))
+    read_registers(root, cpu, &[TSC, MPERF, APERF].map(u64::from))?.try_into().ok()
 }
 
 /// The clock that the kernel shows of a CPU, in kHz.
 pub(crate) fn shown_khz(root: &dyn Root, cpu: u32) -> Option<f64> {
     number(root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"))
-}
-
-fn registers<const N: usize>(root: &dyn Root, cpu: u32, addresses: &[u64; N]) -> Option<[u64; N]> {
-    read_registers(root, cpu, addresses)?.try_into().ok()
 }
 
 /// Registers of a CPU, by address; none where one of them cannot be read.
@@ -33,4 +29,20 @@ pub(crate) fn read_registers(root: &dyn Root, cpu: u32, addresses: &[u64]) -> Op
         (n == 8).then(|| u64::from_le_bytes(value))
     };
     addresses.iter().map(&mut read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A CPU that is busy half of the time, at 1.5 times the TSC's 2 GHz; a counter may pass its end in between.
+    #[test]
+    fn a_mean_clock_is_of_the_time_at_work() {
+        let before: [u64; 3] = [u64::MAX - 10, 5, u64::MAX - 1_000_000_000];
+        let passed = [2_000_000_000, 1_000_000_000, 1_500_000_000];
+        let after = std::array::from_fn(|at| before[at].wrapping_add(passed[at]));
+        let khz = mean_khz(before, after, 1.0);
+        assert!(khz.is_some_and(|khz| (khz - 3_000_000.0).abs() < 1.0), "{khz:?}");
+        assert_eq!(mean_khz(before, before, 1.0), None);
+    }
 }

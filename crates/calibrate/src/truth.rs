@@ -96,7 +96,8 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
 }
 
 /// How far figures are off, as standard deviations of the logarithm of their watts: what those of a group have in common, and
-/// each on its own. As far as a calibration expects of an estimate; but for the shape of busy watts it is an assumption.
+/// each on its own. As far as a calibration expects of an estimate, or less (C-states); but for the shape of busy watts it is an
+/// assumption.
 const BUSY: f64 = 0.5;
 const IDLE: (f64, f64) = (0.5, 0.4);
 const PACKAGE: (f64, f64) = (0.6, 0.4);
@@ -106,6 +107,8 @@ const PLATFORM: f64 = 0.6;
 const MEMORY: (f64, f64, f64) = (0.2, 0.1, 1.0);
 /// Of a limit of power, with leakage in mind: this much is there for cores at their lowest speed.
 const HELD: f64 = 0.8;
+/// At least this share of a limit is for the cores, whatever the rest of the package draws.
+const LEFT: f64 = 0.1;
 /// A C-state draws at most so much of what the next shallower one draws.
 const DEEPER: f64 = 0.95;
 /// Levels that a cluster must have been measured at to show a shape.
@@ -170,7 +173,7 @@ fn hold_lowest(machine: &mut MachineModel, limits_w: &[f64]) {
             kind.levels[kind.levels.len() - 1].busy_w * kind.smt_power[kind.smt_power.len() - 1]
         };
         let all_w: f64 = package.cores.iter().map(lowest).sum();
-        let by = HELD * (limit_w - package.uncore_w).max(0.0) / all_w;
+        let by = HELD * (limit_w - package.uncore_w).max(LEFT * limit_w) / all_w;
         if by < 1.0 {
             for kind in &mut machine.kinds {
                 kind.levels.iter_mut().for_each(|l| (l.busy_w, l.stall_w) = (l.busy_w * by, l.stall_w * by));
@@ -202,6 +205,29 @@ fn along(shape: &[(f64, f64)], speed: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where a limit is too low for all cores at their lowest speed, all watts of cores fall by the same factor; else none does.
+    #[test]
+    fn all_cores_are_held_at_their_lowest_speed() {
+        let named = |name: &str| file::parse(builtin::text(name).expect("a model"), name).expect("is sound");
+        let (before, mut machine) = (named("xeon-4210"), named("xeon-4210"));
+        hold_lowest(&mut machine, &[85.0, 85.0]);
+        let busy = |m: &MachineModel| m.kinds[0].levels.iter().map(|l| l.busy_w).collect::<Vec<_>>();
+        assert_eq!(busy(&machine), busy(&before));
+        // Ten cores a package.
+        let rest_w = machine.packages[0].uncore_w;
+        let lowest_w = busy(&machine)[busy(&machine).len() - 1];
+        let limit_w = rest_w + 10.0 * lowest_w * 0.5 / 0.8;
+        hold_lowest(&mut machine, &[limit_w, limit_w]);
+        for (now, then) in busy(&machine).iter().zip(busy(&before)) {
+            assert!((now / then - 0.5).abs() < 1e-9, "{now} {then}");
+        }
+        let halted = |m: &MachineModel| m.kinds[0].idle[0].watts[0];
+        assert!((halted(&machine) / halted(&before) - 0.5).abs() < 1e-9);
+        // No limit takes all.
+        hold_lowest(&mut machine, &[rest_w * 0.5, rest_w * 0.5]);
+        assert!(busy(&machine).iter().all(|w| *w > 0.0));
+    }
 
     #[test]
     fn a_shape_is_straight_between_its_levels_and_goes_on_below() {

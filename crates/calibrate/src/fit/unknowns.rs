@@ -63,8 +63,8 @@ pub enum Unknown {
     Platform,
     /// What a core of a kind draws with all threads at work, of what it draws with one.
     AllThreads(usize),
-    /// By how much that factor grows from one speed to e times it: of no use to a machine file, which has one factor for all
-    /// speeds, but a calibration must not be surer than that it is one.
+    /// How much that factor grows where the speed grows by a factor of e. A machine file has one factor for all speeds; with this
+    /// the fit does not rely on it.
     ThreadsBySpeed(usize),
     /// By what share a core's watts grow with a degree.
     Leakage,
@@ -302,11 +302,9 @@ impl Unknowns {
         let of = |unknown| self.at(unknown).map_or(0.0, |i| value[i]);
         let hotter = o.celsius.map_or(0.0, |c| c - REFERENCE_C);
         let hot = 1.0 + of(Unknown::Leakage) * hotter;
-        let factor: Vec<(f64, f64)> = (0..self.cores.len())
-            .map(|k| match self.at(Unknown::AllThreads(k)) {
-                Some(i) => (value[i], of(Unknown::ThreadsBySpeed(k))),
-                None => (1.0, 0.0),
-            })
+        // The factor for all threads, and how it changes with the speed: where they stand.
+        let threads: Vec<Option<(usize, usize)>> = (0..self.cores.len())
+            .map(|k| self.at(Unknown::AllThreads(k)).zip(self.at(Unknown::ThreadsBySpeed(k))))
             .collect();
         // Each component drifts on its own: how much of what is metered each of them draws, and what it is now of what it is
         // in the middle of the time.
@@ -317,8 +315,15 @@ impl Unknowns {
         for (i, unknown) in self.all.iter().enumerate() {
             let (component, by) = match *unknown {
                 Unknown::Busy(k, l) if part.has_cores() => {
-                    let all = factor[k].0 + factor[k].1 * self.faster[i];
-                    (0, (o.taken[k].one[l] + all * o.taken[k].all[l]) * hot)
+                    let (one, all) = (o.taken[k].one[l], o.taken[k].all[l]);
+                    let mut factor = 1.0;
+                    if let Some((level, tilt)) = threads[k] {
+                        factor = value[level] + value[tilt] * self.faster[i];
+                        let busy = all * value[i] * hot * drifted[0];
+                        slope[level] += busy;
+                        slope[tilt] += busy * self.faster[i];
+                    }
+                    (0, (one + factor * all) * hot)
                 }
                 Unknown::Idle(k, s) if part.has_cores() => (0, o.taken[k].idle[s] * hot),
                 Unknown::Uncore if part.has_rest() => (1, o.awake),
@@ -335,20 +340,8 @@ impl Unknowns {
             slope[i] = by * drifted[component];
             drawn[component] += by * value[i];
         }
-        if part.has_cores() {
-            for (i, unknown) in self.all.iter().enumerate() {
-                let Unknown::Busy(k, l) = *unknown else { continue };
-                let busy = hot * o.taken[k].all[l] * value[i] * drifted[0];
-                for (of, by) in [(Unknown::AllThreads(k), 1.0), (Unknown::ThreadsBySpeed(k), self.faster[i])]
-                {
-                    if let Some(at) = self.at(of) {
-                        slope[at] += busy * by;
-                    }
-                }
-            }
-            if let Some(at) = self.at(Unknown::Leakage) {
-                slope[at] = hotter * drawn[0] / hot * drifted[0];
-            }
+        if let Some(at) = self.at(Unknown::Leakage).filter(|_| part.has_cores()) {
+            slope[at] = hotter * drawn[0] / hot * drifted[0];
         }
         for (component, drawn) in DRIFTING.into_iter().zip(drawn) {
             if let Some(at) = self.at(Unknown::Drift(component)) {
@@ -426,9 +419,14 @@ mod tests {
     /// Slopes against differences; a drift moves what drifts and nothing else; parts add up.
     #[test]
     fn a_power_and_how_it_changes_with_each_figure() {
-        let machine = wattwise_replay::library::machine("xeon-4210").unwrap();
+        // Two kinds of core, of which one has two threads.
+        let machine = wattwise_replay::library::machine("alderlake-p-laptop").unwrap();
         let (unknowns, o) = (Unknowns::of(&machine, 600.0, true), observation(&machine));
         let mut value = unknowns.prior.clone();
+        for at in (0..value.len()).filter(|at| matches!(unknowns.all[*at], Unknown::ThreadsBySpeed(_))) {
+            value[at] = 0.07;
+        }
+        assert_eq!(unknowns.all.iter().filter(|u| matches!(u, Unknown::ThreadsBySpeed(_))).count(), 1);
         for (part, drift) in DRIFTING.into_iter().zip([0.02, 0.1, -0.05]) {
             value[unknowns.at(Unknown::Drift(part)).unwrap()] = drift;
         }

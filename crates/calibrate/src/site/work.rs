@@ -139,6 +139,12 @@ mod tests {
         let done = run(&root, &cpus, Duration::from_millis(20)).unwrap();
         assert_eq!(done.len(), cpus.len());
         assert!(done.iter().all(|p| p.work.iter().all(|w| *w > 0.0) && p.khz.is_none()), "{done:?}");
+        // A clock that the kernel shows, in kHz, is that of the work.
+        let shown = empty.path().join(format!("sys/devices/system/cpu/cpu{}/cpufreq", cpus[0]));
+        std::fs::create_dir_all(&shown).unwrap();
+        std::fs::write(shown.join("scaling_cur_freq"), "2100000\n").unwrap();
+        let done = run(&root, &cpus[..1], Duration::from_millis(5)).unwrap();
+        assert_eq!(done[0].khz, Some(2_100_000.0));
         assert!(run(&root, &[1023], Duration::from_millis(1)).is_err_and(|e| e.contains("CPU 1023")));
     }
 }
