@@ -5,6 +5,7 @@ use super::{Paced, Site, work};
 use std::cell::RefCell;
 use std::time::Duration;
 use wattwise_control::delays::{transition, wake};
+use wattwise_figure::Random;
 use wattwise_hw::clock::{Moment, now};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::CpufreqPolicy;
@@ -32,8 +33,15 @@ impl Drop for Burner {
     }
 }
 
-/// The rhythm of a CPU that is busy for part of the time.
+/// How long a CPU that is busy for part of the time takes to work and rest once, on average.
 const PERIOD: Duration = Duration::from_millis(20);
+
+/// The lengths of a CPU's periods, each by chance between half of that and one and a half. With the same length on all CPUs their
+/// work would begin together, and a package would sleep for longer than its CPUs' shares tell.
+fn rhythm(cpu: u32) -> impl Iterator<Item = Duration> {
+    let mut random = Random::new(u64::from(cpu));
+    std::iter::repeat_with(move || PERIOD.mul_f64(0.5 + random.unit()))
+}
 
 impl<'a> Live<'a> {
     /// On this machine. `sleep` waits for a time, and says why to stop where there is a reason.
@@ -135,9 +143,12 @@ fn burner(cpu: u32, share: f64) -> Result<Burner, String> {
         let failed = pinned.is_err();
         _ = tell.send(pinned);
         let mut state = u64::from(cpu) | 1;
-        while !failed && !ended.load(Ordering::Relaxed) {
+        for period in rhythm(cpu) {
+            if failed || ended.load(Ordering::Relaxed) {
+                break;
+            }
             let begun = std::time::Instant::now();
-            while begun.elapsed() < PERIOD.mul_f64(share) && !ended.load(Ordering::Relaxed) {
+            while begun.elapsed() < period.mul_f64(share) && !ended.load(Ordering::Relaxed) {
                 for _ in 0..4096 {
                     state =
                         state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -146,7 +157,7 @@ fn burner(cpu: u32, share: f64) -> Result<Burner, String> {
             }
             used.store(thread_ns(), Ordering::Relaxed);
             if share < 1.0 {
-                std::thread::sleep(PERIOD.saturating_sub(begun.elapsed()));
+                std::thread::sleep(period.saturating_sub(begun.elapsed()));
             }
         }
     });
@@ -182,6 +193,34 @@ mod tests {
         assert_eq!(site.load_s(cpu + 1), 0.0);
         site.load(&[]).unwrap();
         assert_eq!(site.load_s(cpu), 0.0);
+    }
+
+    /// Two CPUs that are busy for a share of the time are both idle for as long as chance has it: the product of their idle
+    /// shares.
+    #[test]
+    fn cpus_rest_independently_of_each_other() {
+        const SHARE: f64 = 0.4;
+        // After 0.6 s to settle, for 1.7 s, looked at each tenth of a millisecond.
+        const LOOKS: usize = 17_000;
+        let idle = |cpu: u32| -> Vec<bool> {
+            let looks = rhythm(cpu).flat_map(|period| {
+                let looks = period.as_secs_f64() * 1e4;
+                (0..looks.round() as usize).map(move |at| at as f64 >= looks * SHARE)
+            });
+            looks.skip(6_000).take(LOOKS).collect()
+        };
+        let all: Vec<Vec<bool>> = (0..8).map(idle).collect();
+        let share =
+            |of: &mut dyn Iterator<Item = bool>| of.filter(|idle| *idle).count() as f64 / LOOKS as f64;
+        let own: Vec<f64> = all.iter().map(|a| share(&mut a.iter().copied())).collect();
+        assert!(own.iter().all(|s| (s - (1.0 - SHARE)).abs() < 0.02), "{own:?}");
+        let pairs = (0..8).flat_map(|a| (0..a).map(move |b| (a, b)));
+        let more = pairs.map(|(a, b)| {
+            share(&mut all[a].iter().zip(&all[b]).map(|(a, b)| *a && *b)) / (own[a] * own[b]) - 1.0
+        });
+        let more: Vec<f64> = more.collect();
+        let mean = more.iter().sum::<f64>() / more.len() as f64;
+        assert!(mean.abs() < 0.1 && more.iter().all(|m| m.abs() < 0.4), "{mean} {more:?}");
     }
 
     /// A policy that cannot be opened is an error, and the thread may run afterwards where it could before.
