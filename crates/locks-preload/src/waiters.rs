@@ -161,10 +161,19 @@ impl Cond {
         length
     }
 
+    /// Whether those who wait are of a process that was forked later. This one sees them only in memory that both share,
+    /// and can neither follow their pointers nor wake them: they wait for a signal of their own process.
+    fn is_a_childs(&self) -> bool {
+        self.generation.load(Ordering::Acquire) > process::now().1
+    }
+
     /// Signals up to `count`.
     pub(crate) fn signal(&self, count: usize) {
         /// Woken in one go; more take another round.
         const ROUND: usize = if cfg!(loom) { 1 } else { 32 };
+        if self.is_a_childs() {
+            return;
+        }
         let mut left = count;
         let mut first = true;
         loop {

@@ -5,7 +5,8 @@
 //
 // With fewer than 4 threads everything is done with few: for locks that spin and never sleep.
 // `glibc` leaves out what glibc itself fails: after a fork the child cannot release a recursive mutex that it
-// brought along, and destroying a condition variable that others waited for never returns there.
+// brought along, destroying a condition variable that others waited for never returns there, and a signal that another
+// process gives to a private one is lost there for a waiter of this.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -715,6 +716,51 @@ static void forks(void) {
     }
 }
 
+// A condition variable of one process in memory of two: each has signals for its own waiters alone.
+struct apart {
+    pthread_cond_t c;
+    atomic_int waits, parent_is_done, woken;
+};
+static void *waits_apart(void *p) {
+    struct apart *s = p;
+    pthread_mutex_lock(&fm);
+    s->waits = 1;
+    while (!s->woken) pthread_cond_wait(&s->c, &fm);
+    pthread_mutex_unlock(&fm);
+    return NULL;
+}
+static int apart_child(struct apart *s) {
+    alarm(20);
+    pthread_t t;
+    pthread_create(&t, NULL, waits_apart, s);
+    while (!s->waits) sched_yield();
+    pthread_mutex_lock(&fm);
+    s->waits = 2;
+    pthread_mutex_unlock(&fm);
+    while (!s->parent_is_done) sched_yield();
+    pthread_mutex_lock(&fm);
+    s->woken = 1;
+    pthread_cond_signal(&s->c);
+    pthread_mutex_unlock(&fm);
+    return pthread_join(t, NULL);
+}
+static void processes_apart(void) {
+    struct apart *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    IS(pthread_cond_init(&s->c, NULL), 0);
+    pid_t child = fork();
+    if (child == 0) _exit(apart_child(s));
+    while (s->waits < 2) sched_yield();
+    for (int i = 0; i < 100; i++) {
+        IS(pthread_cond_signal(&s->c), 0);
+        IS(pthread_cond_broadcast(&s->c), 0);
+    }
+    s->parent_is_done = 1;
+    int status = -1;
+    waitpid(child, &status, 0);
+    IS(status, 0);
+    munmap(s, 4096);
+}
+
 // Locks in the destructors of a thread's end.
 static pthread_key_t key;
 static atomic_int ended;
@@ -762,6 +808,7 @@ int main(int argc, char **argv) {
     queue();
     gone_at_once();
     forks();
+    if (!plain) processes_apart();
     thread_ends();
     printf("%d checks, %d failures\n", checks, failures);
     return failures != 0;
