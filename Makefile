@@ -101,7 +101,8 @@ tsan:
 
 # What `make test` samples, whole: 10,000 sequences of set, hotplug, fault and restore, a kill at every write of a
 # transaction over 64 CPUs, a million windows of the meters, a million damaged files; and the locks' storm under the thread sanitizer. Half an hour. Then
-# record, run, ab --resume and the interposer under redis and nginx, watched for as long as asked.
+# record, run, ab --resume and the interposer under redis and nginx, watched for as long as asked; the rules against two more
+# kernels; our modules on a kernel that checks memory, locks and leaks, which is built first.
 soak: tsan
 	sh scripts/soak.sh $(SOAK_SECONDS)
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
@@ -109,6 +110,7 @@ soak: tsan
 	sh scripts/mutated.sh $(SOAK_INPUTS)
 	$(CARGO) lab rules --kernel 6.12
 	$(CARGO) lab rules --kernel 7.2
+	$(CARGO) lab vpower burst powerctl --kernel checked
 
 # Others' tests, unchanged, from Debian's source packages: posixtestsuite's and glibc's own of mutexes and condition variables
 # under the interposer; hwloc's and util-linux's captured machines through `info`.

@@ -13,6 +13,14 @@ stty -F /dev/ttyS1 raw 2>/dev/null
 . /lab/lib.sh
 sh -eu -c '. /lab/lib.sh; . /lab/environment; . /lab/scenario.sh'
 code=$?
+leaks=/sys/kernel/debug/kmemleak
+if [ -e $leaks ]; then
+    # What is younger than five seconds is no leak yet, and what one scan finds may be on its way.
+    sleep 6
+    echo scan >$leaks
+    echo scan >$leaks
+    cat $leaks
+fi
 if [ -n "$(ls -A /out)" ]; then
     load virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk
     tar -C /out -cf /dev/vda .

@@ -37,6 +37,10 @@ if [ "$tier" = verify ]; then
     need nginx nginx-light
     need python3 python3
     [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+    # The lab's kernel that is built here (make soak).
+    need flex flex
+    need bison bison
+    need bc bc
 fi
 
 if [ -n "$missing" ]; then

@@ -1,7 +1,7 @@
 //! The lab: stock kernels in QEMU with our modules and virtual power hardware.
 //!
 //! ```text
-//! build/kernels   packages -> target/lab/kernel-SERIES     (downloaded, unpacked, not installed)
+//! build/kernels   packages -> target/lab/kernel-SERIES     (downloaded, unpacked or built, not installed)
 //! build/modules   kernel/ + headers -> .ko                 a warning is an error
 //! guest/cpio      busybox, modules, scripts -> initramfs
 //! guest           QEMU -> console.log, results.jsonl, recordings
@@ -45,7 +45,7 @@ struct Options {
     list: bool,
 }
 
-const USAGE: &str = "lab [SCENARIO...] [--clock instructions|host] [--kernel 6.1|6.12|7.2] [--kvm] [--build-only] \
+const USAGE: &str = "lab [SCENARIO...] [--clock instructions|host] [--kernel 6.1|6.12|7.2|checked] [--kvm] [--build-only] \
      [--again] [--twice] [--list] [--bless]";
 
 /// `cargo lab ARGS`.
@@ -76,7 +76,7 @@ fn run(args: &[&str]) -> Result<(), String> {
         return Err("none of these scenarios has that clock; nothing would be checked".into());
     }
 
-    let kernel = kernels::get(&lab, options.kernel.as_deref().unwrap_or(kernels::SERIES[0].name))?;
+    let kernel = kernels::get(root, &lab, options.kernel.as_deref().unwrap_or(kernels::SERIES[0].name))?;
     let ours = modules::build(root, &lab, &kernel)?;
     println!("lab: {} modules built without a warning on {}", ours.len(), kernel.release);
     if options.build_only {
@@ -219,7 +219,7 @@ impl Lab<'_> {
                 cpus: scenario.cpus,
                 accel,
                 append: scenario.append,
-                limit: Duration::from_secs(scenario.limit_s),
+                limit: Duration::from_secs(scenario.limit_s) * self.kernel.slowness,
                 environment: &environment,
             },
         )

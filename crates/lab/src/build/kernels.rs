@@ -1,9 +1,10 @@
-//! Stock kernels by package name: downloaded and unpacked under `target/lab`, never installed.
+//! Kernels by package name: downloaded and unpacked under `target/lab`, never installed.
 //!
 //! ```text
-//! 6.1   Debian 12          from the machine's own sources
-//! 6.12  its backports      from sources of our own, derived from the machine's: its mirror, another
-//! 7.2   Debian unstable    suite, and apt state in target/lab
+//! 6.1      Debian 12          from the machine's own sources
+//! 6.12     its backports      from sources of our own, derived from the machine's: its mirror, another
+//! 7.2      Debian unstable    suite, and apt state in target/lab
+//! checked  Debian 12's source built here with lab/checked.config
 //! ```
 
 use crate::files::{Run, read, write};
@@ -15,17 +16,29 @@ use std::process::Command;
 pub(crate) struct Series {
     /// The word on the command line.
     pub(crate) name: &'static str,
-    /// Suite that is not among the machine's own; `None`: it is.
-    suite: Option<&'static str>,
+    from: Origin,
     /// Its compiler and build programs need a newer C library than the machine has.
     foreign: bool,
+    /// How many times as long as the default one it takes for anything.
+    slowness: u32,
+}
+
+/// Where a kernel comes from.
+enum Origin {
+    /// The machine's own suite.
+    Machine,
+    /// Another one.
+    Suite(&'static str),
+    /// Built here from this package of the machine's suite.
+    Source(&'static str),
 }
 
 /// All of them, the default first.
 pub(crate) static SERIES: &[Series] = &[
-    Series { name: "6.1", suite: None, foreign: false },
-    Series { name: "6.12", suite: Some("bookworm-backports"), foreign: false },
-    Series { name: "7.2", suite: Some("unstable"), foreign: true },
+    Series { name: "6.1", from: Origin::Machine, foreign: false, slowness: 1 },
+    Series { name: "6.12", from: Origin::Suite("bookworm-backports"), foreign: false, slowness: 1 },
+    Series { name: "7.2", from: Origin::Suite("unstable"), foreign: true, slowness: 1 },
+    Series { name: "checked", from: Origin::Source("linux-source-6.1"), foreign: false, slowness: 5 },
 ];
 
 /// An unpacked kernel.
@@ -38,6 +51,8 @@ pub(crate) struct Kernel {
     pub(crate) headers: PathBuf,
     /// The compiler and its kind, where the machine's own will not do.
     pub(crate) tools: Option<PathBuf>,
+    /// As [`Series`] has it.
+    pub(crate) slowness: u32,
 }
 
 /// Apt with the right sources.
@@ -51,7 +66,7 @@ impl Apt {
     fn new(lab: &Path, series: &Series) -> Result<Apt, String> {
         let folder = lab.join("packages");
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let Some(suite) = series.suite else { return Ok(Apt { options: Vec::new(), folder }) };
+        let Origin::Suite(suite) = series.from else { return Ok(Apt { options: Vec::new(), folder }) };
         let state = lab.join(format!("apt-{suite}"));
         for part in ["lists/partial", "cache/archives/partial", "parts"] {
             let path = state.join(part);
@@ -111,18 +126,78 @@ fn mirror_of(text: &str) -> Option<(String, Option<String>)> {
 }
 
 /// The kernel of a series, from the cache if it is there.
-pub(crate) fn get(lab: &Path, name: &str) -> Result<Kernel, String> {
+pub(crate) fn get(repository: &Path, lab: &Path, name: &str) -> Result<Kernel, String> {
     let series = SERIES.iter().find(|s| s.name == name).ok_or_else(|| {
         let known: Vec<_> = SERIES.iter().map(|s| s.name).collect();
         format!("--kernel {name}: expected one of {}", known.join(", "))
     })?;
     let root = lab.join(format!("kernel-{name}"));
     let stamp = root.join("release");
-    if !stamp.exists() {
+    if let Origin::Source(package) = series.from {
+        let config = repository.join("lab").join(format!("{name}.config"));
+        if !stamp.exists() || read(&root.join("asked.config"))? != read(&config)? {
+            compile(&Apt::new(lab, series)?, package, &config, &root)?;
+        }
+    } else if !stamp.exists() {
         fetch(lab, series, &root)?;
     }
     let release = read(&stamp)?;
-    find(&root, release.trim())
+    Ok(Kernel { slowness: series.slowness, ..find(&root, release.trim())? })
+}
+
+/// Builds a source package with a configuration over `allnoconfig`, and lays it out as the stock packages are: `boot`,
+/// `lib/modules` (none: all is built in) and what modules are built against.
+fn compile(apt: &Apt, package: &str, config: &Path, root: &Path) -> Result<(), String> {
+    let asked = read(config)?;
+    eprintln!("lab: building {package} with {}: half an hour, 3 GB", config.display());
+    let told = |path: &Path| {
+        let path = path.display().to_string();
+        move |e: std::io::Error| format!("{path}: {e}")
+    };
+    let tree = root.join("usr/src").join(package);
+    let built = root.join("built");
+    let _ = fs::remove_file(root.join("release"));
+    fs::create_dir_all(&built).map_err(told(&built))?;
+    if !tree.join("Makefile").exists() {
+        apt.run("apt-get", &["download", "-q=2", package])?;
+        let deb = newest(&apt.folder, package)?;
+        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
+        let archive = root.join("usr/src").join(format!("{package}.tar.xz"));
+        Run::new(Command::new("tar").arg("-C").arg(root.join("usr/src")).arg("-xf").arg(&archive))
+            .output()?;
+        fs::remove_file(&archive).map_err(told(&archive))?;
+    }
+    let jobs = format!("-j{}", std::thread::available_parallelism().map_or(1, usize::from));
+    let make = |targets: &[&str]| {
+        let mut command = Command::new("nice");
+        command.args(["make", "-s", &jobs, "-C"]).arg(&tree).arg(format!("O={}", built.display()));
+        Run::new(command.args(targets)).output().map_err(|e| {
+            format!("{package}: {e}\n  it wants flex, bison, bc and libelf-dev (Debian's names)")
+        })
+    };
+    make(&["allnoconfig", &format!("KCONFIG_ALLCONFIG={}", config.display())])?;
+    // Kconfig drops what lacks something else without a word.
+    let found = read(&built.join(".config"))?;
+    if let Some(lost) = lost(&asked, &found) {
+        return Err(format!("{}: {package} does not take {lost}", config.display()));
+    }
+    make(&["bzImage", "modules"])?;
+    let release = make(&["kernelrelease"])?.trim().to_owned();
+    let [boot, modules] = [root.join("boot"), root.join("lib/modules").join(&release).join("kernel")];
+    fs::create_dir_all(&boot).map_err(told(&boot))?;
+    fs::create_dir_all(&modules).map_err(told(&modules))?;
+    let image = boot.join(format!("vmlinuz-{release}"));
+    fs::copy(built.join("arch/x86/boot/bzImage"), &image).map_err(told(&image))?;
+    let headers = root.join("usr/src").join(format!("linux-headers-{release}"));
+    let _ = fs::remove_file(&headers);
+    std::os::unix::fs::symlink(&built, &headers).map_err(told(&headers))?;
+    write(&root.join("asked.config"), &asked)?;
+    write(&root.join("release"), &release)
+}
+
+/// The first setting that was asked for and is not there.
+fn lost<'a>(asked: &'a str, found: &str) -> Option<&'a str> {
+    asked.lines().find(|line| line.starts_with("CONFIG_") && !found.lines().any(|l| l == *line))
 }
 
 fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
@@ -266,12 +341,20 @@ fn find(root: &Path, release: &str) -> Result<Kernel, String> {
         headers: first(&[format!("usr/src/linux-headers-{release}")], "headers")?,
         tools: Some(root.join("host/usr/bin")).filter(|p| p.exists()),
         release: release.to_owned(),
+        slowness: 1,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_that_kconfig_drops_is_found() {
+        let asked = "# Checks.\nCONFIG_SMP=y\nCONFIG_KASAN=y\n";
+        assert_eq!(lost(asked, "CONFIG_SMP=y\n# CONFIG_KASAN is not set\n"), Some("CONFIG_KASAN=y"));
+        assert_eq!(lost(asked, "CONFIG_KASAN=y\nCONFIG_MORE=1\nCONFIG_SMP=y\n"), None);
+    }
 
     #[test]
     fn a_mirror_is_found_in_both_formats() {

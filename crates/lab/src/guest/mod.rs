@@ -41,6 +41,11 @@ const COMPLAINTS: &[&str] = &[
     "scheduling while atomic",
     "sleeping function called",
     "refcount_t:",
+    "UBSAN:",
+    "suspicious RCU usage",
+    "lockdep is turned off",
+    "new suspected memory leaks",
+    "unreferenced object",
 ];
 
 /// How the guest's instructions are run.
@@ -250,7 +255,7 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
     qemu.arg("-drive").arg(format!("file={},if=virtio,format=raw,cache=unsafe", at("disk").display()));
 
     let in_turns = matches!(boot.accel, Accel::Icount) && cpus(boot.cpus) > 1;
-    let up = if in_turns { UP_IN_TURNS } else { UP };
+    let up = if in_turns { UP_IN_TURNS } else { UP } * boot.kernel.slowness;
     let started = Instant::now();
     let mut late = false;
     for attempt in 1..=BOOTS {
