@@ -110,7 +110,7 @@ soak: tsan
 	sh scripts/mutated.sh $(SOAK_INPUTS)
 	$(CARGO) lab rules --kernel 6.12
 	$(CARGO) lab rules --kernel 7.2
-	$(CARGO) lab vpower burst powerctl --kernel checked
+	$(CARGO) lab rules vpower burst powerctl --kernel checked
 
 # Others' tests, unchanged, from Debian's source packages: posixtestsuite's and glibc's own of mutexes and condition variables
 # under the interposer; hwloc's and util-linux's captured machines through `info`.
