@@ -149,7 +149,7 @@ pub(crate) fn get(repository: &Path, lab: &Path, name: &str) -> Result<Kernel, S
 /// `lib/modules` (none: all is built in) and what modules are built against.
 fn compile(apt: &Apt, package: &str, config: &Path, root: &Path) -> Result<(), String> {
     let asked = read(config)?;
-    eprintln!("lab: building {package} with {}: half an hour, 3 GB", config.display());
+    eprintln!("lab: building {package} with {}: some ten minutes, 2 GB", config.display());
     let told = |path: &Path| {
         let path = path.display().to_string();
         move |e: std::io::Error| format!("{path}: {e}")
