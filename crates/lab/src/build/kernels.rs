@@ -142,7 +142,7 @@ pub(crate) fn get(repository: &Path, lab: &Path, name: &str) -> Result<Kernel, S
         fetch(lab, series, &root)?;
     }
     let release = read(&stamp)?;
-    Ok(Kernel { slowness: series.slowness, ..find(&root, release.trim())? })
+    find(series, &root, release.trim())
 }
 
 /// Builds a source package with a configuration over `allnoconfig`, and lays it out as the stock packages are: `boot`,
@@ -236,7 +236,7 @@ fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
         let deb = newest(&apt.folder, package)?;
         Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(root)).output()?;
     }
-    let kernel = find(root, &release)?;
+    let kernel = find(series, root, &release)?;
     relocate(root, &kernel.headers)?;
     if series.foreign {
         toolchain(&apt, root, &kernel.headers)?;
@@ -323,7 +323,7 @@ fn relocate(root: &Path, headers: &Path) -> Result<(), String> {
     write(&makefile, &text.replace("/usr/src/", &format!("{}/usr/src/", root.display())))
 }
 
-fn find(root: &Path, release: &str) -> Result<Kernel, String> {
+fn find(series: &Series, root: &Path, release: &str) -> Result<Kernel, String> {
     let first = |options: &[String], what: &str| {
         options.iter().map(|o| root.join(o)).find(|p| p.exists()).ok_or_else(|| {
             format!("{}: no {what} for {release}: remove the folder and try again", root.display())
@@ -341,7 +341,7 @@ fn find(root: &Path, release: &str) -> Result<Kernel, String> {
         headers: first(&[format!("usr/src/linux-headers-{release}")], "headers")?,
         tools: Some(root.join("host/usr/bin")).filter(|p| p.exists()),
         release: release.to_owned(),
-        slowness: 1,
+        slowness: series.slowness,
     })
 }
 
