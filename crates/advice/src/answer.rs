@@ -1,6 +1,6 @@
 //! The answer in words.
 
-use crate::result::{Answer, Interval, PolicyResult};
+use crate::result::{Answer, Interval, PolicyResult, Responses as PolicyResponses};
 use crate::rule::Goal;
 use crate::ties::Standing;
 use crate::time::TimeKind;
@@ -113,23 +113,22 @@ fn differences(a: &Answered<'_>, own: &PolicyResult, reference: &str) -> String 
         (text, _) => format!("Its energy against {reference}: {text}"),
     };
     let time = match (a.kind, change(own.uncertain.time_ratio)) {
-        (TimeKind::Deadlines, _) => "misses no more deadlines".to_owned(),
         (TimeKind::Makespan, (text, 1)) => format!("{text} slower"),
         (TimeKind::Makespan, (text, -1)) => format!("{text} faster"),
         (TimeKind::Makespan, (text, _)) => format!("its time: {text}"),
-        (TimeKind::Response, (text, 1)) => format!("its slowest responses {text} longer"),
-        (TimeKind::Response, (text, -1)) => format!("its slowest responses {text} shorter"),
-        (TimeKind::Response, ..) if own.uncertain.time_ratio.high <= 1.0005 => {
-            "its responses no slower".to_owned()
-        }
-        (TimeKind::Response, _) if own.uncertain.time_ratio.low > 0.9995 => {
-            let (text, _) =
-                change(Interval { low: own.uncertain.time_ratio.high, ..own.uncertain.time_ratio });
-            format!("its slowest responses up to {text} longer")
-        }
-        (TimeKind::Response, (text, _)) => format!("its slowest responses: {text}"),
+        (TimeKind::Response | TimeKind::Deadlines, _) => responses(own),
     };
     format!("{energy}, {time}")
+}
+
+/// What the rule of responses says of a policy that is within the limit.
+fn responses(own: &PolicyResult) -> String {
+    let missed = if own.missed_by_task.is_empty() { "" } else { ", misses no more deadlines" };
+    match &own.responses {
+        Some(r) if r.judged => format!("its responses not shown slower{missed}"),
+        Some(PolicyResponses { why_not: Some(why), .. }) => format!("{why}{missed}"),
+        _ => "misses no more deadlines".into(),
+    }
 }
 
 /// A ratio as a change in per cent, and its sign where all of it has one.

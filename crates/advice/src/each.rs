@@ -3,16 +3,18 @@
 //! A case is a policy in a draw of everything that is uncertain. What it comes to depends on the work, the machine, the
 //! policy, the reference policy and the draw's number alone, so any program may do any part of a sweep.
 
-use crate::compare::{CompareError, Comparing, Judge, Ran};
+use crate::compare::CompareError;
+use crate::judge::{self, Judge, Sample};
 use crate::replicas::Replica;
 use crate::rule::Rule;
+use crate::runs::{Ran, Runs};
 use crate::time::TimeKind;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
 
 /// A piece of work on a machine, ready to be run under any policy in any draw.
 pub struct Each<'a> {
-    comparing: Comparing<'a, 'a>,
+    runs: Runs<'a, 'a>,
     reference: &'a PolicySpec,
     kind: TimeKind,
 }
@@ -33,7 +35,7 @@ pub struct Figures {
     pub energy_j: f64,
     /// Energy over the window that the reference policy sets, in J.
     pub window_energy_j: f64,
-    /// What is judged as time: the makespan in s, the 95th percentile of the stretch, or the share of deadlines missed.
+    /// What is judged as time: seconds of makespan or of noticed waiting, or the share of deadlines missed.
     pub time: f64,
     /// The 99th percentile of the time from runnable to running, in s.
     pub wake_p99_s: f64,
@@ -52,12 +54,12 @@ impl<'a> Each<'a> {
         reference: &'a PolicySpec,
         known: Option<TimeKind>,
     ) -> Result<Each<'a>, CompareError> {
-        let comparing = Comparing::new(job, (reference, rule), &|| {})?;
+        let runs = Runs::new(job, (reference, rule), &|| {})?;
         let kind = match known {
             Some(kind) => kind,
-            None => comparing.kind()?,
+            None => runs.kind()?,
         };
-        Ok(Each { comparing, reference, kind })
+        Ok(Each { runs, reference, kind })
     }
 
     /// What is judged as time; a later [`Each::new`] for the same work, machine and reference may be told.
@@ -70,8 +72,8 @@ impl<'a> Each<'a> {
     /// # Errors
     /// The work does not end under it.
     pub fn draw(&self, number: u64) -> Result<Draw, CompareError> {
-        let replica = Replica::draw(self.comparing.job.machine, &self.comparing.workload, number)?;
-        let reference = self.comparing.run(&replica.circumstances(), self.reference, None, false)?;
+        let replica = self.runs.draw(number)?;
+        let reference = self.runs.run(&replica.circumstances(), self.reference, None, false)?;
         let figures = self.figures(&replica, &reference, &reference);
         Ok(Draw { replica, reference, figures })
     }
@@ -85,22 +87,28 @@ impl<'a> Each<'a> {
             return Ok(draw.figures);
         }
         let with = draw.replica.circumstances();
-        let ran = self.comparing.run(&with, policy, Some(draw.reference.window_ns), false)?;
-        self.comparing.same_work(policy, &ran, &draw.reference)?;
+        let ran = self.runs.run(&with, policy, Some(draw.reference.window_ns), false)?;
+        self.runs.same_work(policy, &ran, &draw.reference)?;
         Ok(self.figures(&draw.replica, &draw.reference, &ran))
     }
 
     fn figures(&self, replica: &Replica, reference: &Ran, ran: &Ran) -> Figures {
-        let with = replica.circumstances();
-        let limit = self.comparing.rule.max_slowdown;
-        // What is above the idle machine is not told, so nobody looks at the idle machine.
-        let sample =
-            Judge { reference, workload: with.workload, kind: self.kind, idle_w: 0.0, limit }.sample(ran);
+        // What is above the idle machine is not shown, so the idle machine is not run.
+        let judge = Judge {
+            runs: &self.runs,
+            with: replica.circumstances(),
+            reference,
+            kind: self.kind,
+            idle_w: 0.0,
+        };
+        let sample: Sample = judge.sample(ran);
+        let standard = judge.sample(reference);
+        let time = judge::time_alone(&self.runs, &sample, &standard, self.kind);
         Figures {
             elapsed_s: sample.elapsed_s,
             energy_j: sample.own_j,
             window_energy_j: sample.energy_j,
-            time: sample.time,
+            time,
             wake_p99_s: ran.own.wake_latency.quantile(0.99) as f64 * 1e-9,
             transitions: ran.own.transitions,
         }

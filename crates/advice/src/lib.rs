@@ -2,16 +2,20 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `compare` | runs the policies, in the nominal model and in replicas |
+//! | `compare` | the order of all that follows |
+//! | `runs` | from a job to what ran, in the nominal model and in replicas |
 //! | `replicas` | the circumstances of one replica: machine, work, moment |
-//! | `time` | what is judged as time: makespan, response times, deadlines |
-//! | `limit` | whether a policy keeps the limit of time, and how sure that is |
-//! | `ties` | which policy leads, and which cannot be told apart from it |
-//! | `rule` | what is to be small |
-//! | `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
-//! | `answer` | the answer in words |
+//! | `judge` | from what ran to samples, and whether a policy keeps the limit of time |
+//! | `time`, `groups` | what is judged as time, and of which tasks: makespan, response times, deadlines |
+//! | `responses`, `missed`, `limit` | whether response times, deadlines and the makespan keep the limit |
+//! | `ties` | which policy leads, and which show no clear difference from it |
+//! | `describe` | the figures of the result |
+//! | `rule` | what to minimise |
+//! | `deciding`, `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
+//! | `answer`, `say` | the answer and the figures in words |
 //! | `result` | what is told, as JSON |
 //! | `summary` | several comparisons as one |
+//! | `itself` | a policy against itself in other replicas |
 //! | `paired` | one policy after another in the same replicas, for a search |
 //! | `each` | one policy in one draw, by number, for a sweep |
 //! | `watched` | one run once more, for somebody who watches |
@@ -21,13 +25,22 @@
 
 pub mod answer;
 pub mod compare;
+mod deciding;
+mod describe;
 pub mod each;
+mod groups;
+pub mod itself;
+mod judge;
 mod limit;
 pub mod measurable;
+mod missed;
 pub mod paired;
 mod replicas;
+pub mod responses;
 pub mod result;
 pub mod rule;
+mod runs;
+pub mod say;
 pub mod sensitivity;
 pub mod summary;
 pub mod ties;

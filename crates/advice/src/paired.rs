@@ -6,10 +6,13 @@
 //! judges it ([`Paired::judge`]). What a look shows depends on the replica and the policy alone, so a look that was written down is
 //! as good as one that is made.
 
-use crate::compare::{CompareError, Comparing, DEADLINE_SLACK, Judge, Ran, Sample, cost};
-use crate::limit::by_rank;
+use crate::compare::CompareError;
+use crate::judge::{Judge, Sample, cost};
+use crate::missed::{self, Late};
 use crate::replicas::Replica;
+use crate::responses::{Against, Waits};
 use crate::rule::Rule;
+use crate::runs::{Ran, Runs};
 use crate::time::TimeKind;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -20,14 +23,16 @@ use wattwise_replay::spec::PolicySpec;
 const NO_WAIT_NS: f64 = 1000.0;
 
 /// What one policy did in one replica.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// What is to be small.
     pub cost: f64,
-    /// What is judged as time: the makespan in s, the 95th percentile of the stretch, or the share of deadlines missed.
+    /// The makespan in s, or the share of deadlines missed; 0 where response times are judged.
     pub time: f64,
-    /// Of response times: what chance stretches by itself ([`crate::time`]).
-    pub spread: f64,
+    /// Response times of the foreground that has no end.
+    pub waits: Waits,
+    /// Missed deadlines and overrun periods.
+    pub late: Vec<Late>,
     /// The 99th percentile of the time from runnable to running, in ns.
     pub p99_ns: u64,
 }
@@ -37,7 +42,8 @@ pub struct Look {
 pub struct Ratios {
     /// What is to be small.
     pub cost: f64,
-    /// Time; of missed deadlines 1 and the share that is missed beyond the reference's.
+    /// Time: of the makespan, or the largest ratio of the response times of all replicas together; for missed deadlines 1 and
+    /// the share that is missed beyond the reference's.
     pub time: f64,
     /// The 99th percentile of waits.
     pub p99: f64,
@@ -49,15 +55,12 @@ pub struct Ratios {
 struct Base {
     replica: Replica,
     reference: Ran,
-    idle_w: f64,
     look: Look,
-    /// The 95th percentile of the stretch of a second run of the reference policy.
-    twin_p95: f64,
 }
 
 /// A piece of work on a machine, ready to be looked at under any policy.
 pub struct Paired<'a> {
-    comparing: Comparing<'a, 'a>,
+    runs: Runs<'a, 'a>,
     kind: TimeKind,
     bases: Vec<Base>,
 }
@@ -76,13 +79,19 @@ impl<'a> Paired<'a> {
         first: u64,
         replicas: u64,
     ) -> Result<Paired<'a>, CompareError> {
-        let comparing = Comparing::new(job, (reference, rule), &|| {})?;
-        let kind = comparing.nominal()?.judged.kind;
+        let runs = Runs::new(job, (reference, rule), &|| {})?;
+        let kind = runs.kind()?;
+        let base = |number| {
+            let replica = runs.draw(number)?;
+            let reference = runs.run(&replica.circumstances(), reference, None, false)?;
+            let look = look(&runs, kind, &replica, (&reference, &reference));
+            Ok(Base { replica, reference, look })
+        };
         let bases = (first..first.saturating_add(replicas))
             .into_par_iter()
-            .map(|number| base(&comparing, kind, reference, number))
-            .collect::<Result<_, _>>()?;
-        Ok(Paired { comparing, kind, bases })
+            .map(base)
+            .collect::<Result<_, CompareError>>()?;
+        Ok(Paired { runs, kind, bases })
     }
 
     /// What is judged as time.
@@ -96,8 +105,8 @@ impl<'a> Paired<'a> {
     }
 
     /// What the reference policy did in a replica.
-    pub fn reference(&self, replica: usize) -> Look {
-        self.bases[replica].look
+    pub fn reference(&self, replica: usize) -> &Look {
+        &self.bases[replica].look
     }
 
     /// What a policy does in a replica.
@@ -107,75 +116,75 @@ impl<'a> Paired<'a> {
     pub fn look(&self, replica: usize, policy: &PolicySpec) -> Result<Look, CompareError> {
         let base = &self.bases[replica];
         let with = base.replica.circumstances();
-        let ran = self.comparing.run(&with, policy, Some(base.reference.window_ns), false)?;
-        self.comparing.same_work(policy, &ran, &base.reference)?;
-        Ok(look(&self.comparing, self.kind, base.idle_w, (&base.replica, &base.reference), &ran))
+        let ran = self.runs.run(&with, policy, Some(base.reference.window_ns), false)?;
+        self.runs.same_work(policy, &ran, &base.reference)?;
+        Ok(look(&self.runs, self.kind, &base.replica, (&ran, &base.reference)))
     }
 
     /// What looks come to, each in the replica of its number: those of one policy in some of the replicas.
-    pub fn judge(&self, looks: &[(usize, Look)]) -> Vec<Ratios> {
-        let most = self.comparing.rule.max_slowdown;
-        // Without a limit nothing is over it.
-        let over = |time: f64| if most.is_finite() { (time / (1.0 + most)).ln() } else { -1.0 };
-        let stretch = (self.kind == TimeKind::Response).then(|| {
-            let own: Vec<f64> = looks.iter().map(|(_, l)| l.time).collect();
-            let spread: Vec<f64> = looks.iter().map(|(r, l)| l.spread.max(self.bases[*r].twin_p95)).collect();
-            by_rank(&own, &spread)
-        });
-        let one = |(i, (replica, look)): (usize, &(usize, Look))| {
+    pub fn judge(&self, looks: &[(usize, &Look)]) -> Vec<Ratios> {
+        let together = self.together(looks);
+        let one = |(replica, look): &(usize, &Look)| {
             let reference = &self.bases[*replica].look;
-            let (time, over) = match (self.kind, &stretch) {
-                (TimeKind::Response, Some(stretch)) => {
-                    // Nothing is stretched to nothing: a ratio must have a logarithm.
-                    let stretch = stretch[i].max(1e-3);
-                    (stretch, over(stretch))
-                }
-                (TimeKind::Deadlines, _) => {
-                    let more = look.time - reference.time;
-                    (1.0 + more.max(0.0), more - DEADLINE_SLACK)
-                }
-                _ => {
-                    let time = ratio(look.time, reference.time);
-                    (time, over(time))
-                }
+            let time = match self.kind {
+                TimeKind::Makespan => ratio(look.time, reference.time),
+                TimeKind::Response => together.time,
+                TimeKind::Deadlines => 1.0 + (look.time - reference.time).max(0.0),
+            };
+            let over = match self.kind {
+                TimeKind::Makespan => self.over(time).max(together.over),
+                TimeKind::Response | TimeKind::Deadlines => together.over,
             };
             let p99 = (look.p99_ns as f64 + NO_WAIT_NS) / (reference.p99_ns as f64 + NO_WAIT_NS);
             Ratios { cost: ratio(look.cost, reference.cost), time, p99, over }
         };
-        looks.iter().enumerate().map(one).collect()
+        looks.iter().map(one).collect()
     }
+
+    /// By how much a ratio of times is over the limit, as a logarithm; without a limit nothing is.
+    fn over(&self, time: f64) -> f64 {
+        let most = self.runs.rule.max_slowdown;
+        if most.is_finite() { (time / (1.0 + most)).ln() } else { -1.0 }
+    }
+
+    /// What only all replicas together tell: response times and deadlines.
+    fn together(&self, looks: &[(usize, &Look)]) -> Together {
+        let base = |of: &(usize, &Look)| &self.bases[of.0].look;
+        let own: Vec<&Waits> = looks.iter().map(|(_, l)| &l.waits).collect();
+        let reference: Vec<&Waits> = looks.iter().map(|l| &base(l).waits).collect();
+        let limit = self.runs.rule.max_slowdown;
+        let time = Against::new(&own, &reference, &self.runs.names, limit).excess();
+        let own: Vec<&[Late]> = looks.iter().map(|(_, l)| l.late.as_slice()).collect();
+        let reference: Vec<&[Late]> = looks.iter().map(|l| base(l).late.as_slice()).collect();
+        let missed = missed::missed(&own, &reference, &self.runs.workload);
+        let more = missed.iter().filter(|m| m.slower).map(|m| m.share - m.reference_share);
+        let late = more.fold(0.0, f64::max);
+        let over = if late > 0.0 { late } else { self.over(time) };
+        Together { time, over }
+    }
+}
+
+/// What only all replicas together tell.
+struct Together {
+    /// The largest ratio of a figure of the response times that counts; at least 1.
+    time: f64,
+    /// By how much the limit is missed, as [`Ratios::over`].
+    over: f64,
 }
 
 fn ratio(own: f64, reference: f64) -> f64 {
     if own > 0.0 && reference > 0.0 { own / reference } else { 1.0 }
 }
 
-fn base(
-    comparing: &Comparing<'_, '_>,
-    kind: TimeKind,
-    policy: &PolicySpec,
-    number: u64,
-) -> Result<Base, CompareError> {
-    let replica = Replica::draw(comparing.job.machine, &comparing.workload, number)?;
-    let with = replica.circumstances();
-    let reference = comparing.run(&with, policy, None, false)?;
-    let idle_w = comparing.idle_w(&with);
-    let twin_p95 = if kind == TimeKind::Response { comparing.twin_p95(&with, &reference)? } else { 1.0 };
-    let look = look(comparing, kind, idle_w, (&replica, &reference), &reference);
-    Ok(Base { replica, reference, idle_w, look, twin_p95 })
-}
-
-fn look(
-    comparing: &Comparing<'_, '_>,
-    kind: TimeKind,
-    idle_w: f64,
-    (replica, reference): (&Replica, &Ran),
-    ran: &Ran,
-) -> Look {
-    let with = replica.circumstances();
-    let limit = comparing.rule.max_slowdown;
-    let judge = Judge { reference, workload: with.workload, kind, idle_w, limit };
+fn look(runs: &Runs<'_, '_>, kind: TimeKind, replica: &Replica, (ran, reference): (&Ran, &Ran)) -> Look {
+    // What is above the idle machine is not a goal, so the idle machine is not run.
+    let judge = Judge { runs, with: replica.circumstances(), reference, kind, idle_w: 0.0 };
     let sample: Sample = judge.sample(ran);
-    let cost = cost(&sample, comparing.rule.goal);
-    Look { cost, time: sample.time, spread: sample.spread, p99_ns: ran.own.wake_latency.quantile(0.99) }
+    Look {
+        cost: cost(&sample, runs.rule.goal),
+        time: sample.time,
+        waits: sample.waits,
+        late: sample.late,
+        p99_ns: ran.own.wake_latency.quantile(0.99),
+    }
 }

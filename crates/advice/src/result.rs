@@ -1,12 +1,12 @@
-//! The result of `compare`, as `--json` prints it (schema `docs/schema/compare-2.json`) and the report draws it.
+//! The result of `compare`, as `--json` prints it (schema `docs/schema/compare-3.json`) and the report draws it.
 //!
 //! SI units, named in the fields. Additive changes keep the schema's number; anything else raises it.
 
-use crate::time::{Judged, Response};
+use crate::time::Judged;
 use serde::{Deserialize, Serialize};
 
 /// The schema's name and number.
-pub const SCHEMA: &str = "wattwise-compare-2";
+pub const SCHEMA: &str = "wattwise-compare-3";
 
 /// One workload on one machine under several policies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,9 +79,7 @@ pub struct PolicyResult {
     pub edp_js: f64,
     /// `elapsed_s` over the reference policy's.
     pub slowdown: f64,
-    /// Response times of the foreground's episodes.
-    pub response: Response,
-    /// Share of deadlines missed, or of periods overrun.
+    /// Share of deadlines missed, or of periods overrun, of the judged task that misses most, over all replicas.
     pub missed: f64,
     /// From runnable to running, in microseconds.
     pub wake_latency_us: Latency,
@@ -109,6 +107,75 @@ pub struct PolicyResult {
     pub provenance: String,
     /// Why the policy is but an approximation of what hardware does; null where its source is followed.
     pub approximation: Option<String>,
+    /// Response times of the foreground that has no end, over all replicas; null where all of it ends.
+    pub responses: Option<Responses>,
+    /// Response times of the background, over all replicas: shown, not judged.
+    pub other_responses: Responses,
+    /// What each judged task misses of its deadlines or periods, over all replicas.
+    pub missed_by_task: Vec<MissedTask>,
+}
+
+/// Response times under one policy and under the reference policy, over all replicas.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Responses {
+    /// Whether they could be judged.
+    pub judged: bool,
+    /// Why not; null where they were.
+    pub why_not: Option<String>,
+    /// Whether they are slower than the limit of time allows, and that is no chance. False proves no equality.
+    pub slower: bool,
+    /// The largest ratio to the reference policy's of a figure that counts; at least 1.
+    pub excess: f64,
+    /// Shorter responses are not noticed.
+    pub floor_s: f64,
+    /// Noticed waiting a replica: the sum of the longest responses, as many as exceed the floor under either policy.
+    pub waiting_s: f64,
+    /// The same under the reference policy.
+    pub reference_waiting_s: f64,
+    /// Share of the replicas in which work is left unfinished that the reference policy finishes.
+    pub unfinished_share: f64,
+    /// The kinds of response that count, the one with the most extra waiting first.
+    pub kinds: Vec<KindResponses>,
+}
+
+/// Responses of one kind: those of tasks of one name and one class of size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindResponses {
+    /// The tasks' name.
+    pub kind: String,
+    /// Episodes a replica.
+    pub episodes: f64,
+    /// Half of the responses take no longer; null below 1 ms.
+    pub p50_s: Option<f64>,
+    /// 95 of 100 take no longer; null below 1 ms.
+    pub p95_s: Option<f64>,
+    /// As `p50_s`, under the reference policy.
+    pub reference_p50_s: Option<f64>,
+    /// As `p95_s`, under the reference policy.
+    pub reference_p95_s: Option<f64>,
+    /// Noticed waiting a replica.
+    pub waiting_s: f64,
+    /// The same under the reference policy.
+    pub reference_waiting_s: f64,
+    /// Ratio of the mean noticed response to the reference policy's; null where too few are noticed.
+    pub mean_ratio: Option<f64>,
+    /// Ratio of the 95th percentile of the noticed responses; null where too few are noticed.
+    pub p95_ratio: Option<f64>,
+    /// Whether this kind is slower than the limit of time allows.
+    pub slower: bool,
+}
+
+/// What one task misses of its deadlines or periods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissedTask {
+    /// The task's name.
+    pub task: String,
+    /// The share missed.
+    pub share: f64,
+    /// The share missed under the reference policy.
+    pub reference_share: f64,
+    /// Whether it misses more than chance explains.
+    pub slower: bool,
 }
 
 /// A figure over the replicas: its median, and where 90 of 100 of them lie.
@@ -125,14 +192,18 @@ pub struct Interval {
 /// What the replicas say of one policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Uncertain {
-    /// What is judged as time: seconds, a stretch, or a share of deadlines.
+    /// What is judged as time: seconds of makespan or of noticed waiting, or a share of deadlines.
     pub time: Interval,
     /// Energy over the window, in joules.
     pub energy_j: Interval,
+    /// Energy over the run's own time, in joules.
+    pub own_energy_j: Interval,
     /// Time over the reference policy's of the same replica.
     pub time_ratio: Interval,
     /// Energy over the window, over the reference policy's of the same replica.
     pub energy_ratio: Interval,
+    /// Energy over the run's own time, over the reference policy's of the same replica.
+    pub own_energy_ratio: Interval,
 }
 
 /// What follows from the figures.
@@ -211,7 +282,7 @@ fn none(joules: &f64) -> bool {
 }
 
 /// Energy by part; sums to the total.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Split {
     /// Cores executing.
     pub busy_j: f64,
@@ -230,6 +301,10 @@ pub struct Split {
     pub memory_j: f64,
     /// The rest of the machine.
     pub platform_j: f64,
+    /// What the background would take that this policy has left undone at the end of the window and the reference policy has
+    /// not; below 0 where it has done more.
+    #[serde(default, skip_serializing_if = "none")]
+    pub undone_background_j: f64,
 }
 
 /// What went in.

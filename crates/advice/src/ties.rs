@@ -3,7 +3,7 @@
 //! All policies share each replica, so their differences are paired: what is uncertain of the machine and of the moment
 //! moves them together, and only what moves them apart counts.
 //!
-//! - A policy is *admissible* if in at least 95 % of the replicas it is within the limit of time.
+//! - A policy is *admissible* if it keeps the limit of time (`judge.rs`).
 //! - The *leader* is the admissible policy that is beaten in the fewest replicas, where beaten means that some admissible
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
@@ -11,7 +11,7 @@
 //! - A tie is *close* if the median of its excess is below half of that, [`CLOSE`]: who takes it for being simpler, or what is
 //!   there already, more likely than not loses little. The other half is for what the replicas do not know.
 //!   What is recommended is the reference if it is a close tie, else the simplest of the close ones and the leader.
-//! - A *winner is named* if the leader surely keeps the limit of time (`limit.rs`), is beaten in at most 5 % of the
+//! - A *winner is named* if the leader surely keeps the limit of time, is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
 
 use crate::time::quantile;
@@ -28,8 +28,10 @@ pub const SURE: f64 = 0.95;
 pub struct Candidate {
     /// What is to be small, by replica.
     pub cost: Vec<f64>,
-    /// Whether it was within the limit of time, by replica.
-    pub within: Vec<bool>,
+    /// Whether it keeps the limit of time.
+    pub admissible: bool,
+    /// Whether it would keep it in other replicas as well.
+    pub surely: bool,
 }
 
 /// What the replicas say.
@@ -51,19 +53,14 @@ pub struct Standing {
     pub named: bool,
 }
 
-/// Whether a policy was within the limit in enough replicas.
-pub fn admissible(c: &Candidate) -> bool {
-    share(c.within.iter().copied()) >= SURE
-}
-
 pub(crate) fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
     let all = of.len().max(1);
     of.filter(|&b| b).count() as f64 / all as f64
 }
 
-/// Where each policy stands; `sure` tells whether a policy would keep the limit of time in other replicas as well.
-pub fn standing(candidates: &[Candidate], sure: impl FnOnce(usize) -> bool) -> Standing {
-    let admissible: Vec<bool> = candidates.iter().map(admissible).collect();
+/// Where each policy stands.
+pub fn standing(candidates: &[Candidate]) -> Standing {
+    let admissible: Vec<bool> = candidates.iter().map(|c| c.admissible).collect();
     let in_race: Vec<usize> = (0..candidates.len()).filter(|&p| admissible[p]).collect();
     let replicas = candidates.first().map_or(0, |c| c.cost.len());
     let mut wins = vec![0usize; candidates.len()];
@@ -87,7 +84,7 @@ pub fn standing(candidates: &[Candidate], sure: impl FnOnce(usize) -> bool) -> S
     // A rival's excess over the leader that cannot be told from nothing; one that is more likely small than not.
     let (ties, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, CLOSE));
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
-    let sure = leader.is_some_and(sure);
+    let sure = leader.is_some_and(|w| candidates[w].surely);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
     Standing {
         admissible,
@@ -112,10 +109,6 @@ mod tests {
     use super::*;
     use wattwise_figure::Random;
 
-    fn standing(candidates: &[Candidate]) -> Standing {
-        super::standing(candidates, |_| true)
-    }
-
     /// Standard normal, by the sum of twelve uniforms.
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
@@ -123,12 +116,12 @@ mod tests {
 
     /// Policies whose mean cost is `means`, with what all share and what each has for itself.
     fn drawn(random: &mut Random, means: &[f64], shared: f64, own: f64) -> Vec<Candidate> {
-        let mut all = vec![Candidate::default(); means.len()];
+        let candidate = Candidate { admissible: true, surely: true, ..Candidate::default() };
+        let mut all = vec![candidate; means.len()];
         for _ in 0..64 {
             let common = (shared * normal(random)).exp();
             for (c, mean) in all.iter_mut().zip(means) {
                 c.cost.push(mean * common * (1.0 + own * normal(random)));
-                c.within.push(true);
             }
         }
         all
@@ -179,13 +172,13 @@ mod tests {
     #[test]
     fn the_inadmissible_do_not_race() {
         let mut all = drawn(&mut Random::new(3), &[10.0, 5.0], 0.1, 0.001);
-        all[1].within[..4].fill(false);
+        all[1].admissible = false;
         let s = standing(&all);
         assert_eq!((s.admissible, s.leader, s.named), (vec![true, false], Some(0), true));
-        all[1].within[..4].fill(true);
-        all[1].within[..3].fill(false);
-        assert_eq!(standing(&all).leader, Some(1), "61 of 64 is 95 %");
-        let unsure = super::standing(&all, |p| p != 1);
+        all[1].admissible = true;
+        assert_eq!(standing(&all).leader, Some(1));
+        all[1].surely = false;
+        let unsure = standing(&all);
         assert_eq!((unsure.leader, unsure.sure, unsure.named), (Some(1), false, false));
         assert_eq!(standing(&[]).leader, None);
     }

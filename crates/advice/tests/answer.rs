@@ -204,19 +204,36 @@ fn equal_policies_are_tied_and_the_reference_is_kept() {
     assert_eq!(c.answer.tied, [c.results[1].policy.clone()]);
 }
 
-/// In these replicas its responses are just within a limit of 5 %, in others perhaps not; and far within one of 50 %.
+/// A clock that is limited to 80 % makes responses longer by about a quarter: too slow at a limit of 5 %, not at one of 50 %.
 #[test]
-fn a_winner_surely_keeps_the_limit() {
+fn responses_keep_the_limit() {
     let w = library::workload("python-loop", &Default::default()).unwrap();
     let policies = specs(&["schedutil".into(), "schedutil+max=80%".into()]);
     let within = |max_slowdown| {
         let rule = Rule { max_slowdown, ..Rule::default() };
-        compared_by(rule, "i7-4510u", &w, &policies, 64).answer
+        compared_by(rule, "i7-4510u", &w, &policies, 64)
     };
     let (strict, loose) = (within(0.05), within(0.5));
-    assert_eq!((strict.winner, strict.recommended.as_str()), (None, "schedutil+max=80%"));
-    assert!(strict.text.contains("whether it keeps the limit of time is not sure"), "{}", strict.text);
-    assert!(!loose.text.contains("not sure"), "{}", loose.text);
+    let slower = |c: &Comparison| c.results[1].responses.as_ref().unwrap().slower;
+    assert_eq!((slower(&strict), strict.answer.recommended.as_str()), (true, "schedutil"));
+    assert_eq!((slower(&loose), loose.answer.recommended.as_str()), (false, "schedutil+max=80%"));
+    assert!(!loose.answer.text.contains("not sure"), "{}", loose.answer.text);
+}
+
+/// The page of `desktop` takes more than twice as long without boost: its median of 0.44 s was seen as 0.97 s by other code.
+#[test]
+fn a_page_that_takes_twice_as_long_is_slower() {
+    let w = library::workload("desktop", &Default::default()).unwrap();
+    let policies = specs(&["hwp:epp=102".into(), "performance+noboost".into()]);
+    let c = compared("alderlake-p-laptop", &w, &policies, 16);
+    let r = c.results[1].responses.as_ref().unwrap();
+    assert!(r.judged && r.slower && !c.results[1].admissible, "{r:?}");
+    let page = r.kinds.iter().find(|k| k.kind == "page").unwrap();
+    let (own, reference) = (page.p50_s.unwrap(), page.reference_p50_s.unwrap());
+    assert!((0.9..1.05).contains(&own) && (0.40..0.48).contains(&reference), "{own} {reference}");
+    // With fewer replicas than the rule takes nothing is judged, and nothing is recommended for its responses.
+    let few = compared("alderlake-p-laptop", &w, &policies, 8);
+    assert!(!few.results[1].responses.as_ref().unwrap().judged && !few.results[1].admissible);
 }
 
 /// What is to be small, and how much slower a policy may be, choose between a fast policy, a slow and frugal one, and

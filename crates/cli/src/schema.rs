@@ -1,7 +1,7 @@
 //! The shapes of what `--json` prints, as JSON Schema in `docs/schema`.
 //!
 //! They are made from the types that are printed and from their comments. `WATTWISE_BLESS=1 cargo test -p wattwise
-//! --bin wattwise schema` writes them anew; without it the tests compare. (`compare-2.json` is written by hand: it also says which
+//! --bin wattwise schema` writes them anew; without it the tests compare. (`compare-3.json` is written by hand: it also says which
 //! values make sense together.)
 
 use crate::exit::Named;

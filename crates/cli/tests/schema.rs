@@ -1,4 +1,4 @@
-//! `docs/schema` takes what `--json` prints, and `compare-2.json` and `compare-set-1.json` nothing else.
+//! `docs/schema` takes what `--json` prints, and `compare-3.json` and `compare-set-1.json` nothing else.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../report/tests/support/mod.rs"]
@@ -11,7 +11,7 @@ use wattwise_advice::rule::Goal;
 use wattwise_advice::summary::ComparisonSet;
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/schema/compare-2.json")).unwrap()
+    serde_json::from_str(include_str!("../../../docs/schema/compare-3.json")).unwrap()
 }
 
 fn validator() -> Validator {
@@ -216,7 +216,7 @@ fn lists_recordings_studies_and_settings_are_valid() {
     for last in [&["--json"][..], &["--dry-run", "--json"]] {
         holds("set-1.json", &[&set[..], last].concat());
     }
-    holds("compare-2.json", &["compare", "burst", "--exact", "-p", "performance", "--json"]);
+    holds("compare-3.json", &["compare", "burst", "--exact", "-p", "performance", "--json"]);
     // Parts of a machine that not every file tells apart: leakage and memory.
     let file = folder.path().join("server.toml");
     let own = "source = 's'\nconfidence = 'guess'\n";
@@ -226,7 +226,7 @@ fn lists_recordings_studies_and_settings_are_valid() {
     );
     std::fs::write(&file, text).unwrap();
     let told = ["compare", "burst", "--exact", "-p", "performance", "-m", file.to_str().unwrap(), "--json"];
-    holds("compare-2.json", &told);
+    holds("compare-3.json", &told);
     let out = std::process::Command::new(env!("CARGO_BIN_EXE_wattwise")).args(told).output().unwrap();
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
     let split = &value["results"][0]["window_split_j"];

@@ -1,6 +1,6 @@
 //! What a replay gives back: times, energies, latencies, and a timeline of bounded size.
 
-pub use crate::tasks::work::{Episode, WorkOutcome};
+pub use crate::tasks::work::{Episode, Period, WorkOutcome};
 use wattwise_figure::Histogram;
 
 /// The state of a replay's accounts at one moment.
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub peak_c: f64,
     /// Events that the engine handled.
     pub events: u64,
-    /// The foreground's progress; empty unless [`Setup::follow_work`](crate::Setup::follow_work) is set.
+    /// The work's progress; empty unless [`Setup::follow_work`](crate::Setup::follow_work) is set.
     pub work: WorkOutcome,
 }
 

@@ -150,7 +150,7 @@ impl<'a> Field<'a> {
         let mut all = vec![Ratios { cost: 1.0, time: 1.0, p99: 1.0, over: 0.0 }; looks.len()];
         for (c, case) in self.cases.iter().enumerate() {
             let of = || (0..looks.len()).filter(|&i| self.cells[i].0 == c);
-            let own: Vec<(usize, Look)> = of().map(|i| (self.cells[i].1, looks[i])).collect();
+            let own: Vec<(usize, &Look)> = of().map(|i| (self.cells[i].1, &looks[i])).collect();
             for (i, ratios) in of().zip(case.paired.judge(&own)) {
                 all[i] = ratios;
             }
@@ -198,7 +198,7 @@ impl<'a> Field<'a> {
         let mut looks = Vec::with_capacity(self.cells());
         for cell in 0..self.cells() {
             let look = match known.get(cell) {
-                Some(look) => Ok(*look),
+                Some(look) => Ok(look.clone()),
                 None if stop() => return None,
                 None => self.look(cell, policy),
             };

@@ -213,7 +213,7 @@ mod tests {
     fn trial(cost: f64) -> Trial {
         Trial {
             policy: "burst".into(),
-            looks: vec![Look { cost, time: 0.1 + 0.2, spread: 1.0, p99_ns: 7 }],
+            looks: vec![Look { cost, time: 0.1 + 0.2, p99_ns: 7, ..Look::default() }],
             failed: None,
         }
     }

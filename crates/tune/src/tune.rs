@@ -291,7 +291,7 @@ fn looks(field: &Field<'_>, policies: &[&PolicySpec]) -> Vec<Option<Vec<Look>>> 
         .into_par_iter()
         .map(|i| field.look(i % cells, policies[i / cells]).ok())
         .collect();
-    all.chunks(cells).map(|looks| looks.iter().copied().collect()).collect()
+    all.chunks(cells).map(|looks| looks.iter().cloned().collect()).collect()
 }
 
 /// What was to be small, the mean of its logarithm over the cases, by draw.

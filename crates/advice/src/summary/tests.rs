@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::result::*;
-use crate::time::{Judged, Response};
+use crate::time::Judged;
 
 /// `(policy, energy ratio, time ratio, admissible)`, the reference first.
 type Row = (&'static str, f64, f64, bool);
@@ -18,7 +18,6 @@ fn result(&(policy, energy, time, admissible): &Row) -> PolicyResult {
         mean_w: 0.0,
         edp_js: 1000.0 * energy * time * time,
         slowdown: time,
-        response: Response::default(),
         missed: 0.0,
         wake_latency_us: Latency { p50: 0.0, p99: 0.0, max: 0.0 },
         over_own_time: false,
@@ -27,6 +26,7 @@ fn result(&(policy, energy, time, admissible): &Row) -> PolicyResult {
             energy_j: at(100.0 * energy),
             time_ratio: at(time),
             energy_ratio: at(energy),
+            ..Uncertain::default()
         },
         within_share: 1.0,
         admissible,
@@ -35,17 +35,12 @@ fn result(&(policy, energy, time, admissible): &Row) -> PolicyResult {
         transitions: 0,
         speed_residency: vec![],
         idle_residency: vec![],
-        window_split_j: Split {
-            busy_j: 0.0,
-            stall_j: 0.0,
-            idle_j: vec![],
-            leakage_j: 0.0,
-            uncore_j: 0.0,
-            memory_j: 0.0,
-            platform_j: 0.0,
-        },
+        window_split_j: Split::default(),
         provenance: "modelled".into(),
         approximation: None,
+        responses: None,
+        other_responses: Responses::default(),
+        missed_by_task: vec![],
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct OutputArgs {
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct FormatArgs {
-    /// Print the result as JSON (schema wattwise-compare-2; of several comparisons wattwise-compare-set-1)
+    /// Print the result as JSON (schema wattwise-compare-3; of several comparisons wattwise-compare-set-1)
     #[arg(long)]
     json: bool,
     /// Print the result as CSV, a row for each policy of each comparison

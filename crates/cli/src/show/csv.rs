@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use serde::Serialize;
 use wattwise_advice::result::{Comparison, PolicyResult};
+use wattwise_advice::say::shown_kind;
 
 /// A row; figures that are not numbers are empty.
 #[derive(Serialize)]
@@ -34,7 +35,12 @@ struct Row<'a> {
     above_idle_j: Option<f64>,
     mean_w: Option<f64>,
     edp_js: Option<f64>,
-    response_p95_stretch: Option<f64>,
+    response_kind: Option<&'a str>,
+    response_p50_s: Option<f64>,
+    response_p95_s: Option<f64>,
+    waiting_s: Option<f64>,
+    reference_waiting_s: Option<f64>,
+    responses_slower: Option<bool>,
     missed_share: Option<f64>,
     wake_latency_p50_us: Option<f64>,
     wake_latency_p99_us: Option<f64>,
@@ -45,6 +51,7 @@ struct Row<'a> {
 fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
     let number = |x: f64| Some(x).filter(|x| x.is_finite());
     let u = &r.uncertain;
+    let kind = r.responses.as_ref().and_then(shown_kind);
     Row {
         workload: &c.workload.name,
         machine: &c.machine,
@@ -72,7 +79,12 @@ fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
         above_idle_j: number(r.above_idle_j),
         mean_w: number(r.mean_w),
         edp_js: number(r.edp_js),
-        response_p95_stretch: number(r.response.p95),
+        response_kind: kind.map(|k| k.kind.as_str()),
+        response_p50_s: kind.and_then(|k| k.p50_s),
+        response_p95_s: kind.and_then(|k| k.p95_s),
+        waiting_s: r.responses.as_ref().map(|r| r.waiting_s),
+        reference_waiting_s: r.responses.as_ref().map(|r| r.reference_waiting_s),
+        responses_slower: r.responses.as_ref().filter(|r| r.judged).map(|r| r.slower),
         missed_share: number(r.missed),
         wake_latency_p50_us: number(r.wake_latency_us.p50),
         wake_latency_p99_us: number(r.wake_latency_us.p99),

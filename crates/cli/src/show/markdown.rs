@@ -42,7 +42,8 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     let mut out = String::new();
     _ = writeln!(out, "### {} on {}\n", escaped(&c.workload.name), escaped(&c.machine));
     _ = writeln!(out, "{}\n", escaped(&c.answer.text));
-    let head = ["", "policy", "energy", "against ref.", table::time_word(c), "against ref.", "best in"];
+    let head =
+        ["", "policy", "energy", "against ref.", table::time_word(c), table::beside_time(c), "best in"];
     let rows = table::order(c, Order::Best).into_iter().map(|r| {
         let mut row = vec![table::mark(c, r).to_owned(), r.policy.clone()];
         row.extend(table::figures(c, r));

@@ -4,6 +4,7 @@ use crate::show::screen::Look;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 
 /// Time with a unit that suits it.
@@ -29,6 +30,8 @@ fn joules(j: f64) -> String {
 const NAME: usize = 28;
 /// From so many columns on a row has two figures more.
 pub(crate) const WIDE: usize = 110;
+/// Width of a kind's name at most.
+const KIND: usize = 12;
 const ABOVE_IDLE: &str = "above idle";
 
 /// A comparison: the answer first, then the table, then what it rests on.
@@ -46,8 +49,7 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order) -> String {
         (None, None) => {}
     }
     _ = writeln!(out, "\n{}\n", rows(c, look, order));
-    let more =
-        (look.columns >= WIDE).then(|| format!("{ABOVE_IDLE}, {}: of the nominal model", slowest_word(c)));
+    let more = (look.columns >= WIDE).then(|| format!("{ABOVE_IDLE}, {SLOWEST}: of the nominal model"));
     for note in notes(c).into_iter().chain(more) {
         _ = writeln!(out, "{}", wrapped(&note, "  "));
     }
@@ -102,7 +104,7 @@ pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
 pub(crate) fn time_word(c: &Comparison) -> &'static str {
     match c.judged.kind {
         TimeKind::Makespan => "time",
-        TimeKind::Response => "p95 response",
+        TimeKind::Response => "half within",
         TimeKind::Deadlines => "missed",
     }
 }
@@ -124,27 +126,30 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     let against = |ratio| if reference { "reference".to_owned() } else { ratio_text(ratio) };
     let (shown, slower) = match c.judged.kind {
         TimeKind::Makespan => (seconds(u.time.median), against(u.time_ratio)),
-        TimeKind::Response => (format!("{:.2} x", u.time.median), against(u.time)),
+        TimeKind::Response => response_cells(r),
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
     let best = if c.replicas == 0 { String::new() } else { format!("{:.0} %", r.best_share * 100.0) };
     [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
 }
 
-/// What is said of the slowest of a hundred, as a column's head.
-fn slowest_word(c: &Comparison) -> &'static str {
+/// The kind of response that stands for a policy: its median and 95th percentile.
+fn response_cells(r: &PolicyResult) -> (String, String) {
+    let Some(kind) = r.responses.as_ref().and_then(say::shown_kind) else { return Default::default() };
+    let p95 = format!("{} {}", say::response(kind.p95_s), shortened(&kind.kind, KIND));
+    (say::response(kind.p50_s), p95)
+}
+
+/// What is next to the time, as a column's head.
+pub(crate) fn beside_time(c: &Comparison) -> &'static str {
     match c.judged.kind {
-        TimeKind::Response => "p99 response",
-        TimeKind::Makespan | TimeKind::Deadlines => "p99 wake-up",
+        TimeKind::Makespan => "against ref.",
+        TimeKind::Response => "95 % within",
+        TimeKind::Deadlines => "",
     }
 }
 
-fn slowest(c: &Comparison, r: &PolicyResult) -> String {
-    match c.judged.kind {
-        TimeKind::Response => format!("{:.2} x", r.response.p99),
-        TimeKind::Makespan | TimeKind::Deadlines => seconds(r.wake_latency_us.p99 * 1e-6),
-    }
-}
+const SLOWEST: &str = "p99 wake-up";
 
 fn rows(c: &Comparison, look: Look, by: Order) -> String {
     let (colour, wide) = (look.colour, look.columns >= WIDE);
@@ -152,9 +157,9 @@ fn rows(c: &Comparison, look: Look, by: Order) -> String {
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
     let mut header = vec![Cell::new(""), Cell::new("policy")];
-    header.extend(["energy", "against ref.", time_word(c), "against ref.", "best in"].map(right));
+    header.extend(["energy", "against ref.", time_word(c), beside_time(c), "best in"].map(right));
     if wide {
-        header.extend([ABOVE_IDLE, slowest_word(c)].map(right));
+        header.extend([ABOVE_IDLE, SLOWEST].map(right));
     }
     if colour {
         header = header.into_iter().map(|c| c.add_attribute(Attribute::Bold)).collect();
@@ -165,7 +170,11 @@ fn rows(c: &Comparison, look: Look, by: Order) -> String {
         let mut row = vec![Cell::new(mark(c, r)), Cell::new(shortened(&r.policy, NAME))];
         row.extend(figures(c, r).iter().map(|figure| right(figure)));
         if wide {
-            row.extend([joules(r.above_idle_j), slowest(c, r)].iter().map(|figure| right(figure)));
+            row.extend(
+                [joules(r.above_idle_j), seconds(r.wake_latency_us.p99 * 1e-6)]
+                    .iter()
+                    .map(|figure| right(figure)),
+            );
         }
         let paint = |cell: Cell| match (colour, recommended, r.admissible) {
             (true, true, _) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
@@ -222,7 +231,7 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     notes.push(format!("{}; reference: {}", marks.join(", "), c.reference));
     let time = match c.judged.kind {
         TimeKind::Makespan => "from the release of the work to its end",
-        TimeKind::Response => "the 95th percentile of the stretch of responses against the reference",
+        TimeKind::Response => "response times of the kind that waits most, judged by all kinds",
         TimeKind::Deadlines => "the share of deadlines missed",
     };
     notes.push(format!("time: {time}, since {}", c.judged.why));

@@ -1,8 +1,9 @@
 //! To which episode each run of a recording belongs.
 //!
-//! An episode begins with an outside cause and spreads with wake-ups among foreground tasks. In a replay two wake-ups of
-//! one task may come in another order than recorded, and a long run would then count for another episode than under
-//! another policy. So episodes are found once, in the recorded order, and a replay looks up which one a block leads into.
+//! An episode begins with an outside cause and spreads with wake-ups among tasks of one role: the foreground is outside to
+//! the background, and the other way round. In a replay two wake-ups of one task may come in another order than recorded,
+//! and a long run would then count for another episode than under another policy. So episodes are found once, in the
+//! recorded order, and a replay looks up which one a block leads into.
 
 use super::{Op, Program, Role, ScriptPosition, Workload};
 use std::cmp::Reverse;
@@ -43,17 +44,12 @@ struct Walker {
 
 impl Walker {
     fn begins(&mut self, task: u32) {
-        if self.foreground {
-            self.episode = Some((task, self.own));
-            self.own += 1;
-        }
+        self.episode = Some((task, self.own));
+        self.own += 1;
     }
 
-    /// A block of it ends, by a wake-up in this episode.
+    /// A block of it ends, by a wake-up in this episode; `None`: by one from outside.
     fn resumes(&mut self, task: u32, cause: Option<EpisodeName>) {
-        if !self.foreground {
-            return;
-        }
         self.labels.push(cause);
         match cause {
             Some(_) => self.episode = cause,
@@ -97,8 +93,9 @@ impl Workload {
                     }
                 },
                 Op::Wake(other) => {
-                    let (cause, now) = (w.episode, w.now);
+                    let (cause, now, foreground) = (w.episode, w.now, w.foreground);
                     if let Some(woken) = walkers.get_mut(other.0 as usize) {
+                        let cause = cause.filter(|_| woken.foreground == foreground);
                         if std::mem::take(&mut woken.blocked) {
                             woken.now = woken.now.max(now);
                             woken.resumes(other.0, cause);

@@ -79,7 +79,7 @@ class Comparison:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_json(self) -> str:
-        """What ``wattwise compare --json`` prints (schema ``wattwise-compare-2``), without the last line break."""
+        """What ``wattwise compare --json`` prints (schema ``wattwise-compare-3``), without the last line break."""
         return self._json
 
     def to_dict(self) -> dict[str, Any]:

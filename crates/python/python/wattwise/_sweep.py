@@ -163,7 +163,7 @@ def sweep(
     fails or does not end has the reason in its column ``error``, and the sweep goes on.
 
     Columns: ``case``, ``workload``, ``machine``, ``policy``, ``draw``; ``elapsed_s`` and ``energy_j`` of the work alone,
-    ``window_energy_j`` over the window that the reference policy sets, ``time`` (what is judged: seconds, a stretch, or the
+    ``window_energy_j`` over the window that the reference policy sets, ``time`` (what is judged: seconds of makespan or of noticed waiting, or the
     share of deadlines missed), ``wake_p99_s``, ``energy_ratio`` and ``elapsed_ratio`` over the reference policy's in the same draw,
     ``transitions``, ``error``.
 

@@ -42,9 +42,7 @@ pub(super) fn decides(c: &Comparison) -> Option<Decides<'_>> {
 pub(super) fn judged(c: &Comparison) -> String {
     let what = match c.judged.kind {
         TimeKind::Makespan => "from the release of the work to its end",
-        TimeKind::Response => {
-            "the 95th percentile of the stretch of responses, each against the same episode under the reference policy"
-        }
+        TimeKind::Response => "noticed waiting: the sum of the long responses of each kind of task",
         TimeKind::Deadlines => "the share of deadlines missed",
     };
     format!("{what}, because {}", c.judged.why)

@@ -55,9 +55,9 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
             Head { name: "Time", unit: "s", help: "From the release of the work to its end" }
         }
         TimeKind::Response => Head {
-            name: "Responses",
-            unit: "×",
-            help: "95th percentile of the stretch: an episode’s response time over the same episode’s under the reference",
+            name: "Waiting",
+            unit: "s",
+            help: "Noticed waiting: the sum of the longest responses, as many as are noticed under this or the reference policy",
         },
         TimeKind::Deadlines => Head { name: "Missed", unit: "%", help: "Share of deadlines missed" },
     };
@@ -74,7 +74,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         },
         time,
     ];
-    if c.judged.kind == TimeKind::Makespan {
+    if c.judged.kind != TimeKind::Deadlines {
         head.push(Head {
             name: "against reference",
             unit: "",
@@ -125,7 +125,7 @@ fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: us
     let mut cells = vec![energy, ratio(u.energy_ratio)];
     match c.judged.kind {
         TimeKind::Makespan => cells.extend([ranged(u.time, known, time_digits), ratio(u.time_ratio)]),
-        TimeKind::Response => cells.push(ranged(u.time, known, 2)),
+        TimeKind::Response => cells.extend([ranged(u.time, known, time_digits), ratio(u.time_ratio)]),
         TimeKind::Deadlines => {
             let percent = |x: f64| x * 100.0;
             let t = u.time;

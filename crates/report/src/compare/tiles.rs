@@ -4,7 +4,7 @@ use super::groups::with_intervals;
 use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::time::TimeKind;
-use wattwise_page::number::{NONE, fixed, percent, si, time};
+use wattwise_page::number::{NONE, percent, si, time};
 
 /// One figure, set large.
 pub(super) struct Tile {
@@ -47,9 +47,9 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
             note: against(c, best, u.time_ratio, "shorter than", "longer than"),
         },
         TimeKind::Response => Tile {
-            label: "Responses, 95th percentile",
-            value: format!("{}\u{a0}×", fixed(u.time.median, 2)),
-            note: against(c, best, u.time, "shorter than", "longer than"),
+            label: "Waiting for responses",
+            value: time(u.time.median),
+            note: against(c, best, u.time_ratio, "shorter than", "longer than"),
         },
         TimeKind::Deadlines => Tile {
             label: "Deadlines missed",

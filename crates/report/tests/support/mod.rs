@@ -5,9 +5,9 @@
 use wattwise_advice::compare::PolicyDetail;
 use wattwise_advice::result::{
     Answer, Comparison, Deciding, DecidingFigure, FigureRange, IdleResidency, InputFigure, Inputs, Interval,
-    Latency, PolicyResult, SpeedResidency, Split, Uncertain, WorkloadInfo,
+    Latency, PolicyResult, Responses, SpeedResidency, Split, Uncertain, WorkloadInfo,
 };
-use wattwise_advice::time::{Judged, Response, TimeKind};
+use wattwise_advice::time::{Judged, TimeKind};
 use wattwise_figure::Histogram;
 use wattwise_sim::outcome::{Lane, Timeline};
 
@@ -67,6 +67,7 @@ pub(crate) fn extreme() -> (Comparison, Vec<PolicyDetail>) {
         uncore_j: 0.0,
         memory_j: 0.0,
         platform_j: 0.0,
+        undone_background_j: 0.0,
     };
     details[0].timeline.power_w.fill(0.0);
     details[0].wake_histogram = vec![(0, 3)];
@@ -93,7 +94,8 @@ pub(crate) fn without_numbers() -> (Comparison, Vec<PolicyDetail>) {
     c.workload.background_share = f64::NAN;
     c.max_slowdown = None;
     for r in &mut c.results[1..] {
-        r.uncertain = Uncertain { time: none, energy_j: none, time_ratio: none, energy_ratio: none };
+        r.uncertain =
+            Uncertain { time: none, energy_j: none, time_ratio: none, energy_ratio: none, ..r.uncertain };
         (r.edp_js, r.slowdown, r.mean_w, r.best_share) = (f64::INFINITY, f64::NAN, f64::INFINITY, f64::NAN);
         r.wake_latency_us.p99 = f64::NAN;
     }
@@ -140,7 +142,7 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
     spread(&mut random, &mut results);
     let answer = answer(&mut results);
     let comparison = Comparison {
-        schema: "wattwise-compare-2".to_owned(),
+        schema: "wattwise-compare-3".to_owned(),
         machine: "thinkpad-synthetic".to_owned(),
         workload: workload(work_s),
         judged: Judged { kind: TimeKind::Makespan, why: "the work ends by itself".to_owned() },
@@ -188,6 +190,7 @@ fn spread(random: &mut Random, results: &mut [PolicyResult]) {
             energy_j: around(r.window_energy_j, 0.12),
             time_ratio: around(r.elapsed_s / base_s, own / 3.0),
             energy_ratio: around(if base_j > 0.0 { r.window_energy_j / base_j } else { 1.0 }, own),
+            ..r.uncertain
         };
         r.admissible = r.slowdown < 1.1;
         r.within_share = if r.admissible { 1.0 } else { 0.0 };
@@ -400,7 +403,6 @@ fn figures(
         mean_w: energy_j / elapsed_s,
         edp_js: energy_j * elapsed_s,
         slowdown: 1.0,
-        response: Response { episodes: 40, p50: 1.0, p95: 1.1, p99: 1.2 },
         missed: 0.0,
         over_own_time: false,
         uncertain: Uncertain::default(),
@@ -428,9 +430,13 @@ fn figures(
             uncore_j: 1.7 * elapsed_s,
             memory_j: 0.0,
             platform_j: 4.5 * elapsed_s,
+            undone_background_j: 0.0,
         },
         provenance: "modelled".to_owned(),
         approximation: None,
+        responses: None,
+        other_responses: Responses { excess: 1.0, ..Responses::default() },
+        missed_by_task: Vec::new(),
     };
     (result, wakes.iter().collect())
 }

@@ -494,7 +494,7 @@ impl<'a> Tasks<'a> {
             }
             Op::SleepUntil(at) => {
                 if let Some(work) = &mut self.work {
-                    work.period(t, at <= now);
+                    work.period(t, now, at);
                 }
                 self.tell_sleep(t, now, at, true);
                 if at <= now { Step::Nothing } else { self.sleep(t, at) }
@@ -559,6 +559,9 @@ impl<'a> Tasks<'a> {
                 replay.offset = replay.offset.saturating_add(spans.saturating_mul(span_ns));
                 replay.at = ScriptPosition::default();
                 let due = replay.offset;
+                if let Some(work) = &mut self.work {
+                    work.repeats(t, now);
+                }
                 self.tell_sleep(t, now, due, true);
                 if due <= now { Step::Nothing } else { self.sleep(t, due) }
             }

@@ -1,16 +1,16 @@
-//! The foreground's progress: when it was released and done, how much of that was waiting for timers, and how long each
-//! of its episodes took.
+//! The work's progress: when the foreground was released and done, how much of that was waiting for timers, and how long
+//! each episode took.
 //!
 //! # Episodes
 //!
-//! An episode begins with an outside cause: a timer, a device, or a wake-up by a background task. It spreads with the
-//! wake-ups among foreground tasks, and is over when the last task that it let run waits again. A task's run belongs to
-//! the wake-up that made it runnable; one that came before its block is kept and belongs to what follows that block.
+//! An episode begins with an outside cause: a timer, a device, or a wake-up by a task of the other role. It spreads with
+//! the wake-ups among tasks of its role, and is over when the last task that it let run waits again. A task's run belongs
+//! to the wake-up that made it runnable; one that came before its block is kept and belongs to what follows that block.
 //!
 //! An episode's name is its first task and a number: the how-manieth outside cause of that task it is. Programs do not
 //! depend on policies, so the name means the same work under each of them. Where two wake-ups of a task change places, a
 //! run of a recording still belongs to the episode to which it belonged when it was recorded
-//! ([`wattwise_model::workload::episodes`]).
+//! ([`wattwise_model::workload::episodes`]). Of a recorded background that is repeated, the first pass has episodes.
 //!
 //! # Critical path
 //!
@@ -22,23 +22,39 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wattwise_model::workload::{EpisodeLabels, EpisodeName, Pattern, Program, Step, Workload};
 
-/// From an episode's cause to its end, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// From an episode's cause to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Episode {
     /// When its cause came, in ns since the start.
     pub began_ns: u64,
-    /// When the last run of it ended; 0 while none has.
+    /// When the last run of it so far ended; 0 while none has.
     pub ended_ns: u64,
+    /// Cycles carried out in it.
+    pub cycles: f64,
+    /// Some task has still to run or to end its run in it.
+    pub open: bool,
 }
 
 impl Episode {
-    /// Its length in ns; 0 while it has not ended.
-    pub fn response_ns(&self) -> u64 {
-        self.ended_ns.saturating_sub(self.began_ns)
+    /// How long it took, in ns; of one that is still open, how long it has taken by `now_ns`. `None` where its cause has not
+    /// come by then.
+    pub fn response_ns(&self, now_ns: u64) -> Option<u64> {
+        let end = if self.open { now_ns.max(self.ended_ns) } else { self.ended_ns };
+        (self.began_ns <= now_ns && (self.open || self.ended_ns > 0))
+            .then(|| end.saturating_sub(self.began_ns))
     }
 }
 
-/// What the foreground has done.
+/// A sleep to an absolute time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// The time, in ns since the start.
+    pub due_ns: u64,
+    /// It had passed when the task came to sleep: the period before it was overrun.
+    pub overrun: bool,
+}
+
+/// What the work has come to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkOutcome {
     /// When it was released, in ns since the start.
@@ -53,11 +69,9 @@ pub struct WorkOutcome {
     pub background_cycles: f64,
     /// Part of the critical path that is timer sleep, in ns.
     pub timer_ns: u64,
-    /// Periodic sleeps, and those of them whose end had passed when the task came to sleep: overruns.
-    pub periods: u64,
-    /// See [`WorkOutcome::periods`].
-    pub overruns: u64,
-    /// The episodes of each task, in their order; empty for background tasks.
+    /// The sleeps of each foreground task to absolute times, in their order; empty for background tasks.
+    pub periods: Vec<Vec<Period>>,
+    /// The episodes of each task, in their order.
     pub episodes: Vec<Vec<Episode>>,
 }
 
@@ -75,6 +89,8 @@ struct Cause {
 #[derive(Clone, Debug, Default)]
 struct Part {
     foreground: bool,
+    /// It goes through its program once more: what it does now has no episode.
+    again: bool,
     /// Its end is part of the makespan.
     ends: bool,
     /// Its program is finite: it counts until it has been carried out.
@@ -135,6 +151,7 @@ impl Work {
         let unfinished = parts.iter().filter(|p| p.finite || p.server).count();
         let outcome = WorkOutcome {
             released_ns: workload.release_ns,
+            periods: vec![Vec::new(); parts.len()],
             episodes: vec![Vec::new(); parts.len()],
             ..WorkOutcome::default()
         };
@@ -142,7 +159,14 @@ impl Work {
     }
 
     pub(super) fn outcome(&self) -> WorkOutcome {
-        self.outcome.clone()
+        let mut outcome = self.outcome.clone();
+        let early = self.parts.iter().flat_map(|p| p.early.iter().filter_map(|c| c.episode));
+        for (first, nth) in self.parts.iter().filter_map(|p| p.episode).chain(early) {
+            if let Some(episode) = outcome.episodes[first as usize].get_mut(nth as usize) {
+                episode.open = true;
+            }
+        }
+        outcome
     }
 
     /// Whether all finite foreground programs have been carried out.
@@ -158,10 +182,16 @@ impl Work {
     /// A task's piece of work has been carried out.
     #[inline]
     pub(super) fn worked(&mut self, t: u32, cycles: f64) {
-        match self.parts.get(t as usize) {
-            Some(p) if p.foreground => self.outcome.cycles += cycles,
-            Some(_) => self.outcome.background_cycles += cycles,
-            None => {}
+        let Some(part) = self.parts.get(t as usize) else { return };
+        if part.foreground {
+            self.outcome.cycles += cycles;
+        } else {
+            self.outcome.background_cycles += cycles;
+        }
+        if let Some((first, nth)) = part.episode
+            && let Some(episode) = self.outcome.episodes[first as usize].get_mut(nth as usize)
+        {
+            episode.cycles += cycles;
         }
     }
 
@@ -176,11 +206,18 @@ impl Work {
         self.begins(t, due);
     }
 
-    /// A task sleeps until an absolute time; whether that has passed counts.
-    pub(super) fn period(&mut self, t: u32, late: bool) {
+    /// A task sleeps until an absolute time.
+    pub(super) fn period(&mut self, t: u32, now: u64, due_ns: u64) {
         if self.parts.get(t as usize).is_some_and(|p| p.foreground) {
-            self.outcome.periods += 1;
-            self.outcome.overruns += u64::from(late);
+            self.outcome.periods[t as usize].push(Period { due_ns, overrun: due_ns <= now });
+        }
+    }
+
+    /// A recorded background task has come to the end of its program and will go through it once more.
+    pub(super) fn repeats(&mut self, t: u32, now: u64) {
+        self.leaves(t, now);
+        if let Some(part) = self.parts.get_mut(t as usize) {
+            part.again = true;
         }
     }
 
@@ -213,18 +250,21 @@ impl Work {
     /// An outside cause lets a task run from `at` on.
     fn begins(&mut self, t: u32, at: u64) {
         let part = &mut self.parts[t as usize];
-        if part.foreground {
+        if !part.again {
             let of = &mut self.outcome.episodes[t as usize];
             part.episode = Some((t, of.len() as u32));
-            of.push(Episode { began_ns: at, ended_ns: 0 });
+            of.push(Episode { began_ns: at, ..Episode::default() });
         }
     }
 
-    /// What `waker` hands on.
-    fn cause(&self, waker: u32) -> Cause {
+    /// What `waker` hands on to `woken`: an episode spreads among tasks of one role.
+    fn cause(&self, waker: u32, woken: u32) -> Cause {
+        let role = |t: u32| self.parts.get(t as usize).map(|p| p.foreground);
         match self.parts.get(waker as usize) {
             None => Cause { episode: None, timer_ns: 0 },
-            Some(p) => Cause { episode: p.episode, timer_ns: p.timer_ns },
+            Some(p) => {
+                Cause { episode: p.episode.filter(|_| role(waker) == role(woken)), timer_ns: p.timer_ns }
+            }
         }
     }
 
@@ -242,7 +282,7 @@ impl Work {
             None => cause.episode,
         };
         match episode {
-            Some(episode) if part.foreground => part.episode = Some(episode),
+            Some(episode) if !part.again => part.episode = Some(episode),
             Some(_) => {}
             None => self.begins(t, now),
         }
@@ -250,13 +290,13 @@ impl Work {
 
     /// A task wakes another that is blocked.
     pub(super) fn woken(&mut self, t: u32, waker: u32, now: u64) {
-        let cause = self.cause(waker);
+        let cause = self.cause(waker, t);
         self.resumes(t, now, cause);
     }
 
     /// A task wakes another that has not blocked yet.
     pub(super) fn woken_early(&mut self, t: u32, waker: u32) {
-        let cause = self.cause(waker);
+        let cause = self.cause(waker, t);
         if let Some(part) = self.parts.get_mut(t as usize) {
             part.early.push_back(cause);
         }

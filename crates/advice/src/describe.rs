@@ -1,0 +1,184 @@
+//! From samples and verdicts to the figures of the result.
+
+use crate::answer;
+use crate::judge::{Kept, Sample, minus};
+use crate::result::*;
+use crate::runs::{Ran, Runs};
+use crate::ties::Standing;
+use crate::time::quantile;
+use wattwise_model::machine::Confidence;
+use wattwise_model::workload::Workload;
+use wattwise_policy::chosen::IdleSpec;
+use wattwise_replay::job::ReplayJob;
+use wattwise_sim::outcome::{Energy, Outcome};
+
+/// What one policy's result is made of.
+pub(crate) struct Described<'a> {
+    pub(crate) runs: &'a Runs<'a, 'a>,
+    /// Its number.
+    pub(crate) policy: usize,
+    /// Its nominal run, and all policies' nominal figures.
+    pub(crate) nominal: &'a Ran,
+    pub(crate) nominal_samples: &'a [Sample],
+    /// All policies in all replicas.
+    pub(crate) samples: &'a [Vec<Sample>],
+    pub(crate) kept: Kept,
+    pub(crate) standing: &'a Standing,
+}
+
+impl Described<'_> {
+    fn over(&self, of: fn(&Sample) -> f64) -> Interval {
+        interval(self.samples.iter().map(|s| of(&s[self.policy])))
+    }
+
+    fn ratio(&self, of: fn(&Sample) -> f64) -> Interval {
+        interval(self.samples.iter().map(|s| {
+            let base = of(&s[self.runs.reference]);
+            if base > 0.0 { of(&s[self.policy]) / base } else { 1.0 }
+        }))
+    }
+
+    /// The policy's entry of the result.
+    pub(crate) fn result(self) -> PolicyResult {
+        let (p, ran, standing) = (self.policy, self.nominal, self.standing);
+        let (own, reference) = (&self.nominal_samples[p], &self.nominal_samples[self.runs.reference]);
+        let us = |q: f64| ran.own.wake_latency.quantile(q) as f64 * 1e-3;
+        let within = self.samples.iter().filter(|s| s[p].within).count();
+        let elapsed_s = own.elapsed_s;
+        let (speed_residency, idle_residency) = residencies(&ran.own);
+        PolicyResult {
+            policy: self.runs.policies[p].text.clone(),
+            elapsed_s,
+            energy_j: own.own_j,
+            window_energy_j: own.energy_j,
+            above_idle_j: own.above_idle_j,
+            mean_w: if elapsed_s > 0.0 { own.own_j / elapsed_s } else { 0.0 },
+            edp_js: own.own_j * elapsed_s,
+            slowdown: if reference.elapsed_s > 0.0 { elapsed_s / reference.elapsed_s } else { 1.0 },
+            missed: missed_share(&self.kept.missed),
+            wake_latency_us: Latency {
+                p50: us(0.5),
+                p99: us(0.99),
+                max: ran.own.wake_latency.max() as f64 * 1e-3,
+            },
+            over_own_time: !ran.within_window,
+            uncertain: Uncertain {
+                time: self.over(|s| s.time),
+                energy_j: self.over(|s| s.energy_j),
+                own_energy_j: self.over(|s| s.own_j),
+                time_ratio: self.over(|s| s.time_ratio),
+                energy_ratio: self.ratio(|s| s.energy_j),
+                own_energy_ratio: self.ratio(|s| s.own_j),
+            },
+            within_share: within as f64 / self.samples.len().max(1) as f64,
+            admissible: standing.admissible[p],
+            best_share: standing.best_share[p],
+            tied: standing.leader == Some(p) || standing.ties.contains(&p),
+            transitions: ran.own.transitions,
+            speed_residency,
+            idle_residency,
+            window_split_j: split(&minus(&ran.energy, &ran.before), own.undone_j),
+            provenance: "modelled".into(),
+            approximation: self.runs.policies[p].speed.approximation().map(str::to_owned),
+            responses: self.kept.responses,
+            other_responses: self.kept.others,
+            missed_by_task: self.kept.missed,
+        }
+    }
+}
+
+/// The largest share that a judged task misses.
+fn missed_share(missed: &[MissedTask]) -> f64 {
+    missed.iter().map(|m| m.share).fold(0.0, f64::max)
+}
+
+/// Median and the 90 % interval of a sample.
+fn interval(values: impl Iterator<Item = f64>) -> Interval {
+    let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+    all.sort_by(f64::total_cmp);
+    Interval { median: quantile(&all, 0.5), low: quantile(&all, 0.05), high: quantile(&all, 0.95) }
+}
+
+fn split(e: &Energy, undone_background_j: f64) -> Split {
+    Split {
+        undone_background_j,
+        busy_j: e.busy_j,
+        stall_j: e.stall_j,
+        idle_j: e.idle_j.clone(),
+        leakage_j: e.leakage_j,
+        uncore_j: e.uncore_j,
+        memory_j: e.memory_j,
+        platform_j: e.platform_j,
+    }
+}
+
+/// CPU-seconds at each speed, fastest first, and in each idle state, over all CPUs.
+fn residencies(own: &Outcome) -> (Vec<SpeedResidency>, Vec<IdleResidency>) {
+    let mut speed: Vec<SpeedResidency> = Vec::new();
+    let mut idle: Vec<IdleResidency> = Vec::new();
+    for cpu in &own.cpus {
+        for &(khz, ns) in &cpu.speed {
+            let s = ns as f64 * 1e-9;
+            match speed.iter_mut().find(|r| r.khz == khz) {
+                Some(r) => r.s += s,
+                None => speed.push(SpeedResidency { khz, s }),
+            }
+        }
+        for (state, ns) in &cpu.idle {
+            let s = *ns as f64 * 1e-9;
+            match idle.iter_mut().find(|r| r.state == *state) {
+                Some(r) => r.s += s,
+                None => idle.push(IdleResidency { state: state.clone(), s }),
+            }
+        }
+    }
+    speed.sort_by_key(|r| std::cmp::Reverse(r.khz));
+    (speed, idle)
+}
+
+pub(crate) fn workload_info(workload: &Workload, reference: &Outcome) -> WorkloadInfo {
+    let recorded = workload.recorded.as_ref();
+    WorkloadInfo {
+        name: workload.name.clone(),
+        source: workload.source.clone(),
+        cpus: recorded.map_or(0, |r| r.cpus),
+        duration_s: workload.span_ns as f64 * 1e-9,
+        events: recorded.map_or(reference.wakeups, |r| r.events),
+        foreground: answer::foreground(workload),
+        background_share: {
+            let (own, other) = (reference.work.cycles, reference.work.background_cycles);
+            if own + other > 0.0 { other / (own + other) } else { 0.0 }
+        },
+        clock: answer::clock(workload),
+        memory: answer::memory(workload),
+    }
+}
+
+pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec) -> Inputs {
+    let confidence = |c: Confidence| format!("{c:?}").to_lowercase();
+    Inputs {
+        machine_summary: job.machine.summary.clone(),
+        machine_figures: job
+            .machine
+            .inputs()
+            .into_iter()
+            .map(|f| InputFigure {
+                what: f.what.to_owned(),
+                source: f.source.to_owned(),
+                confidence: confidence(f.confidence),
+                range: f.value.map(|v| FigureRange {
+                    nominal: v.nominal,
+                    low: v.low,
+                    high: v.high,
+                    unit: v.unit.to_owned(),
+                }),
+            })
+            .collect(),
+        idle_policy: idle.idle.name.to_owned(),
+        warnings: {
+            let recorded = job.workload.recorded.iter().flat_map(|r| &r.warnings);
+            job.machine.notes.iter().chain(recorded).cloned().collect()
+        },
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}

@@ -1,0 +1,217 @@
+//! From what ran to a sample, and from the samples of all replicas to a policy's verdict.
+//!
+//! A policy keeps the limit of time if it keeps all of these:
+//!
+//! - the makespan of the foreground that ends, in at least 95 % of the replicas;
+//! - the response times of the foreground that has no end, over all replicas together ([`crate::responses`]);
+//! - deadlines and periods (`missed.rs`).
+
+use crate::limit;
+use crate::missed::{self, Late};
+use crate::responses::{Against, LEAST_REPLICAS, Verdict, Waits};
+use crate::result::{MissedTask, Responses};
+use crate::rule::Goal;
+use crate::runs::{Ran, Replayed, Runs};
+use crate::ties::{SURE, share};
+use crate::time::{TimeKind, makespan_ns};
+use wattwise_replay::job::Circumstances;
+use wattwise_sim::outcome::Energy;
+
+/// One policy's figures in one replica.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// What is judged as time: seconds of makespan or of noticed waiting, or the share missed.
+    pub(crate) time: f64,
+    /// That, over the reference policy's.
+    pub(crate) time_ratio: f64,
+    /// Whether the limit of time is kept in this replica, seen by itself.
+    pub(crate) within: bool,
+    pub(crate) energy_j: f64,
+    /// Of that, the charge for the background that is left undone at the end of the window.
+    pub(crate) undone_j: f64,
+    pub(crate) own_j: f64,
+    pub(crate) elapsed_s: f64,
+    pub(crate) above_idle_j: f64,
+    /// Responses of the foreground that has no end.
+    pub(crate) waits: Waits,
+    /// Responses of the background.
+    pub(crate) others: Waits,
+    pub(crate) late: Vec<Late>,
+}
+
+/// What is to be small.
+pub(crate) fn cost(s: &Sample, goal: Goal) -> f64 {
+    match goal {
+        Goal::Energy => s.energy_j,
+        Goal::OwnEnergy => s.own_j,
+        Goal::Edp => s.own_j * s.elapsed_s,
+        Goal::Time => s.time,
+    }
+}
+
+/// What one policy's run is held against.
+pub(crate) struct Judge<'a> {
+    pub(crate) runs: &'a Runs<'a, 'a>,
+    pub(crate) with: Circumstances<'a>,
+    pub(crate) reference: &'a Ran,
+    pub(crate) kind: TimeKind,
+    pub(crate) idle_w: f64,
+}
+
+impl Judge<'_> {
+    /// The figures of a run; response times are judged later, over all replicas.
+    pub(crate) fn sample(&self, ran: &Ran) -> Sample {
+        let work = &ran.own.work;
+        let done_ns = work.done_ns.unwrap_or(ran.own.elapsed_ns);
+        let span_ns = makespan_ns(work).unwrap_or(done_ns.saturating_sub(work.released_ns));
+        let elapsed_s = span_ns as f64 * 1e-9;
+        let base_s = makespan_ns(&self.reference.own.work).unwrap_or(span_ns) as f64 * 1e-9;
+        let late = missed::late(self.with.workload, ran.foreground());
+        let missed = |ran: &Ran| missed::overall(&missed::late(self.with.workload, ran.foreground()));
+        let (time, base) = match self.kind {
+            TimeKind::Makespan => (elapsed_s, base_s),
+            TimeKind::Response => (0.0, 0.0),
+            TimeKind::Deadlines => (missed(ran), missed(self.reference)),
+        };
+        let most = base_s * (1.0 + self.runs.rule.max_slowdown);
+        let undone_j = undone_j(ran, self.reference);
+        let energy_j = minus(&ran.energy, &ran.before).total_j() + undone_j;
+        let end_ns = ran.window_ns.max(done_ns);
+        let seconds = end_ns.saturating_sub(work.released_ns) as f64 * 1e-9;
+        Sample {
+            time,
+            time_ratio: if base > 0.0 { time / base } else { 1.0 },
+            within: self.kind != TimeKind::Makespan || time <= most,
+            energy_j,
+            undone_j,
+            own_j: minus(&ran.own.energy, &ran.before).total_j(),
+            elapsed_s,
+            above_idle_j: energy_j - self.idle_w * seconds,
+            waits: self.waits(ran),
+            others: self.others(ran),
+            late,
+        }
+    }
+
+    /// Responses of the foreground: of makespan work those of groups that have no end.
+    fn waits(&self, ran: &Ran) -> Waits {
+        let of = |t: usize| match self.kind {
+            TimeKind::Makespan => self.runs.endless[t],
+            TimeKind::Response | TimeKind::Deadlines => self.with.workload.tasks[t].is_foreground(),
+        };
+        Waits::new(ran.foreground(), self.reference.foreground(), &self.runs.names, of)
+    }
+
+    /// Responses of the background.
+    fn others(&self, ran: &Ran) -> Waits {
+        let of = |t: usize| !self.with.workload.tasks[t].is_foreground();
+        Waits::new(ran.window(), self.reference.window(), &self.runs.names, of)
+    }
+}
+
+/// What is judged as time in one replica alone.
+pub(crate) fn time_alone(runs: &Runs<'_, '_>, own: &Sample, reference: &Sample, kind: TimeKind) -> f64 {
+    if kind != TimeKind::Response {
+        return own.time;
+    }
+    let (own, reference) = ([&own.waits], [&reference.waits]);
+    Against::new(&own, &reference, &runs.names, runs.rule.max_slowdown).verdict().waiting[0].0
+}
+
+/// The samples of all policies in one replica.
+pub(crate) fn samples(runs: &Runs<'_, '_>, replayed: &Replayed, kind: TimeKind) -> Vec<Sample> {
+    let judge = Judge {
+        runs,
+        with: replayed.replica.circumstances(),
+        reference: &replayed.ran[runs.reference],
+        kind,
+        idle_w: replayed.idle_w,
+    };
+    replayed.ran.iter().map(|ran| judge.sample(ran)).collect()
+}
+
+/// One policy's standing against the limit of time, over all replicas.
+pub(crate) struct Kept {
+    /// Whether it may be chosen.
+    pub(crate) admissible: bool,
+    /// Whether it would keep the limit in other replicas as well.
+    pub(crate) surely: bool,
+    /// Responses of the foreground that has no end; `None` where all of it ends.
+    pub(crate) responses: Option<Responses>,
+    /// Responses of the background.
+    pub(crate) others: Responses,
+    pub(crate) missed: Vec<MissedTask>,
+}
+
+/// Judges one policy over all replicas, and completes its samples: response times take all of them.
+pub(crate) fn keep(runs: &Runs<'_, '_>, samples: &mut [Vec<Sample>], policy: usize, kind: TimeKind) -> Kept {
+    let (reference, limit) = (runs.reference, runs.rule.max_slowdown);
+    let against = |of: fn(&Sample) -> &Waits| {
+        let side = |p: usize| samples.iter().map(|s| of(&s[p])).collect::<Vec<_>>();
+        Against::new(&side(policy), &side(reference), &runs.names, limit).verdict()
+    };
+    let judged = kind != TimeKind::Makespan || runs.endless.contains(&true);
+    let own = judged.then(|| against(|s| &s.waits));
+    let others = against(|s| &s.others).responses;
+    let late = |p: usize| samples.iter().map(|s| s[p].late.as_slice()).collect::<Vec<_>>();
+    let missed = missed::missed(&late(policy), &late(reference), &runs.workload);
+    let enough = samples.len() >= LEAST_REPLICAS;
+    let responsive = |v: &Verdict| !v.responses.slower && (enough || v.unnoticed);
+    let on_time = own.as_ref().is_none_or(responsive) && !missed.iter().any(|m| m.slower);
+    let within: Vec<bool> = samples.iter().map(|s| s[policy].within).collect();
+    let excess = own.as_ref().map_or(1.0, |v| v.responses.excess);
+    let kept = Kept {
+        admissible: policy == reference || on_time && share(within.iter().copied()) >= SURE,
+        surely: policy == reference || limit::surely_within(&within) && excess <= 1.0 + limit,
+        responses: own.as_ref().map(|v| v.responses.clone()),
+        others,
+        missed,
+    };
+    if let Some(own) = own {
+        complete(samples, policy, kind, &own);
+    }
+    kept
+}
+
+/// Writes what only all replicas tell into a policy's samples.
+fn complete(samples: &mut [Vec<Sample>], policy: usize, kind: TimeKind, verdict: &Verdict) {
+    for (replica, sample) in samples.iter_mut().enumerate() {
+        let own = &mut sample[policy];
+        own.within &= verdict.within[replica];
+        if kind == TimeKind::Response {
+            (own.time, own.time_ratio) = verdict.waiting[replica];
+        }
+    }
+}
+
+/// Energy of the background that this policy has left undone by the end of the window and the reference has not, or the
+/// other way round: jobs in flight count whole. At the run's own energy a cycle since the release, so what is given back
+/// for work that the reference has not done is at most what the cores drew while executing.
+fn undone_j(ran: &Ran, reference: &Ran) -> f64 {
+    if !(ran.within_window && reference.within_window) {
+        return 0.0;
+    }
+    let left = reference.background_cycles - ran.background_cycles;
+    let busy_j = minus(&ran.energy, &ran.before).busy_j;
+    let done = ran.own.work.cycles + ran.background_cycles;
+    if done > 0.0 { left * busy_j / done } else { 0.0 }
+}
+
+/// What was used between two moments.
+pub(crate) fn minus(after: &Energy, before: &Energy) -> Energy {
+    let less = |(name, j): &(String, f64)| {
+        let was = before.idle_j.iter().find(|(n, _)| n == name).map_or(0.0, |(_, j)| *j);
+        (name.clone(), j - was)
+    };
+    let packages = after.package_j.iter().enumerate();
+    Energy {
+        busy_j: after.busy_j - before.busy_j,
+        stall_j: after.stall_j - before.stall_j,
+        idle_j: after.idle_j.iter().map(less).collect(),
+        leakage_j: after.leakage_j - before.leakage_j,
+        uncore_j: after.uncore_j - before.uncore_j,
+        memory_j: after.memory_j - before.memory_j,
+        platform_j: after.platform_j - before.platform_j,
+        package_j: packages.map(|(i, j)| j - before.package_j.get(i).unwrap_or(&0.0)).collect(),
+    }
+}

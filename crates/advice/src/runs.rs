@@ -1,0 +1,245 @@
+//! From a job to what ran: policies in the nominal model and in replicas.
+//!
+//! Within a replica all policies are charged over the same window, which the reference policy alone sets: from the release
+//! of the foreground until so much later than the reference's end as the limit of time allows; for interactive work its
+//! recorded span. So a policy that finishes early pays for the time that it has won, as a machine that stays on does
+//! (study 001), and no policy moves another's figures. One that is not done by then is charged over its own time.
+
+use crate::compare::CompareError;
+use crate::groups::endless;
+use crate::replicas::Replica;
+use crate::responses::Seen;
+use crate::responses::kinds::Names;
+use crate::rule::Rule;
+use crate::time::{Judged, TimeKind, judged, makespan_ns};
+use rayon::prelude::*;
+use wattwise_model::workload::Workload;
+use wattwise_policy::chosen::IdleSpec;
+use wattwise_replay::job::{Circumstances, ReplayJob, limit_ns, machine_idle, simulate};
+use wattwise_replay::spec::PolicySpec;
+use wattwise_sim::outcome::{Energy, Outcome, Timeline, WorkOutcome};
+
+/// Foreground work under two policies may differ by this share of its cycles.
+pub(crate) const SAME_WORK: f64 = 1e-4;
+/// The window where the limit of time is none, in makespans of the reference policy.
+const UNLIMITED_WINDOW: f64 = 4.0;
+/// For how long the machine without work is looked at, in ns.
+const IDLE_LOOK_NS: u64 = 1_000_000_000;
+
+/// One policy's run in one replica.
+pub(crate) struct Ran {
+    /// At the release.
+    pub(crate) before: Energy,
+    /// At the end of the foreground.
+    pub(crate) own: Outcome,
+    /// At the end of the window, or of the foreground where that is later.
+    pub(crate) energy: Energy,
+    /// As `energy`.
+    work: WorkOutcome,
+    /// As `energy`, in ns since the start.
+    end_ns: u64,
+    /// Cycles of the background from the release to the end of the window.
+    pub(crate) background_cycles: f64,
+    /// When the window ends, in ns since the start.
+    pub(crate) window_ns: u64,
+    pub(crate) within_window: bool,
+    pub(crate) timeline: Option<Timeline>,
+}
+
+impl Ran {
+    /// The foreground's episodes and periods.
+    pub(crate) fn foreground(&self) -> Seen<'_> {
+        Seen { work: &self.own.work, end_ns: self.own.elapsed_ns }
+    }
+
+    /// All episodes up to the end of the window.
+    pub(crate) fn window(&self) -> Seen<'_> {
+        Seen { work: &self.work, end_ns: self.end_ns }
+    }
+}
+
+/// What all runs of a comparison share.
+pub(crate) struct Runs<'a, 'j> {
+    pub(crate) job: &'a ReplayJob<'j>,
+    /// The job's, its episodes found.
+    pub(crate) workload: Workload,
+    /// Its tasks' names.
+    pub(crate) names: Names,
+    /// Which tasks are foreground of a group that has no end.
+    pub(crate) endless: Vec<bool>,
+    pub(crate) idle: IdleSpec,
+    pub(crate) policies: Vec<&'a PolicySpec>,
+    /// Which of them is the reference.
+    pub(crate) reference: usize,
+    pub(crate) rule: Rule,
+    tell: &'a (dyn Fn() + Sync),
+}
+
+/// All policies in one replica.
+pub(crate) struct Replayed {
+    pub(crate) replica: Replica,
+    /// In the order of the policies.
+    pub(crate) ran: Vec<Ran>,
+    /// What the machine draws without any work under the reference policy, in W.
+    pub(crate) idle_w: f64,
+}
+
+/// The job's policies and the reference, which is put first where it is not among them; and where it is.
+fn with_reference<'a>(job: &ReplayJob<'a>, reference: &'a PolicySpec) -> (Vec<&'a PolicySpec>, usize) {
+    let mut policies: Vec<&PolicySpec> = job.policies.iter().collect();
+    let at = policies.iter().position(|p| p.text == reference.text).unwrap_or_else(|| {
+        policies.insert(0, reference);
+        0
+    });
+    (policies, at)
+}
+
+impl<'a, 'j> Runs<'a, 'j> {
+    pub(crate) fn new(
+        job: &'a ReplayJob<'j>,
+        (reference, rule): (&'a PolicySpec, Rule),
+        tell: &'a (dyn Fn() + Sync),
+    ) -> Result<Runs<'a, 'j>, CompareError> {
+        if !job.workload.tasks.iter().any(|t| t.is_foreground()) {
+            return Err(CompareError::NoForeground { workload: job.workload.name.clone() });
+        }
+        let (policies, reference) = with_reference(job, reference);
+        let mut workload = job.workload.clone();
+        workload.label_episodes();
+        let idle = machine_idle(job.machine)?;
+        let (names, endless) = (Names::new(&workload), endless(&workload));
+        Ok(Runs { job, workload, names, endless, idle, policies, reference, rule, tell })
+    }
+
+    /// Replica number `number`; 0 is the nominal model.
+    pub(crate) fn draw(&self, number: u64) -> Result<Replica, CompareError> {
+        Ok(Replica::draw(self.job.machine, &self.workload, number)?)
+    }
+
+    /// All policies in the nominal model, side by side, and what is judged as time.
+    pub(crate) fn nominal(&self) -> Result<(Replayed, Judged), CompareError> {
+        let replica = self.draw(0)?;
+        let with = replica.circumstances();
+        let detail = self.job.detail;
+        let reference = self.run(&with, self.policies[self.reference], None, detail)?;
+        let judged = judged(with.workload, &reference.own.work);
+        let window_ns = reference.window_ns;
+        let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
+        let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), detail);
+        let ran = others.into_par_iter().map(other).collect::<Result<_, _>>()?;
+        Ok((self.replayed(replica, reference, ran)?, judged))
+    }
+
+    /// What is judged as time: by the nominal run of the reference policy.
+    pub(crate) fn kind(&self) -> Result<TimeKind, CompareError> {
+        let replica = self.draw(0)?;
+        let with = replica.circumstances();
+        let reference = self.run(&with, self.policies[self.reference], None, false)?;
+        Ok(judged(with.workload, &reference.own.work).kind)
+    }
+
+    /// All policies in one replica, one after the other.
+    pub(crate) fn replica(&self, number: u64) -> Result<Replayed, CompareError> {
+        let replica = self.draw(number)?;
+        let with = replica.circumstances();
+        let reference = self.run(&with, self.policies[self.reference], None, false)?;
+        let window_ns = reference.window_ns;
+        let others = (0..self.policies.len()).filter(|&p| p != self.reference);
+        let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), false);
+        let ran = others.map(other).collect::<Result<_, _>>()?;
+        self.replayed(replica, reference, ran)
+    }
+
+    /// Puts the runs of a replica in order, once they have done the same work.
+    fn replayed(
+        &self,
+        replica: Replica,
+        reference: Ran,
+        mut others: Vec<Ran>,
+    ) -> Result<Replayed, CompareError> {
+        let names = (0..self.policies.len()).filter(|&p| p != self.reference);
+        names.zip(&others).try_for_each(|(p, own)| self.same_work(self.policies[p], own, &reference))?;
+        let idle_w = self.idle_w(&replica.circumstances());
+        others.insert(self.reference, reference);
+        Ok(Replayed { replica, ran: others, idle_w })
+    }
+
+    /// The window that the reference policy's run sets.
+    fn window_ns(&self, workload: &Workload, reference: &Outcome) -> u64 {
+        let done = reference.work.done_ns.unwrap_or(reference.elapsed_ns);
+        match makespan_ns(&reference.work) {
+            Some(makespan) if !workload.is_interactive() => {
+                let factor = if self.rule.max_slowdown.is_finite() {
+                    1.0 + self.rule.max_slowdown
+                } else {
+                    UNLIMITED_WINDOW
+                };
+                let window = reference.work.released_ns + (makespan as f64 * factor) as u64;
+                window.max(done)
+            }
+            _ => workload.span_ns.max(done),
+        }
+    }
+
+    /// One policy's run; without a window it sets its own.
+    pub(crate) fn run(
+        &self,
+        with: &Circumstances<'_>,
+        policy: &PolicySpec,
+        window_ns: Option<u64>,
+        timeline: bool,
+    ) -> Result<Ran, CompareError> {
+        let mut sim = simulate(self.job, with, policy, &self.idle, timeline);
+        let (before, done_before) = match with.workload.release_ns {
+            0 => (Energy::default(), 0.0),
+            release => {
+                let at = sim.run_until(release);
+                (at.energy, at.work.background_cycles)
+            }
+        };
+        let failed = |source| CompareError::Run { policy: policy.text.clone(), source };
+        let own = sim.run_to_completion(limit_ns(self.job, with.workload)).map_err(failed)?;
+        let window_ns = window_ns.unwrap_or_else(|| self.window_ns(with.workload, &own));
+        let within_window = own.elapsed_ns <= window_ns;
+        let after = sim.run_until(window_ns.max(own.elapsed_ns));
+        sim.check_events().map_err(failed)?;
+        (self.tell)();
+        Ok(Ran {
+            before,
+            own,
+            energy: after.energy,
+            background_cycles: after.work.background_cycles - done_before,
+            work: after.work,
+            end_ns: after.elapsed_ns,
+            window_ns,
+            within_window,
+            timeline: sim.timeline(),
+        })
+    }
+
+    /// What the machine draws without any work under the reference policy, in watts.
+    pub(crate) fn idle_w(&self, with: &Circumstances<'_>) -> f64 {
+        let nothing = Workload::new("nothing", "no task", Vec::new(), IDLE_LOOK_NS);
+        let with = Circumstances { workload: &nothing, memory: &[], ..*with };
+        let mut sim = simulate(self.job, &with, self.policies[self.reference], &self.idle, false);
+        sim.run_until(IDLE_LOOK_NS).energy.total_j() / (IDLE_LOOK_NS as f64 * 1e-9)
+    }
+
+    /// Whether a run did the reference policy's work.
+    pub(crate) fn same_work(
+        &self,
+        policy: &PolicySpec,
+        own: &Ran,
+        reference: &Ran,
+    ) -> Result<(), CompareError> {
+        let (did, should) = (own.own.work.cycles, reference.own.work.cycles);
+        if (did - should).abs() <= SAME_WORK * should {
+            return Ok(());
+        }
+        Err(CompareError::DifferentWork {
+            policy: policy.text.clone(),
+            reference: self.policies[self.reference].text.clone(),
+            share: (did / should - 1.0).abs() * 100.0,
+        })
+    }
+}
