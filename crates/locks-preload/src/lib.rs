@@ -28,6 +28,7 @@
 
 mod bind;
 mod bucket;
+pub mod cancel;
 pub mod cond;
 mod elf;
 mod futex;

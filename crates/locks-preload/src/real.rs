@@ -2,7 +2,7 @@
 
 use libc::{
     Lmid_t, c_char, c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t,
-    timespec,
+    pthread_t, timespec,
 };
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -137,7 +137,8 @@ real! {
     cleanup_push: c"_pthread_cleanup_push" => fn(b: *mut CleanupBuffer, r: Routine, a: *mut c_void) -> ();
     cleanup_pop: c"_pthread_cleanup_pop" => fn(b: *mut CleanupBuffer, execute: c_int) -> ();
     set_cancel_state: c"pthread_setcancelstate" => fn(to: c_int, from: *mut c_int) -> c_int;
-    set_cancel_type: c"pthread_setcanceltype" => fn(to: c_int, from: *mut c_int) -> c_int;
+    cancel: c"pthread_cancel" => fn(t: pthread_t) -> c_int;
+    test_cancel: c"pthread_testcancel" => fn() -> ();
     dlmopen: c"dlmopen" => fn(namespace: Lmid_t, file: *const c_char, flags: c_int) -> *mut c_void;
 }
 

@@ -65,6 +65,10 @@ static int one_after_the_other(const char *library) {
 static int others(const char *library) {
     for (int i = 0; i < 40; i++)
         if (dlmopen(LM_ID_NEWLM, "/nowhere/missing.so", RTLD_NOW) == NULL && i == 39) puts(dlerror());
+    const char *slash = strrchr(library, '/');
+    void *bare = dlmopen(LM_ID_NEWLM, slash ? slash + 1 : library, RTLD_NOW);
+    say("by the caller's RUNPATH", bare);
+    if (bare) dlclose(bare);
     say("no file", dlmopen(LM_ID_NEWLM, NULL, RTLD_NOW));
     say("global", dlmopen(LM_ID_NEWLM, library, RTLD_NOW | RTLD_GLOBAL));
     say("no binding", dlmopen(LM_ID_NEWLM, library, 0));
@@ -87,10 +91,10 @@ static int others(const char *library) {
     // Its own definitions come before the C library's.
     int (*own)(void) = (int (*)(void))dlsym(first, "library_own");
     printf("its own first: %d\n", own ? own() : -1);
-    // As many as there can be.
+    // As many as there can be, which depends on how often glibc could not give back the memory of one.
     int most = 0;
     while (most < 40 && dlmopen(LM_ID_NEWLM, library, RTLD_NOW)) most++;
-    printf("at once: %d, then: %s\n", most, dlerror());
+    printf("at once: %s, then: %s\n", most > 0 ? "some" : "none", dlerror());
     printf("given back: %d %d\n", dlclose(again), dlclose(first));
     return 0;
 }

@@ -139,3 +139,20 @@ fn errno_is_after_each_call_what_it_was_before() {
     side_by_side(&waiting, |kind| passes(kind, "8"));
     spinning.iter().filter(|kind| kind.lock == "mcs").for_each(|kind| passes(kind, "2"));
 }
+
+#[test]
+fn a_waiter_is_cancelled_but_no_handler_that_interrupts_it() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (probe, library) = (probe("cancel"), library());
+    // glibc until 2.40 cancels handlers; the rest is as there.
+    let alone = Command::new(&probe).arg("glibc").output().expect("runs");
+    assert!(alone.status.success(), "the probe is wrong: {}", String::from_utf8_lossy(&alone.stdout));
+    let kinds: Vec<&LockKind> =
+        LockKind::all().iter().filter(|kind| fits(kind) && kind.wait == "spin-then-park").collect();
+    assert!(kinds.len() >= 6, "{}", kinds.len());
+    side_by_side(&kinds, |kind| {
+        let run = under(&probe, &library, &kind.name()).output().expect("runs");
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{}: {:?}\n{said}", kind.name(), run.status);
+    });
+}
