@@ -52,7 +52,8 @@ const CHANGING: &[&str] = &[
 const OPENING: &[&str] = &["?open", "openat", "?openat2", "?creat"];
 const WRITING: &[&str] = &["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE", "creat("];
 
-/// Runs a command with all that it starts under strace, whose log is written to `log`.
+/// Runs a command with all that it starts under strace, whose log is written to `log`. Names without a folder are taken to be
+/// in the command's current one: nothing that is traced here changes that.
 pub(crate) fn traced(command: &Command, log: &Path) -> (Output, Changes) {
     let calls: Vec<&str> = CHANGING.iter().chain(OPENING).copied().collect();
     let mut strace = Command::new("strace");

@@ -121,6 +121,9 @@ fn walk(path: &Path, missing: Option<Mode>) -> io::Result<OwnedFd> {
     };
     let mut way = vec![start(".")?];
     let mut ahead = parts(path);
+    if path.as_os_str().is_empty() {
+        return Err(Errno::NOENT.into());
+    }
     let mut links = 0;
     while let Some(name) = ahead.pop_front() {
         if name == "/" {
@@ -218,6 +221,7 @@ mod tests {
         {
             assert!(same(open(&at(path)), &at(path)), "{path}");
         }
+        assert!(open(Path::new("")).is_err(), "as for the kernel");
         for path in ["loop", "dead", "none", "victim/none/.."] {
             assert!(open(&at(path)).is_err(), "{path}");
         }
