@@ -17,7 +17,6 @@ use crate::rule::{Goal, Rule};
 use crate::sensitivity::{Share, sensitivity};
 use crate::ties::{Candidate, Standing};
 use crate::time::{Judged, Response, Stretches, TimeKind, judged, makespan_ns, missed, quantile, response};
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wattwise_model::machine::{Confidence, Drawn};
 use wattwise_model::workload::Workload;
@@ -170,10 +169,10 @@ pub fn compare_from(
     let mut nominal = comparing.nominal()?;
     let kind = nominal.judged.kind;
     let stopped = || options.stop.load(Ordering::Relaxed);
-    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> = (first..first.saturating_add(options.replicas))
-        .into_par_iter()
-        .filter_map(|number| (!stopped()).then(|| comparing.replica(number, kind)))
-        .collect::<Result<_, _>>()?;
+    let all = first..first.saturating_add(options.replicas);
+    let replica = |number| (!stopped()).then(|| comparing.replica(number, kind));
+    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
+        wattwise_threads::filter_map::<_, _, _, Result<_, _>>(all, replica)?;
     let (mut samples, draws): (Vec<_>, Vec<_>) = replicas.into_iter().unzip();
     if samples.is_empty() {
         samples.push(nominal.samples.clone());
@@ -210,7 +209,7 @@ pub fn draws(
     let kind = comparing.nominal()?.judged.kind;
     let one = |number: u64| comparing.replica(number, kind).map(|(samples, _)| samples);
     let mut all: Vec<Vec<Sample>> =
-        (first..first + options.replicas).into_par_iter().map(one).collect::<Result<_, _>>()?;
+        wattwise_threads::map::<_, _, _, Result<_, _>>(first..first + options.replicas, one)?;
     if kind == TimeKind::Response {
         respond(&mut all, options.rule.max_slowdown);
     }
@@ -291,7 +290,7 @@ impl<'a, 'j> Comparing<'a, 'j> {
         let window_ns = reference.window_ns;
         let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
         let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), detail);
-        let mut ran: Vec<Ran> = others.into_par_iter().map(other).collect::<Result<_, _>>()?;
+        let mut ran: Vec<Ran> = wattwise_threads::map::<_, _, _, Result<_, _>>(others, other)?;
         ran.insert(self.reference, reference);
         let samples = self.samples(&ran, &with, judged.kind, self.idle_w(&with))?;
         let release_ns = with.workload.release_ns;

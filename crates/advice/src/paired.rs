@@ -11,7 +11,6 @@ use crate::limit::by_rank;
 use crate::replicas::Replica;
 use crate::rule::Rule;
 use crate::time::TimeKind;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -78,10 +77,9 @@ impl<'a> Paired<'a> {
     ) -> Result<Paired<'a>, CompareError> {
         let comparing = Comparing::new(job, (reference, rule), &|| {})?;
         let kind = comparing.nominal()?.judged.kind;
-        let bases = (first..first.saturating_add(replicas))
-            .into_par_iter()
-            .map(|number| base(&comparing, kind, reference, number))
-            .collect::<Result<_, _>>()?;
+        let all = first..first.saturating_add(replicas);
+        let base = |number| base(&comparing, kind, reference, number);
+        let bases = wattwise_threads::map::<_, _, _, Result<_, _>>(all, base)?;
         Ok(Paired { comparing, kind, bases })
     }
 

@@ -15,7 +15,6 @@ use crate::log::{Line, Log, Trial};
 use crate::result::*;
 use crate::search::{Method, Score};
 use crate::space::Space;
-use rayon::prelude::*;
 use wattwise_advice::answer::change;
 use wattwise_advice::paired::{Look, Ratios};
 use wattwise_advice::result::Interval;
@@ -287,10 +286,8 @@ fn looks(field: &Field<'_>, policies: &[&PolicySpec]) -> Vec<Option<Vec<Look>>> 
     if cells == 0 {
         return vec![None; policies.len()];
     }
-    let all: Vec<Option<Look>> = (0..policies.len() * cells)
-        .into_par_iter()
-        .map(|i| field.look(i % cells, policies[i / cells]).ok())
-        .collect();
+    let look = |i: usize| field.look(i % cells, policies[i / cells]).ok();
+    let all: Vec<Option<Look>> = wattwise_threads::map(0..policies.len() * cells, look);
     all.chunks(cells).map(|looks| looks.iter().copied().collect()).collect()
 }
 

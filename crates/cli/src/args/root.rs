@@ -31,7 +31,10 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
     }
     let path = Path::new(root);
     match std::fs::metadata(path) {
-        Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
+        Ok(m) if m.is_dir() => match DirRoot::open(path) {
+            Ok(tree) => Ok(Box::new(tree)),
+            Err(e) => Err(Failure::input(format!("{flag} {root}: {e}"))),
+        },
         Ok(_) => capture::open(path)
             .map(|tree| Box::new(tree) as _)
             .map_err(|e| Failure::input(format!("{flag} {e}"))),
@@ -53,6 +56,11 @@ impl RootArgs {
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
         open(self.root.as_deref(), "--root")
+    }
+
+    /// Whether the machine ends with the command, and with it all that was changed.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.journal.is_none() && self.root.as_ref().is_some_and(|root| root.starts_with("emulated:"))
     }
 
     /// The folder of the journals for this root.

@@ -130,7 +130,7 @@ fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    Ok(bench)
+    bench.map_err(|why| Failure::impossible(format!("bench locks: {why}; fewer with --threads")))
 }
 
 /// All but the locks, which depend on where they run.

@@ -47,6 +47,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let problem = "not a folder; make an empty one to mount on";
         return Err(Failure::input(format!("{}: {problem}", args.mountpoint.display())));
     }
+    // A mount hides what is below it: no link of a stranger's says where.
+    wattwise_hw::root::folder::open(&args.mountpoint)
+        .map_err(|e| Failure::input(format!("{}: {e}", args.mountpoint.display())))?;
     serve(args, &machine)
 }
 

@@ -193,11 +193,19 @@ impl Input {
 /// A file that vanishes when it is closed.
 fn nameless() -> std::io::Result<File> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("wattwise-{}-{n}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
+    loop {
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("wattwise-{}-{n}", std::process::id()));
+        match File::options().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            // Anybody may have taken the name: the folder is everybody's.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            file => {
+                let file = file?;
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+        }
+    }
 }
 
 struct Positioned<'a> {

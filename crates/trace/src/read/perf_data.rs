@@ -742,19 +742,27 @@ impl<S: Sink> Sorter<'_, S> {
         std::thread::scope(|scope| {
             let (full, to_sort) = std::sync::mpsc::sync_channel::<Batch>(UNDER_WAY);
             let (emptied, empty) = std::sync::mpsc::channel::<Batch>();
-            let pumping = scope.spawn(move || {
-                pump.run(window, &mut |batch| {
+            // The pump follows once the thread is there: without one it stays here.
+            let (give, given) = std::sync::mpsc::channel::<(Pump, Window<'_>)>();
+            let pumps = move || {
+                let (pump, window) = given.recv().ok()?;
+                Some(pump.run(window, &mut |batch| {
                     let next = empty.try_recv().unwrap_or_default();
                     // Nobody takes it: the sink has panicked, and this thread's work is in vain.
                     let _ = full.send(std::mem::replace(batch, next));
-                })
-            });
+                }))
+            };
+            let Ok(pumping) = wattwise_threads::named("pump").spawn_scoped(scope, pumps) else {
+                return pump.run(window, &mut |batch| self.take(batch));
+            };
+            let _ = give.send((pump, window));
             for mut batch in to_sort {
                 self.take(&mut batch);
                 // Nobody wants it: the pump is done.
                 let _ = emptied.send(batch);
             }
-            pumping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let pump = pumping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            pump.expect("it waits until it has the pump")
         })
     }
 

@@ -250,7 +250,7 @@ fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
     const NAP: Duration = Duration::from_millis(1);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let probe = scope.spawn(|| {
+        let naps = || {
             let mut late = Vec::new();
             while !done.load(Ordering::Relaxed) {
                 let due = Instant::now() + NAP;
@@ -258,7 +258,12 @@ fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
                 late.push(due.elapsed().as_nanos() as f64 / 1e3);
             }
             late
-        });
+        };
+        let probe = wattwise_threads::named("probe").spawn_scoped(scope, naps).map_err(|e| {
+            Failure::impossible(format!(
+                "coreidle tune: no thread that measures lateness can be started: {e}"
+            ))
+        })?;
         let ended = child::run(job, signals, None, &mut || {});
         done.store(true, Ordering::Relaxed);
         let late = probe.join().unwrap_or_default();
