@@ -1,6 +1,8 @@
 //! What several commands print.
 
 pub(crate) mod csv;
+#[cfg(test)]
+mod hostile;
 pub(crate) mod markdown;
 pub(crate) mod report;
 pub(crate) mod result_file;

@@ -45,7 +45,7 @@ impl ResultFile {
         ResultFile::parse(&bytes).map_err(|why| format!("{at}: {why}"))
     }
 
-    fn parse(bytes: &[u8]) -> Result<ResultFile, String> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<ResultFile, String> {
         #[derive(serde::Deserialize)]
         struct Schema {
             schema: String,

@@ -57,6 +57,9 @@
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
 //! `busy_w` more for each core at work; without it the memory is of the platform), `[tick]`.
 //!
+//! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
+//! `_.+-`, and do not begin with `-`.
+//!
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
 //! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`), by state (`C3`), or by both
 //! (`"C3.watts"`). A
