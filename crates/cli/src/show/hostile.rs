@@ -11,7 +11,7 @@ use hostile::{acts_on_a_terminal, names};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, TagToken, Token, TokenSink, TokenSinkResult, Tokenizer};
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -240,19 +240,33 @@ fn no_name_acts_on_a_spreadsheet() {
     assert!(tried >= NAMES, "{tried}");
 }
 
-/// The blocks and spans of a text, without its words: as GitHub reads it, as far as a library does.
+/// The blocks and spans of a text, as GitHub reads it, as far as a library does. Of its words those of the columns that hold
+/// figures: a name that ends its own cell would move them, and what is over at a row's end is dropped.
 fn markup(text: &str) -> Vec<String> {
+    const FIGURES: std::ops::RangeInclusive<usize> = 2..=5;
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_MATH;
-    let name = |event: Event<'_>| match event {
-        Event::Text(_) | Event::SoftBreak => None,
-        Event::Start(Tag::Paragraph) => Some("paragraph".to_owned()),
-        other => Some(format!("{other:?}")),
-    };
-    Parser::new_ext(text, options).filter_map(name).collect()
+    let mut column = 0;
+    let mut all = Vec::new();
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Text(words) if FIGURES.contains(&column) => all.push(words.into_string()),
+            Event::Text(_) | Event::SoftBreak => {}
+            other => {
+                match &other {
+                    Event::Start(Tag::TableRow | Tag::TableHead) => column = 0,
+                    Event::End(TagEnd::TableCell) => column += 1,
+                    Event::End(TagEnd::Table) => column = 0,
+                    _ => {}
+                }
+                all.push(format!("{other:?}"));
+            }
+        }
+    }
+    all
 }
 
 #[test]
