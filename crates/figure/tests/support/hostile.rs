@@ -118,11 +118,11 @@ const PARTS: &[&str] = &[
 /// So many names, the same for a seed; each part alone comes first.
 pub(crate) fn names(seed: u64, n: usize) -> Vec<String> {
     let mut random = Random::new(seed);
-    let mut made = |i: usize| match PARTS.get(i) {
+    let made = |i: usize| match PARTS.get(i) {
         Some(part) => (*part).to_owned(),
         None => (0..1 + random.below(5)).map(|_| PARTS[random.below(PARTS.len())]).collect(),
     };
-    (0..n).map(|i| made(i)).collect()
+    (0..n).map(made).collect()
 }
 
 /// The characters of C0 (but a line's end and a tab), DEL and C1, and those of Unicode that change the order of letters: written out
