@@ -53,10 +53,10 @@ impl Counters {
     ) -> Counters {
         let cpuidle = Cpuidle::read(root, topology);
         let of = |cpu: u32, index: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{index}/time");
-        let idle = cpuidle.cpus().iter().map(|c| {
-            let states = c.states.iter().filter(|s| !crate::gather::polls(s));
-            (c.cpu, states.map(|s| (s.name.clone(), of(c.cpu, s.index))).collect())
-        });
+        let idle = cpuidle
+            .cpus()
+            .iter()
+            .map(|c| (c.cpu, crate::gather::idle_states(c).map(|s| (s.name, of(c.cpu, s.index))).collect()));
         let states = machine.packages[0].idle.iter();
         let register =
             |name: &str| PACKAGE_STATES.iter().find(|(_, n)| *n == name).map(|(a, _)| u64::from(*a));

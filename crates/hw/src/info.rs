@@ -6,7 +6,7 @@ use crate::cpus::topology::Topology;
 use crate::msr::tstate::Duty;
 use crate::msr::{MsrDevice, Registers, Wake};
 use crate::probe::{Mechanism, Probed};
-use crate::root::{Root, text};
+use crate::root::{Root, label};
 use crate::states::cpufreq::Cpufreq;
 use crate::states::cpuidle::Cpuidle;
 use crate::states::platform;
@@ -179,7 +179,7 @@ impl Info {
         Info {
             schema: SCHEMA,
             machine: root.describe(),
-            kernel: text(root, "proc/sys/kernel/osrelease"),
+            kernel: label(root, "proc/sys/kernel/osrelease"),
             cpufreq: Cpufreq::read(root),
             cpuidle: Cpuidle::read(root, &topology),
             energy_performance_bias: power::energy_performance_bias(root, &topology.online),
@@ -189,8 +189,8 @@ impl Info {
             uncore: power::uncores(root),
             sensors: power::sensors(root),
             supply: power::supply(root),
-            platform_profile: text(root, "sys/firmware/acpi/platform_profile").map(|now| {
-                let choices = text(root, "sys/firmware/acpi/platform_profile_choices").unwrap_or_default();
+            platform_profile: label(root, "sys/firmware/acpi/platform_profile").map(|now| {
+                let choices = label(root, "sys/firmware/acpi/platform_profile_choices").unwrap_or_default();
                 (now, choices.split_whitespace().map(str::to_owned).collect())
             }),
             registers: registers(root, &topology),

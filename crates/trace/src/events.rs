@@ -337,7 +337,8 @@ impl Comms {
     fn add(&mut self, key: [u8; 16]) -> Comm {
         let comm = Comm(self.names.len() as u32);
         let end = key.iter().position(|&b| b == 0).unwrap_or(16);
-        self.names.push(String::from_utf8_lossy(&key[..end]).into());
+        // A program names its threads as it likes (PR_SET_NAME), with a line break too.
+        self.names.push(wattwise_figure::one_line(&String::from_utf8_lossy(&key[..end])).into());
         self.numbers.insert(key, comm);
         comm
     }

@@ -217,9 +217,9 @@ impl Counter {
         top.sort_by_key(|(tid, seen)| (std::cmp::Reverse(seen.busy), *tid));
         top.truncate(TOP);
         Summary {
-            name: name.to_owned(),
+            name: wattwise_figure::one_line(name),
             format: read.format.to_owned(),
-            cpu_name: read.cpu_name,
+            cpu_name: read.cpu_name.as_deref().map(wattwise_figure::one_line),
             span_s,
             events: read.events,
             lost: read.lost,

@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     // Ground.
     ("policy", &[]),
     ("figure", &[]),
-    ("page", &[]),
+    ("page", &["figure"]),
     ("packed", &[]),
     ("child", &[]),
     ("threads", &[]),

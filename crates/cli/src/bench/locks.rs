@@ -2,8 +2,8 @@
 
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::screen::{Look, Screen, say};
-use crate::show::table::{drawn, wrapped};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use crate::show::table::{cell, drawn, wrapped};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_hw::root::DirRoot;
@@ -196,7 +196,7 @@ type Shown = fn(&Measured) -> String;
 fn text(bench: &Bench, look: Look) -> String {
     let wide = look.columns >= WIDE;
     let shown = |name: &str| wide || !LEFT_OUT.contains(&name);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let right = |text: String| cell(text).set_alignment(CellAlignment::Right);
     let columns: [(&str, Shown); 9] = [
         ("1/s", |c| count(c.acquisitions_per_s)),
         ("+-", |c| c.noise.map_or("?".into(), |n| format!("{:.0}%", n * 100.0))),
@@ -212,14 +212,14 @@ fn text(bench: &Bench, look: Look) -> String {
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let place = ["threads", "CS us", "NCS us"].map(|h| right(h.to_owned()));
     let figures = columns.iter().filter(|(h, _)| shown(h)).map(|(h, _)| right((*h).to_owned()));
-    table.set_header(place.into_iter().chain([Cell::new("lock")]).chain(figures));
+    table.set_header(place.into_iter().chain([cell("lock")]).chain(figures));
     let mut last = None;
     for c in &bench.cells {
         let new = last.replace(c.place) != Some(c.place);
         let place = |s: String| right(if new { s } else { String::new() });
         let own = [c.place.threads.to_string(), c.place.cs_us.to_string(), c.place.ncs_us.to_string()];
         let figures = columns.iter().filter(|(h, _)| shown(h)).map(|(_, of)| right(of(c)));
-        table.add_row(own.map(place).into_iter().chain([Cell::new(&c.lock)]).chain(figures));
+        table.add_row(own.map(place).into_iter().chain([cell(&c.lock)]).chain(figures));
     }
     let mut out = String::new();
     page::summary(bench).iter().for_each(|line| out += &format!("{}\n", wrapped(line, "")));

@@ -13,6 +13,7 @@ use std::time::Duration;
 use wattwise_control::hold::{Wishes, hold};
 use wattwise_control::set::plan::Setting;
 use wattwise_figure::Random;
+use wattwise_figure::shell;
 use wattwise_figure::units::{Speed, speed};
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_live::ab::figure;
@@ -98,8 +99,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             settings: levels[at].map(|khz| Setting::Freq(Speed::Khz(khz))).into_iter().collect(),
             ..Wishes::default()
         };
-        let held =
-            hold(&*root, &journal, &crate::machine::set::command_line(), &wishes, &|| signals.reason())?;
+        let held = hold(&*root, &journal, &crate::args::command_line(), &wishes, &|| signals.reason())?;
         let (measured, ended) = measure(&mut observer, &job, &signals).map_err(Failure::input)?;
         drop(held);
         if let Some(signal) = signals.caught() {
@@ -107,7 +107,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         if let Some(failure) = &measured.failure {
             let last = ended.output.trim_end().lines().last().unwrap_or("");
-            return Err(Failure::work(format!("'{}' {failure}; it printed last: {last}", command.join(" "))));
+            return Err(Failure::work(format!(
+                "{} {failure}; it printed last: {last}",
+                shell::line(&command)
+            )));
         }
         let figure = figure(&pattern, &ended.output).map_err(|e| Failure::work(format!("--metric: {e}")))?;
         let busy = measured.machine.others_s.map(|s| s + measured.cpu_s());

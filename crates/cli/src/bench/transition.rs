@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         cores: None,
     };
     let journal = args.root.journal()?;
-    let command = crate::machine::set::command_line();
+    let command = crate::args::command_line();
     let held = hold(&*root, &journal, &command, &wishes, &|| signals.reason())?;
     // The loop must feel the speed that it times; another root's CPUs are not ours.
     if root.is_this_machine() {

@@ -62,16 +62,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // The machine as it is, then each state as the deepest.
     for deepest in std::iter::once(None).chain((0..states.len()).map(Some)) {
         let wishes = wishes(&states, deepest, sleeper);
-        let held =
-            match hold(&*root, &journal, &crate::machine::set::command_line(), &wishes, &|| signals.reason())
-            {
-                Ok(held) => held,
-                Err(e) if deepest.is_some() && rows.len() == 1 => {
-                    say!("C-states cannot be chosen here: {e}");
-                    break;
-                }
-                Err(e) => return Err(e.into()),
-            };
+        let held = match hold(&*root, &journal, &crate::args::command_line(), &wishes, &|| signals.reason()) {
+            Ok(held) => held,
+            Err(e) if deepest.is_some() && rows.len() == 1 => {
+                say!("C-states cannot be chosen here: {e}");
+                break;
+            }
+            Err(e) => return Err(e.into()),
+        };
         let before = states_now(&*root, sleeper as u32);
         let timer_us = timer(sleeper, sleep, args.times).map_err(Failure::work)?;
         let cross_us = match waker {

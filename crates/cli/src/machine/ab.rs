@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::Provenance;
+use wattwise_figure::shell;
 use wattwise_figure::verdict::Aim;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::writers;
@@ -190,7 +191,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print(&result::text(&judged))?;
     }
     if let Some(why) = stopped {
-        say!("{why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
+        say!("{why}; to go on with the same plan: wattwise ab --resume {}", shell::file(&path));
         return Ok(signals.caught().map_or(1, |signal| 128 + signal as u8));
     }
     if judged.pairs == 0 {
@@ -411,8 +412,8 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
     if let Some(path) = &args.report {
-        let command = format!("wattwise {}", crate::machine::set::command_line());
-        write_report(path, &wattwise_report::compare_html(&comparison, &details, &command))?;
+        let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
+        write_report(path, &html)?;
     }
     if args.json {
         print_json(&comparison)?;

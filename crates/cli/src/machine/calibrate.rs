@@ -4,7 +4,7 @@ use crate::args::duration;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::show::screen::{progress, say};
-use crate::show::table::drawn;
+use crate::show::table::{cell, drawn};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -16,6 +16,7 @@ use wattwise_calibrate::pages::sections;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Live, Site};
 use wattwise_calibrate::truth;
+use wattwise_figure::shell;
 use wattwise_live::run::child::Signals;
 use wattwise_model::machine::Confidence;
 use wattwise_trace::record;
@@ -255,12 +256,15 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
     table.set_header(["figure", "value", "95 % interval", "standing"]);
     for f in &found.figures {
         let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
-        table.add_row(vec![
-            f.figure.clone(),
-            format!("{:.3}{unit}", f.value),
-            format!("{:.3} to {:.3}", f.low, f.high),
-            f.standing.to_owned(),
-        ]);
+        table.add_row(
+            [
+                f.figure.clone(),
+                format!("{:.3}{unit}", f.value),
+                format!("{:.3} to {:.3}", f.low, f.high),
+                f.standing.to_owned(),
+            ]
+            .map(cell),
+        );
     }
     if calibration.fit.is_some() {
         _ = writeln!(out, "\n{}", drawn(table, false));
@@ -269,7 +273,7 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
         _ = writeln!(out, "Note: {note}");
     }
     if written {
-        let flag = if found.default { String::new() } else { format!("-m {file} ") };
+        let flag = if found.default { String::new() } else { format!("-m {} ", shell::file(&found.file)) };
         _ = writeln!(out, "\n{file}: written. Use it: wattwise compare {flag}-- COMMAND");
     }
     out

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use wattwise_control::hold::hold;
 use wattwise_control::powerctl::Profile;
 use wattwise_figure::Provenance;
+use wattwise_figure::shell;
 use wattwise_live::run::child::{Job, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::{Measured, measure};
@@ -80,9 +81,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let signals = Signals::catch().map_err(Failure::work)?;
     let mut observer = Observer::open(&*root, Some(&prices));
     let mut held =
-        hold(&*root, &args.root.journal()?, &crate::machine::set::command_line(), &wishes, &|| {
-            signals.reason()
-        })?;
+        hold(&*root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
     let job = Job { command: args.command.clone(), profile, ..Job::default() };
     let (measured, _) = measure(&mut observer, &job, &signals)
         .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
@@ -118,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 pub(crate) fn text(report: &RunResult) -> String {
     let m = &report.measured;
     let o = &m.machine;
-    let mut out = format!("\n{}", report.command.join(" "));
+    let mut out = format!("\n{}", shell::line(&report.command));
     if let Some(policy) = &report.policy {
         _ = write!(out, "   under {policy}");
     }

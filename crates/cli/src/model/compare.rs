@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
+use wattwise_figure::shell;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
 use wattwise_policy::{PowerSource, System};
@@ -168,7 +169,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for case in &cases {
         let job = args.job(case);
         let (comparison, details) = conduct(&job, args.rule(), replicas, &case.reference)?;
-        outputs.one(case, &job, (&comparison, &details), &command_line())?;
+        outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
         let stopped = comparison.replicas < replicas;
         done.push(comparison);
         if stopped && done.len() < cases.len() {
@@ -235,16 +236,6 @@ fn usual_policies(args: &Args, machine: &MachineModel) -> Vec<PolicySpec> {
     default_policies(machine, system)
 }
 
-/// This very call, to be shown as the way to run it again.
-fn command_line() -> String {
-    let quote = |a: String| {
-        let plain = !a.is_empty() && a.chars().all(|c| c.is_ascii_alphanumeric() || "-_=+:,./%".contains(c));
-        if plain { a } else { format!("'{}'", a.replace('\'', "'\\''")) }
-    };
-    let rest: Vec<String> = std::env::args().skip(1).map(quote).collect();
-    format!("wattwise {}", rest.join(" "))
-}
-
 /// The machines that are known before the workloads are; none: each recording names its own.
 fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
     if !args.machine.is_empty() {
@@ -279,7 +270,7 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
     let recorded = record::run(&record::RecordOptions::new(&file, args.command.clone()));
     match recorded {
         Ok(report) => {
-            let name = args.command.join(" ");
+            let name = shell::line(&args.command);
             let code = report.exit_code().unwrap_or(0);
             if code != 0 && !args.even_if_failed {
                 let message = format!(

@@ -41,7 +41,7 @@ struct FormatArgs {
     /// Print the result as JSON (schema wattwise-compare-2; of several comparisons wattwise-compare-set-1)
     #[arg(long)]
     json: bool,
-    /// Print the result as CSV, a row for each policy of each comparison
+    /// Print the result as CSV, a row for each policy of each comparison; a text that a spreadsheet would calculate has ' before it
     #[arg(long)]
     csv: bool,
     /// Print the result as Markdown tables

@@ -2,9 +2,9 @@
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::show::screen::{Look, Screen, say};
-use crate::show::table::{drawn, wrapped};
+use crate::show::table::{cell, drawn, wrapped};
 use clap::ValueEnum;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
 use std::fmt::Write;
 use std::path::PathBuf;
 use wattwise_page::{Section, Table};
@@ -117,7 +117,7 @@ fn table(head: &[String], rows: &[Vec<String>], look: Look) -> String {
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(look.columns as u16);
     let right = |(at, text): (usize, &String)| {
-        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+        cell(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
     };
     table.set_header(head.iter().enumerate().map(right));
     for row in rows {

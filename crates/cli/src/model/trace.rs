@@ -4,6 +4,7 @@ use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::recording::RecordingArgs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use wattwise_figure::shell;
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Program, Recorded, Strangers, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
@@ -229,7 +230,7 @@ pub(crate) fn import(args: &ImportArgs) -> Outcome {
     for w in &i.warnings {
         out += &format!("warning: {w}\n");
     }
-    out += &format!("replay it: wattwise compare {}\n", args.file.display());
+    out += &format!("replay it: wattwise compare {}\n", shell::file(&args.file));
     print(&out)?;
     Ok(0)
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
+use wattwise_figure::shell;
 use wattwise_figure::units::duration_ns;
 use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
@@ -164,7 +165,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print_json(&result)?;
     } else {
         print(&text(&result, Screen::Out.colour()))?;
-        say!("policy file written: {}; try it with 'wattwise compare -p {0}'", args.output.display());
+        let file = args.output.display();
+        say!("policy file written: {file}; to try it: wattwise compare -p {}", shell::file(&args.output));
     }
     if stop.flag().load(Ordering::Relaxed) {
         say!("stopped after {} trials: this is the best of what was looked at", result.spent.trials);
@@ -217,8 +219,8 @@ impl Args {
                 }
                 Ok(there) if !there.tested && !there.trials.is_empty() => {
                     return Err(Failure::input(format!(
-                        "{name}: has an interrupted search; 'wattwise tune --resume {}' goes on with it, or name another log or remove it",
-                        path.display()
+                        "{name}: has an interrupted search; name another log, remove it, or go on with it: wattwise tune --resume {}",
+                        shell::file(&path)
                     )));
                 }
                 Ok(_) => {}

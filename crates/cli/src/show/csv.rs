@@ -1,16 +1,20 @@
 //! Comparisons as CSV (RFC 4180): a row for each policy of each comparison, units in the names.
+//!
+//! Names come from strangers' files, and a spreadsheet calculates a cell that begins with `=`. So texts are cells by
+//! `csv_cell`, which puts `'` before such a beginning; numbers stay numbers, negative ones too.
 
 use crate::exit::Failure;
 use serde::Serialize;
 use wattwise_advice::result::{Comparison, PolicyResult};
+use wattwise_figure::csv_cell;
 
 /// A row; figures that are not numbers are empty.
 #[derive(Serialize)]
-struct Row<'a> {
-    workload: &'a str,
-    machine: &'a str,
-    policy: &'a str,
-    reference: &'a str,
+struct Row {
+    workload: String,
+    machine: String,
+    policy: String,
+    reference: String,
     is_recommended: bool,
     is_tied: bool,
     is_admissible: bool,
@@ -39,17 +43,17 @@ struct Row<'a> {
     wake_latency_p50_us: Option<f64>,
     wake_latency_p99_us: Option<f64>,
     transitions: u64,
-    approximation: Option<&'a str>,
+    approximation: Option<String>,
 }
 
-fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
+fn row(c: &Comparison, r: &PolicyResult) -> Row {
     let number = |x: f64| Some(x).filter(|x| x.is_finite());
     let u = &r.uncertain;
     Row {
-        workload: &c.workload.name,
-        machine: &c.machine,
-        policy: &r.policy,
-        reference: &c.reference,
+        workload: csv_cell(&c.workload.name),
+        machine: csv_cell(&c.machine),
+        policy: csv_cell(&r.policy),
+        reference: csv_cell(&c.reference),
         is_recommended: r.policy == c.answer.recommended,
         is_tied: r.tied,
         is_admissible: r.admissible,
@@ -77,7 +81,7 @@ fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
         wake_latency_p50_us: number(r.wake_latency_us.p50),
         wake_latency_p99_us: number(r.wake_latency_us.p99),
         transitions: r.transitions,
-        approximation: r.approximation.as_deref(),
+        approximation: r.approximation.as_deref().map(csv_cell),
     }
 }
 

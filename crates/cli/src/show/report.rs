@@ -37,9 +37,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let html = match &results[..] {
         // On its own, a comparison has a page that can be explored.
-        [ResultFile::Compare(c)] => {
-            wattwise_report::compare_html(c, &[], &format!("wattwise report {}", args.files[0].display()))
-        }
+        [ResultFile::Compare(c)] => wattwise_report::compare_html(c, &[], &crate::args::command_line()),
         _ => wattwise_page::page("report", &title(args), &sections(args, &results)),
     };
     std::fs::write(path, html).map_err(|e| {

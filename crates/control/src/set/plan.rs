@@ -490,9 +490,7 @@ impl<'r> Planner<'r> {
         let inventory = self.inventory;
         let mut found = false;
         for cpu in inventory.cpuidle.cpus().iter().filter(|c| self.cpus.contains(c.cpu)) {
-            for state in
-                cpu.states.iter().filter(|s| s.name.eq_ignore_ascii_case(name) || s.index.to_string() == name)
-            {
+            for state in cpu.states.iter().filter(|s| s.is_called(name)) {
                 found = true;
                 let path = format!("{CPUS}/cpu{}/cpuidle/state{}/disable", cpu.cpu, state.index);
                 self.write(path, format!("cpu{} {}", cpu.cpu, state.name), if on { "0" } else { "1" })?;

@@ -332,9 +332,9 @@ fn processor(root: &dyn Root) -> Option<String> {
             l.split_once(':').filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim().to_owned())
         })
     };
-    value("model name").or_else(|| value("Hardware")).or_else(|| value("Processor")).or_else(|| {
-        text(root, "sys/firmware/devicetree/base/model").map(|m| m.trim_end_matches('\0').to_owned())
-    })
+    let named = value("model name").or_else(|| value("Hardware")).or_else(|| value("Processor"));
+    let named = named.or_else(|| text(root, "sys/firmware/devicetree/base/model"));
+    named.map(|name| wattwise_figure::one_line(&name))
 }
 
 #[cfg(test)]

@@ -83,6 +83,11 @@ pub fn text(root: &dyn Root, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
 }
 
+/// An attribute that says what something is called: one line, of which a terminal shows every character, whatever a capture holds.
+pub fn label(root: &dyn Root, path: &str) -> Option<String> {
+    Some(wattwise_figure::one_line(&text(root, path)?))
+}
+
 /// An attribute that holds one number.
 pub fn number<T: std::str::FromStr>(root: &dyn Root, path: &str) -> Option<T> {
     text(root, path)?.parse().ok()

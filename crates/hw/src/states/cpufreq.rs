@@ -5,7 +5,7 @@
 
 use crate::cpus::set::CpuSet;
 use crate::probe::{Mechanism, Probed, why};
-use crate::root::{Root, number, text};
+use crate::root::{Root, label, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -158,8 +158,8 @@ impl CpufreqPolicy {
         // What is not listed is not opened: a missing file costs as much as one that is there.
         let names: BTreeSet<String> = root.list(path).unwrap_or_default().into_iter().collect();
         let has = |name: &str| names.contains(name);
-        let word = |name: &str| {
-            has(name).then(|| text(root, &format!("{path}/{name}"))).flatten().filter(|v| !v.is_empty())
+        let word = |file: &str| {
+            has(file).then(|| label(root, &format!("{path}/{file}"))).flatten().filter(|v| !v.is_empty())
         };
         let khz = |name: &str| word(name).and_then(|v| v.parse::<u64>().ok());
         let words = |name: &str| -> Vec<String> {
@@ -286,6 +286,8 @@ fn files(root: &dyn Root, path: &str) -> Vec<(String, String)> {
     root.list(path)
         .unwrap_or_default()
         .into_iter()
-        .filter_map(|name| text(root, &format!("{path}/{name}")).map(|value| (name, value)))
+        .filter_map(|file| {
+            label(root, &format!("{path}/{file}")).map(|value| (wattwise_figure::one_line(&file), value))
+        })
         .collect()
 }

@@ -2,9 +2,10 @@
 
 use crate::cpus::set::CpuSet;
 use crate::probe::{Mechanism, Probed, why};
-use crate::root::{Root, number, text};
+use crate::root::{Root, label, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use wattwise_figure::one_line;
 
 /// One RAPL zone with those inside it: package holds core and uncore, psys holds all.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,14 +78,14 @@ pub fn zones(root: &dyn Root) -> Probed<Vec<Zone>> {
 impl Zone {
     fn read(root: &dyn Root, folder: &str, all: &[&String]) -> Option<Zone> {
         let path = format!("{POWERCAP}/{folder}");
-        let name = text(root, &format!("{path}/name"))?;
+        let name = label(root, &format!("{path}/name"))?;
         let files: BTreeSet<String> = root.list(&path).unwrap_or_default().into_iter().collect();
         let limits = (0..8)
             .map_while(|index| {
                 let at = |what: &str| format!("{path}/constraint_{index}_{what}");
                 files.contains(&format!("constraint_{index}_power_limit_uw")).then(|| Limit {
                     index,
-                    name: text(root, &at("name")).unwrap_or_default(),
+                    name: label(root, &at("name")).unwrap_or_default(),
                     power_uw: number(root, &at("power_limit_uw")),
                     most_uw: number(root, &at("max_power_uw")),
                     window_us: number(root, &at("time_window_us")),
@@ -230,19 +231,19 @@ pub fn sensors(root: &dyn Root) -> Sensors {
             continue;
         }
         if let Some(milli) = number::<i64>(root, &path) {
-            let name = text(root, &format!("{THERMAL}/{zone}/type")).unwrap_or(zone);
+            let name = label(root, &format!("{THERMAL}/{zone}/type")).unwrap_or_else(|| one_line(&zone));
             found.temperatures.push(Temperature { name, celsius: milli as f64 / 1e3, path });
         }
     }
     const HWMON: &str = "sys/class/hwmon";
     for chip in root.list(HWMON).unwrap_or_default() {
         let at = format!("{HWMON}/{chip}");
-        let chip = text(root, &format!("{at}/name")).unwrap_or(chip);
+        let chip = label(root, &format!("{at}/name")).unwrap_or_else(|| one_line(&chip));
         for file in root.list(&at).unwrap_or_default() {
             let Some(channel) = file.strip_suffix("_input") else { continue };
             let path = format!("{at}/{file}");
             let Some(value) = number::<i64>(root, &path) else { continue };
-            let label = text(root, &format!("{at}/{channel}_label")).unwrap_or_else(|| channel.to_owned());
+            let label = label(root, &format!("{at}/{channel}_label")).unwrap_or_else(|| one_line(channel));
             let name = format!("{chip} {label}");
             match channel.trim_end_matches(|c: char| c.is_ascii_digit()) {
                 "temp" => found.temperatures.push(Temperature { name, celsius: value as f64 / 1e3, path }),
@@ -304,7 +305,7 @@ pub fn supply(root: &dyn Root) -> Supply {
                 let volts = micro("voltage_min_design").or_else(|| micro("voltage_now"));
                 let charge = |file: &str| micro(file).zip(volts).map(|(ah, v)| ah * v);
                 supply.batteries.push(Battery {
-                    status: text(root, &format!("{at}/status")).unwrap_or_default(),
+                    status: label(root, &format!("{at}/status")).unwrap_or_default(),
                     energy_wh: micro("energy_now").or_else(|| charge("charge_now")),
                     full_wh: micro("energy_full").or_else(|| charge("charge_full")),
                     design_wh: micro("energy_full_design").or_else(|| charge("charge_full_design")),

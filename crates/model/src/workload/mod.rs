@@ -15,6 +15,7 @@ pub use episodes::{EpisodeLabels, EpisodeName};
 pub use pattern::{Dist, Pattern, Step};
 pub use script::{Script, ScriptBuilder, ScriptPosition, ScriptReader};
 use std::sync::Arc;
+use wattwise_figure::one_line;
 
 /// A task's number in its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,7 +230,7 @@ impl Task {
     /// A foreground task that is started within the run, of nice level 0, and ends.
     pub fn new(name: impl Into<String>, program: Program) -> Task {
         Task {
-            name: name.into(),
+            name: one_line(&name.into()),
             nice: 0,
             realtime: false,
             born: true,
@@ -265,8 +266,8 @@ impl Workload {
         span_ns: u64,
     ) -> Workload {
         Workload {
-            name: name.into(),
-            source: source.into(),
+            name: one_line(&name.into()),
+            source: one_line(&source.into()),
             tasks,
             jobs: Vec::new(),
             locks: 0,

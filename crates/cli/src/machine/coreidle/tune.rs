@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use wattwise_control::cores::hold::Options;
 use wattwise_control::govern::cores::Following;
 use wattwise_figure::Provenance;
+use wattwise_figure::shell;
 use wattwise_figure::verdict::Answer;
 use wattwise_live::ab::log as file;
 use wattwise_live::ab::log::Read;
@@ -269,7 +270,7 @@ fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
         let late = probe.join().unwrap_or_default();
         let ended = ended.map_err(Failure::work)?;
         match ended.failure() {
-            Some(why) => Err(Failure::work(format!("coreidle tune: '{}' {why}", job.command.join(" ")))),
+            Some(why) => Err(Failure::work(format!("coreidle tune: {} {why}", shell::line(&job.command)))),
             None => Ok(late),
         }
     })
