@@ -57,7 +57,7 @@ impl Place {
 
     fn device(&self, name: &str, minor: u32) {
         let mode = Mode::from_raw_mode(0o666);
-        mknodat(CWD, &self.at(name), FileType::CharacterDevice, mode, makedev(1, minor)).unwrap();
+        mknodat(CWD, self.at(name), FileType::CharacterDevice, mode, makedev(1, minor)).unwrap();
         std::fs::set_permissions(self.at(name), std::fs::Permissions::from_mode(0o666)).unwrap();
     }
 
@@ -152,7 +152,7 @@ fn a_device_is_written_into_and_a_link_to_its_target() {
 fn a_pipe_has_a_reader_and_stays() {
     for case in cases(&ALL) {
         let place = Place::new();
-        mknodat(CWD, &place.at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        mknodat(CWD, place.at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let pipe = place.at("pipe");
         let reader = std::thread::spawn(move || std::fs::read(pipe).unwrap());
         succeeded(case, &place.run(case, "pipe"));

@@ -186,10 +186,9 @@ pub(crate) fn regular(file: File) -> io::Result<File> {
 /// A new file in a folder: without a name where the file system can, else by a hidden one that is locked.
 fn make(folder: &OwnedFd, mode: Mode) -> io::Result<(File, Made)> {
     let how = OFlags::RDWR | OFlags::CLOEXEC;
-    match step(|| Ok(openat(folder, ".", how | OFlags::TMPFILE, mode)))? {
-        Ok(file) => return Ok((File::from(file), Made::Nameless)),
-        // Some file systems, and some containers, do not know it; the second way tells whether there is another reason.
-        Err(_) => {}
+    // Some file systems, and some containers, do not know it; the second way tells whether there is another reason.
+    if let Ok(file) = step(|| Ok(openat(folder, ".", how | OFlags::TMPFILE, mode)))? {
+        return Ok((File::from(file), Made::Nameless));
     }
     for _ in 0..TRIES {
         let mut made = None;

@@ -143,7 +143,7 @@ impl Recording {
         let sink = match self.end {
             End::There(place) => {
                 let there = Some(rustix::fs::fstat(&self.file)?);
-                Sink::Beside(BufWriter::new(Beside::open(Place { there, ..place })?))
+                Sink::Beside(Box::new(BufWriter::new(Beside::open(Place { there, ..place })?)))
             }
             End::Into(into) => Sink::Into(BufWriter::new(into)),
         };

@@ -55,7 +55,7 @@ pub struct Output(Sink);
 
 #[derive(Debug)]
 enum Sink {
-    Beside(BufWriter<Beside>),
+    Beside(Box<BufWriter<Beside>>),
     Into(BufWriter<File>),
 }
 
@@ -68,7 +68,7 @@ impl Output {
     /// It cannot be written, or is no place for a result.
     pub fn open(path: &Path) -> io::Result<Output> {
         Ok(Output(match place::find(path)? {
-            Found::File(place) => Sink::Beside(BufWriter::new(Beside::open(place)?)),
+            Found::File(place) => Sink::Beside(Box::new(BufWriter::new(Beside::open(place)?))),
             other => Sink::Into(BufWriter::new(other.into_file()?)),
         }))
     }
@@ -79,7 +79,7 @@ impl Output {
     /// What the system says. A file is then as it was before.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
-            Sink::Beside(out) => out.into_inner().map_err(|e| e.into_error())?.publish(),
+            Sink::Beside(out) => (*out).into_inner().map_err(|e| e.into_error())?.publish(),
             Sink::Into(mut out) => out.flush(),
         }
     }

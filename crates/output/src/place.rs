@@ -124,8 +124,9 @@ fn may_follow(folder: &OwnedFd, link: &Stat) -> io::Result<()> {
     }
 }
 
+#[allow(clippy::unnecessary_cast, reason = "the field's type depends on the architecture")]
 fn is_procfs(folder: &OwnedFd) -> io::Result<bool> {
-    Ok(i64::from(rustix::fs::fstatfs(folder)?.f_type) == PROCFS)
+    Ok(rustix::fs::fstatfs(folder)?.f_type as i64 == PROCFS)
 }
 
 /// A link of procfs, whose text is not where it leads: a descriptor of ours, or another process's.

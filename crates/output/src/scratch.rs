@@ -24,7 +24,7 @@ fn new_path() -> PathBuf {
 pub fn nameless() -> io::Result<File> {
     let how = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
-    if let Ok(file) = openat(CWD, &std::env::temp_dir(), how, mode) {
+    if let Ok(file) = openat(CWD, std::env::temp_dir(), how, mode) {
         return Ok(File::from(file));
     }
     let path = new_path();

@@ -182,7 +182,7 @@ fn a_strangers_link_in_a_folder_open_to_all_is_not_followed() {
 fn what_is_no_file_is_written_into_or_refused() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
-    mknodat(CWD, &at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+    mknodat(CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
     symlink("pipe", at("link")).expect("a link");
     let from = at("pipe");
     for (path, deed) in [("pipe", "result"), ("link", "result"), ("pipe", "log"), ("link", "packed")] {
@@ -228,7 +228,7 @@ fn a_device_is_written_into() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     let device = |name: &str, kind, major, minor| {
-        mknodat(CWD, &at(name), kind, Mode::from_raw_mode(0o666), rustix::fs::makedev(major, minor))
+        mknodat(CWD, at(name), kind, Mode::from_raw_mode(0o666), rustix::fs::makedev(major, minor))
             .expect("root may");
     };
     device("null", FileType::CharacterDevice, 1, 3);
@@ -469,7 +469,7 @@ fn only_what_a_dead_writer_left_is_removed() {
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at(".wattwise-1-1.part"), "left").expect("a file");
     std::fs::write(at(".wattwise-notes"), "the user's").expect("a file");
-    mknodat(CWD, &at(".wattwise-2-2.part"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+    mknodat(CWD, at(".wattwise-2-2.part"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
     let alive = std::fs::File::create(at(".wattwise-3-3.part")).expect("a file");
     alive.lock().expect("a lock");
     write(&at("file"), NEW.as_bytes()).expect("written");
