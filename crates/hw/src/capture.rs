@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wattwise_output::Output;
 
 /// Version of the format.
 pub const SCHEMA: &str = "wattwise.capture/1";
@@ -338,8 +339,13 @@ impl Sampler {
     }
 }
 
-/// Captures a machine into a file. The file appears when it is whole. `stop` ends the series early.
-pub fn capture(root: &dyn Root, options: &Options, file: &Path, stop: &dyn Fn() -> bool) -> io::Result<Head> {
+/// Captures a machine. The file appears when it is whole. `stop` ends the series early.
+pub fn capture(
+    root: &dyn Root,
+    options: &Options,
+    mut file: Output,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<Head> {
     let (tree, unreadable) = snapshot(root, options);
     let mut series = Vec::new();
     let mut moments = 0;
@@ -363,13 +369,8 @@ pub fn capture(root: &dyn Root, options: &Options, file: &Path, stop: &dyn Fn() 
     }
     let made_by = format!("wattwise {}", env!("CARGO_PKG_VERSION"));
     let head = Head { schema: SCHEMA.into(), made_by, unreadable, moments };
-    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let new = tempfile::NamedTempFile::new_in(folder)?;
-    write(new.as_file(), &head, &tree, &series)?;
-    new.as_file().sync_all()?;
-    // To be sent to others, and often made by root.
-    new.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-    new.persist(file).map_err(|e| e.error)?;
+    write(&mut file, &head, &tree, &series)?;
+    file.finish()?;
     Ok(head)
 }
 

@@ -1,5 +1,6 @@
 //! What several commands take.
 
+pub(crate) mod output;
 pub(crate) mod root;
 pub(crate) mod select;
 pub(crate) mod settings;

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use wattwise_hw::capture;
 use wattwise_hw::root::{DirRoot, Root};
+use wattwise_output::Scratch;
 
 /// Which machine is meant.
 #[derive(clap::Args, Default)]
@@ -17,7 +18,7 @@ pub(crate) struct RootArgs {
     journal: Option<PathBuf>,
     /// An emulated machine is gone with the command, and so is its journal.
     #[arg(skip)]
-    passing: OnceCell<tempfile::TempDir>,
+    passing: OnceCell<Scratch>,
 }
 
 /// Opens a machine: this one, or another as `flag` names it.
@@ -71,7 +72,7 @@ impl RootArgs {
             (None, Some(root)) if root.starts_with("emulated:") => match self.passing.get() {
                 Some(folder) => folder.path().to_owned(),
                 None => {
-                    let folder = tempfile::Builder::new().prefix("wattwise-").tempdir().map_err(|e| {
+                    let folder = Scratch::new().map_err(|e| {
                         Failure::work(format!("no folder for an emulated machine's journal: {e}; set TMPDIR"))
                     })?;
                     self.passing.get_or_init(|| folder).path().to_owned()

@@ -1,6 +1,8 @@
 //! `ab`: a sound comparison on the live machine, or an exact one on a model.
 
 use crate::args::duration;
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
@@ -101,13 +103,13 @@ pub(crate) struct Args {
     watts_of: String,
     /// Everything that happens, as JSON lines [default: wattwise-ab-TIME.jsonl]
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<OutputPath>,
     /// Go on with an interrupted experiment's file: its plan counts, not these arguments
     #[arg(long, value_name = "FILE", conflicts_with_all = ["arms", "output"])]
-    resume: Option<PathBuf>,
+    resume: Option<OutputPath>,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Print the judged result as JSON (schema wattwise.ab-result/1)
     #[arg(long)]
     json: bool,
@@ -137,14 +139,18 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    conducted(args).map(|(code, _)| code)
+}
+
+/// Runs the comparison: the exit code, and what the log has; none on a model.
+pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     if let Some(machine) = &args.machine {
-        return on_a_model(args, machine);
+        return on_a_model(args, machine).map(|code| (code, None));
     }
     let root = args.root.open()?;
-    let signals = Signals::catch().map_err(Failure::work)?;
     let (path, header, earlier) = match &args.resume {
         Some(path) => {
-            let read = file::read(path).map_err(Failure::input)?;
+            let read = file::read(path.path()).map_err(Failure::input)?;
             (path.clone(), read.header.clone(), Some(read))
         }
         None => (args.output.clone().unwrap_or_else(default_file), args.header(&*root)?, None),
@@ -152,10 +158,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let metric = header.metric.as_deref().map(pattern).transpose()?;
     let arms = ready(&*root, &header)?;
     let observer = observer(&*root, &header)?;
+    let report = output::open("--report", args.report.as_ref())?;
     let file = match &earlier {
-        Some(read) => Writer::resume(&path, read).map_err(Failure::work)?,
-        None => Writer::create(&path, &header).map_err(Failure::input)?,
+        Some(read) => Writer::resume(path.path(), read).map_err(Failure::work)?,
+        None => Writer::create(path.path(), &header).map_err(Failure::input)?,
     };
+    path.keep_apart();
+    let signals = Signals::catch().map_err(Failure::work)?;
     let journal = args.root.journal()?;
     let mut live = Live::new(Parts {
         root: &*root,
@@ -169,7 +178,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         metric,
         tell: Box::new(tell),
     });
-    pre_flight(&*root, &path, &header);
+    pre_flight(&*root, path.path(), &header);
     if !args.idle_floor.is_zero() && earlier.as_ref().is_none_or(|r| r.floor_w.is_none()) {
         live.floor(args.idle_floor).map_err(Failure::work)?;
     }
@@ -180,10 +189,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut file = live.into_file();
     file.line(&Line::End { why: conducted.end, warm: conducted.warm }).map_err(Failure::work)?;
     screen::progress("");
-    let read = file::read(&path).map_err(Failure::work)?;
+    let read = file.read().map_err(Failure::work)?;
     let judged = result::of(&read);
-    if let Some(path) = &args.report {
-        write_report(path, &wattwise_report::ab_html(&read, &judged))?;
+    if let Some(report) = report {
+        report.write(wattwise_report::ab_html(&read, &judged).as_bytes())?;
     }
     if args.json {
         print_json(&judged)?;
@@ -192,23 +201,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if let Some(why) = stopped {
         say!("{why}; to go on with the same plan: wattwise ab --resume {}", shell::file(&path));
-        return Ok(signals.caught().map_or(1, |signal| 128 + signal as u8));
+        return Ok((signals.caught().map_or(1, |signal| 128 + signal as u8), Some(read)));
     }
     if judged.pairs == 0 {
         let why = judged.dropped.last().map_or(String::new(), |(_, why)| format!(", the last because {why}"));
         return Err(Failure::work(format!("ab: no pair counts{why}; nothing was compared")));
     }
-    Ok(0)
+    Ok((0, Some(read)))
 }
 
-fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(path, page).map_err(|e| {
-        Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-    })
-}
-
-fn default_file() -> PathBuf {
-    PathBuf::from(format!("wattwise-ab-{}.jsonl", now()))
+fn default_file() -> OutputPath {
+    PathBuf::from(format!("wattwise-ab-{}.jsonl", now())).into()
 }
 
 fn now() -> u64 {
@@ -408,12 +411,13 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         detail: args.report.is_some(),
         budget: wattwise_figure::Budget::default(),
     };
+    let report = output::open("--report", args.report.as_ref())?;
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
-    if let Some(path) = &args.report {
+    if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
-        write_report(path, &html)?;
+        report.write(html.as_bytes())?;
     }
     if args.json {
         print_json(&comparison)?;

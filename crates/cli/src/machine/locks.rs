@@ -11,6 +11,7 @@ use std::time::Instant;
 use wattwise_child::{Running, Signals, exit_code};
 use wattwise_figure::shell;
 use wattwise_lockbench::advise::{LockAdvice, MutexUse, SCHEMA, advise};
+use wattwise_output::Scratch;
 
 /// What takes the place of a program's pthread mutexes.
 const LIBRARY: &str = "libwattwise_pthread.so";
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 fn run_advise(args: &AdviseArgs) -> Outcome {
     let library = library(args.library.as_deref())?;
-    let folder = tempfile::tempdir().map_err(|e| Failure::work(format!("a temporary folder: {e}")))?;
+    let folder = Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")))?;
     let (code, elapsed_s) = watched(args, &library, folder.path())?;
     let files = counted(folder.path())?;
     if files.is_empty() {

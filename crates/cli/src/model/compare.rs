@@ -14,6 +14,7 @@ use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::shell;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
+use wattwise_output::Scratch;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
 use wattwise_replay::defaults::default_policies;
@@ -265,7 +266,7 @@ fn workloads(args: &Args, options: &ImportOptions) -> Result<(Vec<Workload>, u8)
 
 /// The command, recorded just now, and its exit code.
 fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Failure> {
-    let folder = tempfile::tempdir().map_err(Failure::work)?;
+    let folder = Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")))?;
     let file = folder.path().join("recording.perf");
     let recorded = record::run(&record::RecordOptions::new(&file, args.command.clone()));
     match recorded {

@@ -8,10 +8,9 @@ use crate::read::{START, format};
 use crate::{Source, TraceError};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use wattwise_figure::{Budget, Part};
 
 /// Unpacked recordings up to this size stay in memory; one of ten million events has about 900 MB.
@@ -116,7 +115,7 @@ impl Input {
                 }
             }
             if file.is_none() && self.len > IN_MEMORY {
-                let mut f = nameless().map_err(io)?;
+                let mut f = wattwise_output::nameless().map_err(io)?;
                 f.write_all(&memory).map_err(io)?;
                 memory = Vec::new();
                 file = Some(f);
@@ -186,24 +185,6 @@ impl Input {
             at,
             end: end.min(self.len),
             step: 256 << 10,
-        }
-    }
-}
-
-/// A file that vanishes when it is closed.
-fn nameless() -> std::io::Result<File> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("wattwise-{}-{n}", std::process::id()));
-        match File::options().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            // Anybody may have taken the name: the folder is everybody's.
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            file => {
-                let file = file?;
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
         }
     }
 }

@@ -354,14 +354,30 @@ impl<'a> Header<'a> {
         let words: &[u64; 13] =
             words.try_into().map_err(|_| unusable(input, "perf.data ends within its header", AGAIN))?;
         let [_, _, attr_size, attrs, attrs_len, data, data_len, _, _, features @ ..] = words;
-        if *data_len == 0 {
+        Ok(Header { attr_size: *attr_size, attrs: (*attrs, *attrs_len), data: (*data, *data_len), features })
+    }
+
+    /// Whether the data are there, whole.
+    fn check(&self, input: &Input) -> Result<(), TraceError> {
+        if self.data.1 == 0 {
             return Err(unusable(
                 input,
                 "perf.data with an empty data section: perf did not get to finish it",
                 AGAIN,
             ));
         }
-        Ok(Header { attr_size: *attr_size, attrs: (*attrs, *attrs_len), data: (*data, *data_len), features })
+        let end = self.data.0.saturating_add(self.data.1);
+        if end > input.len() {
+            return Err(unusable(
+                input,
+                format!(
+                    "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
+                    input.len()
+                ),
+                "copy it again, or record again",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -393,19 +409,38 @@ impl Pump {
             ));
         }
         let end = header.data.0.saturating_add(header.data.1);
-        if end > input.len() {
-            return Err(unusable(
-                input,
-                format!(
-                    "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
-                    input.len()
-                ),
-                "copy it again, or record again",
-            ));
+        let whole = header.data.1 > 0 && end <= input.len();
+        if whole {
+            self.features(input, end, header.features);
         }
-        self.features(input, end, header.features);
+        // A recorder that was killed, or a copy that was cut short: there is no table behind the data.
+        let data = match whole && self.decoder.is_some() {
+            true => (header.data.0, end),
+            false => match self.early_features(input, &header) {
+                Some(at) => (at, input.len()),
+                None => header.check(input).map(|()| (header.data.0, end))?,
+            },
+        };
         self.can_be_decoded(input)?;
-        Ok((header.data.0, end))
+        Ok(data)
+    }
+
+    /// What our recorder writes before the data (`record/perf_writer.rs`): where the data begin, if it is there.
+    fn early_features(&mut self, input: &Input, header: &Header<'_>) -> Option<u64> {
+        let table = header.attrs.0.checked_add(header.attrs.1)?;
+        let mut early = Pump::new(self.order);
+        let end = early.features(input, table, header.features);
+        if !early.read.notes.incomplete || early.decoder.is_none() {
+            return None;
+        }
+        let begin = end.checked_next_multiple_of(8)?;
+        early.read.warnings.push(format!(
+            "The recording is incomplete: its recorder was killed, or a copy was cut short. What it has is {} bytes of events.",
+            input.len().saturating_sub(begin)
+        ));
+        self.decoder = early.decoder;
+        self.read = early.read;
+        Some(begin)
     }
 
     /// Whether formats and samples hold what a replay needs.
@@ -451,20 +486,21 @@ impl Pump {
         Some(())
     }
 
-    /// The table of features after the data.
-    fn features(&mut self, input: &Input, table: u64, bitmap: &[u64]) {
-        let mut at = table;
+    /// The table of features after the data; where the last of their contents ends.
+    fn features(&mut self, input: &Input, table: u64, bitmap: &[u64]) -> u64 {
+        let (mut at, mut last) = (table, 0);
         for bit in 0..bitmap.len() * 64 {
             if bitmap[bit / 64] >> (bit % 64) & 1 == 0 {
                 continue;
             }
-            let Some(entry) = input.section(at, 16) else { return };
+            let Some(entry) = input.section(at, 16) else { return last };
             at += 16;
+            let mut entry = Take { rest: &entry, order: self.order };
+            let (Some(at), Some(len)) = (entry.u64(), entry.u64()) else { return last };
+            last = last.max(at.saturating_add(len));
             if !matches!(bit, 1 | 7 | 8 | 31) {
                 continue;
             }
-            let mut entry = Take { rest: &entry, order: self.order };
-            let (Some(at), Some(len)) = (entry.u64(), entry.u64()) else { return };
             let content = if len <= MOST_FORMATS { input.section(at, len) } else { None };
             let Some(content) = content else {
                 self.read
@@ -485,6 +521,7 @@ impl Pump {
                 _ => self.read.notes = Notes::decode(take),
             }
         }
+        last
     }
 
     fn formats(&mut self, content: &[u8]) {

@@ -9,11 +9,12 @@
 //!
 //! Else the answer is *off*, which is the default everywhere.
 
+use crate::args::output::OutputPath;
 use crate::machine::ab;
 use crate::machine::coreidle::{Failure, Outcome, print, print_json, spec};
 use clap::Parser;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_control::cores::hold::Options;
@@ -21,7 +22,6 @@ use wattwise_control::govern::cores::Following;
 use wattwise_figure::Provenance;
 use wattwise_figure::shell;
 use wattwise_figure::verdict::Answer;
-use wattwise_live::ab::log as file;
 use wattwise_live::ab::log::Read;
 use wattwise_live::ab::result;
 use wattwise_live::ab::result::Judgement;
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     budget: String,
     /// All runs, as JSON lines [default: wattwise-coreidle-tune.jsonl]
     #[arg(long, short, value_name = "FILE", default_value = "wattwise-coreidle-tune.jsonl")]
-    output: PathBuf,
+    output: OutputPath,
     /// Take modelled energy for evidence, where nothing meters it
     #[arg(long)]
     modelled: bool,
@@ -96,8 +96,7 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
         false => args.policy.clone(),
     };
     let policies = policies.iter().map(|p| Ok(spec(p, None)?.1)).collect::<Result<Vec<_>, Failure>>()?;
-    experiment(folder, args, &policies)?;
-    let read = file::read(&args.output).map_err(Failure::work)?;
+    let read = experiment(folder, args, &policies)?;
     let judged = result::of(&read);
     let mut trials: Vec<Trial> =
         policies.iter().enumerate().map(|(at, p)| trial(p, at + 1, &read, &judged, args)).collect();
@@ -133,7 +132,7 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
 }
 
 /// Step 1, by `ab` itself.
-fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<(), Failure> {
+fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<Read, Failure> {
     let mut words: Vec<String> = vec!["ab".into(), "current".into()];
     words.extend(policies.iter().cloned());
     words.extend([
@@ -154,8 +153,8 @@ fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<(), Fai
         let reason = e.to_string();
         Failure::input(format!("coreidle tune: {}", reason.lines().next().unwrap_or_default()))
     })?;
-    match ab::run(&parsed.args)? {
-        0 => Ok(()),
+    match ab::conducted(&parsed.args)? {
+        (0, Some(read)) => Ok(read),
         _ => Err(Failure::work("coreidle tune: the comparison was interrupted; nothing is turned on")),
     }
 }
