@@ -241,6 +241,14 @@ def test_a_plan_that_was_changed_is_refused(short: Path, tmp_path: Path, change:
         wattwise.sweep(short, "i7-4510u", POLICIES, replicas=4, block_s=1e-9, out=out)
 
 
+def test_a_plan_that_was_being_written_is_none(short: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s.arrow"
+    out.mkdir()
+    (out / "..plan.json.part").write_text("{")
+    assert len(wattwise.sweep(short, "i7-4510u", "performance", replicas=1, out=out)) == 1
+    assert [file.name for file in out.iterdir() if file.name.endswith(".part")] == []
+
+
 def test_a_block_that_goes_missing_later_is_named(short: Path, tmp_path: Path) -> None:
     done = wattwise.sweep(short, "i7-4510u", POLICIES, replicas=4, block_s=1e-9, out=tmp_path / "s.arrow")
     done.files[1].unlink()

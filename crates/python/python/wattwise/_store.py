@@ -133,7 +133,8 @@ class Store:
         if plan.exists():
             self._blocks = self._known(plan)
             self._look()
-        elif any(self.path.iterdir()):
+        # A plan that was being written when it was killed is none.
+        elif any(not _PART.fullmatch(entry.name) for entry in self.path.iterdir()):
             raise refused(f"out {self.path}: holds other files and no sweep; name another folder")
         else:
             self._blocks = cut()
