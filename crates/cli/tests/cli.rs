@@ -53,6 +53,25 @@ fn unknown_names_suggest_the_nearest() {
     refused(&["policies", "show", "ondemnd"], 2, &["'ondemand'"]);
     refused(&["comparre"], 2, &["compare"]);
     refused(&["compare", "--max-slowdown", "fast"], 2, &["3%"]);
+    // Nobody means 1000 %: above 1 a number needs its unit, wherever a share is taken.
+    for (args, told) in [
+        (&["compare", "--max-slowdown", "10"][..], "10% (or 1.1x, or 0.1)"),
+        (&["compare", "--max-slowdown", "1.1"], "1.1% (or 1.011x, or 0.011)"),
+        (&["compare", "--memory-bound", "20"], "20% or 0.2"),
+        (&["compare", "-p", "schedutil+max=60"], "such as 60%"),
+        (&["ab", "--others", "10", "a", "b", "--", "true"], "10% or 0.1"),
+        (&["ab", "--effect", "2", "a", "b", "--", "true"], "2% or 0.02"),
+        (&["ab", "--effect", "1", "a", "b", "--", "true"], "less than 100%"),
+        (&["ab", "--chance", "90", "a", "b", "--", "true"], "90% or 0.9"),
+        (&["ab", "--confidence", "95", "a", "b", "--", "true"], "95% or 0.95"),
+        (&["set", "--tstate", "50", "--dry-run"], "50% or 0.5"),
+        (&["set", "--max", "50", "--dry-run"], "50%, 50MHz or 50GHz"),
+        (&["coreidle", "tune", "--slowdown", "5", "--", "true"], "5% (or 1.05x, or 0.05)"),
+        (&["coreidle", "tune", "--bound", "1.5", "--", "true"], "or 1.5x"),
+        (&["emulate", "bc10", "/", "--load", "50"], "50% or 0.5"),
+    ] {
+        refused(args, 2, &[told]);
+    }
 }
 
 #[test]

@@ -80,6 +80,13 @@ pub enum TraceError {
 impl TraceError {
     /// What starts like no recording.
     pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
+        if start.is_empty() {
+            return TraceError::Unusable {
+                name: name.to_owned(),
+                what: "is empty".into(),
+                remedy: "expected perf.data, trace.dat or ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`".into(),
+            };
+        }
         let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
         TraceError::Unknown { name: name.to_owned(), start }
     }

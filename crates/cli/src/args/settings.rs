@@ -8,7 +8,7 @@ use wattwise_calibrate::estimate::estimate;
 use wattwise_calibrate::gather::Seen;
 use wattwise_control::hold::Wishes;
 use wattwise_control::set::plan::Setting;
-use wattwise_figure::shell;
+use wattwise_figure::{share, shell};
 use wattwise_figure::units::{Speed, duration_ns, power_uw, speed};
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
@@ -54,7 +54,7 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "NAME")]
     idle_governor: Option<String>,
     /// Clock modulation: the share of the clock that is let through, such as 50%; 100% is none
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "SHARE")]
     tstate: Option<String>,
     /// Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)
     #[arg(long, value_name = "LIMIT")]
@@ -122,10 +122,7 @@ impl SettingArgs {
         }
         settings.extend(self.idle_governor.clone().map(Setting::IdleGovernor));
         if let Some(given) = &self.tstate {
-            let percent =
-                given.trim_end_matches('%').parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
-            let bad = || Failure::input(format!("--tstate '{given}'; expected a percentage such as 50%"));
-            settings.push(Setting::TState(percent.ok_or_else(bad)?));
+            settings.push(Setting::TState(flag("tstate", share(given))? * 100.0));
         }
         for given in &self.rapl {
             let (place, power) = given.split_once('=').map_or((None, given.as_str()), |(p, w)| (Some(p), w));

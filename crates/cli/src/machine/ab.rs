@@ -12,9 +12,8 @@ use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
-use wattwise_figure::Provenance;
-use wattwise_figure::shell;
 use wattwise_figure::verdict::Aim;
+use wattwise_figure::{Provenance, share, shell};
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::writers;
 use wattwise_live::ab::arm::{Arm, Live, Parts};
@@ -63,13 +62,13 @@ pub(crate) struct Args {
     #[arg(long, requires = "window")]
     battery: bool,
     /// The smallest difference that matters
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = part)]
     effect: f64,
     /// The chance to find it
-    #[arg(long, alias = "power", value_name = "PERCENT", default_value = "90%", value_parser = percent)]
+    #[arg(long, alias = "power", value_name = "SHARE", default_value = "90%", value_parser = part)]
     chance: f64,
     /// How sure the interval is
-    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = part)]
     confidence: f64,
     /// Pairs from which the number of pairs follows
     #[arg(long, value_name = "PAIRS", default_value_t = 10)]
@@ -93,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CELSIUS", default_value_t = 2.0)]
     temperature: f64,
     /// A pair is dropped when other programs use more than this of all CPUs
-    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share)]
     others: f64,
     /// Of the order of runs [default: from the clock, and kept in the file]
     #[arg(long)]
@@ -130,12 +129,13 @@ enum OfWord {
     Cpu,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    let value = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    value
-        .map(|v| v / 100.0)
-        .filter(|v| (0.0..=1.0).contains(v))
-        .ok_or_else(|| "expected a percentage such as 2%".into())
+/// A share that is neither nothing nor all: a chance that is certain, or a difference of nothing, takes for ever.
+fn part(text: &str) -> Result<f64, String> {
+    match share(text) {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        Ok(_) => Err(format!("'{text}'; expected more than 0% and less than 100%, such as 2%")),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {

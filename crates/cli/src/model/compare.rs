@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// What the best policy has least of
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
-    /// Policies slower than the reference by more than this are not recommended: 10%, or 'any'
-    #[arg(long, default_value = "10%", value_parser = slowdown)]
+    /// Policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
+    #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase)]
     max_slowdown: f64,
     /// The policy that the others are held against; by default what the machine does unless told otherwise
     #[arg(long, value_name = "POLICY")]
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LATENCY", value_parser = crate::args::latency_ns)]
     latency_limit: Option<u64>,
     /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20%
-    #[arg(long, value_parser = share)]
+    #[arg(long, value_parser = wattwise_figure::share)]
     memory_bound: Option<f64>,
     #[command(flatten)]
     recording: RecordingArgs,
@@ -117,29 +117,6 @@ enum PowerWord {
     Unknown,
     Mains,
     Battery,
-}
-
-/// A share, as `20%` or `0.2`.
-fn share(text: &str) -> Result<f64, String> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|v| v / 100.0),
-        None => text.parse(),
-    };
-    match value {
-        Ok(v) if (0.0..=1.0).contains(&v) => Ok(v),
-        _ => Err("expected a share such as 20% or 0.2".into()),
-    }
-}
-
-pub(crate) fn slowdown(text: &str) -> Result<f64, String> {
-    if text == "any" {
-        return Ok(f64::INFINITY);
-    }
-    let value = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-    match value {
-        Ok(v) if v >= 0.0 && v.is_finite() => Ok(if text.ends_with('%') { v / 100.0 } else { v }),
-        _ => Err("expected a share such as 3%, or 'any'".into()),
-    }
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -321,20 +298,5 @@ impl Progress {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_and_slowdowns() {
-        assert_eq!(share("20%"), Ok(0.2));
-        assert_eq!(share("0.2"), Ok(0.2));
-        assert!(share("120%").is_err() && share("x").is_err());
-        assert_eq!(slowdown("3%"), Ok(0.03));
-        assert_eq!(slowdown("any"), Ok(f64::INFINITY));
-        assert!(slowdown("-1%").is_err() && slowdown("nan").is_err());
     }
 }

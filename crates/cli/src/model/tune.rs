@@ -3,7 +3,7 @@
 use crate::args::output::{OpenOutput, OutputPath, not_opened};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::cases::{Asked, Case, cases};
-use crate::model::compare::{GoalWord, slowdown};
+use crate::model::compare::GoalWord;
 use crate::model::machine;
 use crate::model::recording::WhoseArgs;
 use crate::model::stop::Stop;
@@ -29,7 +29,8 @@ use wattwise_tune::gain::LEAST_REPLICAS;
 use wattwise_tune::log::{Log, Read, SCHEMA as LOG_SCHEMA, SearchPlan, read};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
-use wattwise_tune::tune::{Input, TuneError, Tuning, split, tune};
+use wattwise_tune::split::sides;
+use wattwise_tune::tune::{Input, TuneError, Tuning, tune};
 
 #[derive(clap::Args)]
 #[command(
@@ -61,11 +62,11 @@ pub(crate) struct Args {
     /// What is to be least
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
-    /// Policies slower than the reference by more than this are not taken: 10%, or 'any'
-    #[arg(long, default_value = "10%", value_parser = slowdown)]
+    /// Policies slower than the reference by more than this are not taken: 10%, 1.1x, or 'any'
+    #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase)]
     max_slowdown: f64,
-    /// Policies whose 99th percentile of wake-up latency is more than this above the reference's are not taken: 50%, or 'any'
-    #[arg(long, value_name = "SHARE", default_value = "any", value_parser = slowdown)]
+    /// Policies whose 99th percentile of wake-up latency is more than this above the reference's are not taken: 50%, 1.5x, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "any", value_parser = wattwise_figure::increase)]
     max_p99: f64,
     /// Runs of the test with other phases, seeds and figures
     #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(LEAST_REPLICAS..=4096))]
@@ -263,14 +264,6 @@ struct Loaded {
 impl Loaded {
     fn new(plan: &SearchPlan) -> Result<Loaded, Failure> {
         let names: Vec<&String> = plan.workloads.iter().chain(&plan.test).collect();
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) {
-                let flag = if i < plan.workloads.len() { "WORKLOAD" } else { "--test" };
-                return Err(Failure::input(format!(
-                    "{flag} {name}: named twice; expected recordings that are either searched by or kept for the test"
-                )));
-            }
-        }
         let budget: Budget =
             plan.replay_budget.parse().map_err(|e| Failure::input(format!("--budget {e}")))?;
         let options = ImportOptions {
@@ -284,15 +277,8 @@ impl Loaded {
             .iter()
             .map(|name| library::workload(name, &options).map_err(Failure::input))
             .collect::<Result<_, _>>()?;
-        let test = match plan.test.is_empty() {
-            true => split(works.len(), plan.seed),
-            false => (0..works.len()).map(|i| i >= plan.workloads.len()).collect(),
-        };
-        if test.iter().all(|t| *t) {
-            return Err(Failure::input(
-                "WORKLOAD: every recording is kept for the test; expected one to search by",
-            ));
-        }
+        let named: Vec<(&str, &Workload)> = names.iter().map(|n| n.as_str()).zip(&works).collect();
+        let test = sides(&named, plan.test.len(), plan.seed).map_err(Failure::input)?;
         Ok(Loaded { works, test, budget })
     }
 

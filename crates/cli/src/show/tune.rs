@@ -29,7 +29,7 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
     _ = writeln!(out, "{}", wrapped(&r.verdict.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
     match (&r.winner.apply, &r.winner.why_not) {
         (Some(command), _) => _ = writeln!(out, "To apply {}: {command}", r.winner.policy),
-        (None, Some(why)) => _ = writeln!(out, "{} cannot be applied: {why}.", r.winner.policy),
+        (None, Some(why)) => _ = writeln!(out, "No command applies {}: {why}.", r.winner.policy),
         (None, None) => {}
     }
     if r.front.is_empty() {

@@ -198,7 +198,7 @@ pub enum Role {
 }
 
 /// A task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Its name (`comm`).
     pub name: String,
@@ -249,7 +249,7 @@ impl Task {
 }
 
 /// Where a task's steps come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Program {
     /// A recorded list.
     Recorded(Script),
@@ -275,6 +275,22 @@ impl Workload {
             episodes: None,
             release_ns: 0,
             span_ns,
+        }
+    }
+
+    /// Whether both are one piece of work, under whatever name and read with whatever options: the same recording, told by what
+    /// reading counted in it, or the same tasks made by the same rules.
+    pub fn is_same_work(&self, other: &Workload) -> bool {
+        let counted = |r: &Recorded| (r.cpus, r.events, r.lost);
+        match (&self.recorded, &other.recorded) {
+            (Some(a), Some(b)) if a.events > 0 => {
+                counted(a) == counted(b) && a.busy_ns == b.busy_ns && self.span_ns == other.span_ns
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+            _ => {
+                self.tasks == other.tasks
+                    && (&self.jobs, self.locks, self.span_ns) == (&other.jobs, other.locks, other.span_ns)
+            }
         }
     }
 

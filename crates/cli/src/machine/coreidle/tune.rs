@@ -4,8 +4,8 @@
 //! 2. A policy passes only if its energy's interval lies below zero, its time's does not reach past `--slowdown`, and
 //!    no run of it took three times the median of the runs without it (a stall).
 //!    Modelled energy is no evidence unless `--modelled` says so.
-//! 3. Those that pass run again beside a probe that sleeps for 1 ms at a time: its p99 lateness may be at most
-//!    `--bound` times what it is without the policy.
+//! 3. Those that pass run again beside a probe that sleeps for 1 ms at a time: its p99 lateness may be above what it is
+//!    without the policy by at most `--bound`.
 //!
 //! Else the answer is *off*, which is the default everywhere.
 
@@ -33,11 +33,11 @@ pub(crate) struct Args {
     /// A policy to try; may be given again [default: ondemand, dragonfly, lpmd, consolidate]
     #[arg(long, short, value_name = "POLICY")]
     policy: Vec<String>,
-    /// Greatest p99 wake-up lateness, in times of what it is without
-    #[arg(long, value_name = "TIMES", default_value_t = 1.5)]
+    /// Greatest p99 wake-up lateness, against what it is without: 1.5x, 50%, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "1.5x", value_parser = wattwise_figure::increase)]
     bound: f64,
-    /// Greatest slowdown
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    /// Greatest slowdown: 5%, 1.05x, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = wattwise_figure::increase)]
     slowdown: f64,
     /// Most pairs of runs
     #[arg(long, value_name = "PAIRS", default_value_t = 30)]
@@ -187,7 +187,7 @@ fn trial(policy: &str, arm: usize, read: &Read, judged: &Judgement, args: &Args)
             Some("energy is modelled here, which proves nothing; --modelled takes it for evidence".to_owned())
         }
         (Some([_, _, high]), _) if *high >= 1.0 => Some("no gain of energy outside the interval".to_owned()),
-        (_, Some([_, _, high])) if (*high - 1.0) * 100.0 > args.slowdown => {
+        (_, Some([_, _, high])) if *high - 1.0 > args.slowdown => {
             Some(format!("may slow the work down by {:.1} %", (high - 1.0) * 100.0))
         }
         _ => match on.last() {
@@ -236,7 +236,7 @@ fn late(folder: &Path, args: &Args, trials: &mut [Trial]) -> Result<(), Failure>
         trial.lateness = p99(&mut lateness[t]).zip(off).map(|(on, off)| on / off);
         trial.refused = match trial.lateness {
             None => Some("the work is too short for its wake-ups to be judged".to_owned()),
-            Some(times) if times > args.bound => {
+            Some(times) if times - 1.0 > args.bound => {
                 Some(format!("wake-ups are late {times:.2} times as much (p99)"))
             }
             Some(_) => None,
