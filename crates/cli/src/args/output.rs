@@ -25,6 +25,12 @@ impl From<PathBuf> for OutputPath {
     }
 }
 
+impl AsRef<Path> for OutputPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
 impl OutputPath {
     /// For logs and recordings, which have writers of their own.
     pub(crate) fn path(&self) -> &Path {
