@@ -17,6 +17,9 @@ const POLICY: &str = "sys/devices/system/cpu/cpufreq/policy0";
 /// By which writes are done; it changes a file of the tree.
 const SET: &[&str] = &["set", "--governor", "powersave"];
 
+/// What is put at a path.
+type Making = dyn Fn(&Path);
+
 /// Root's folder, and a stranger's beside it with a tree in it.
 struct Place {
     folder: tempfile::TempDir,
@@ -52,7 +55,7 @@ impl Place {
     fn plant(&self) {
         let tree = self.at("mallory/tree");
         for entry in wattwise_emulator::named("core-i5-2gen").unwrap().files() {
-            let (name, make): (String, Box<dyn Fn(&Path)>) = match entry {
+            let (name, make): (String, Box<Making>) = match entry {
                 wattwise_emulator::Entry::File(name, bytes) => {
                     (name, Box::new(move |at| std::fs::write(at, &bytes).unwrap()))
                 }
@@ -117,7 +120,7 @@ fn one_line(out: &Output) -> String {
 fn to_look_at_a_strangers_tree_changes_nothing() {
     let Some(place) = Place::new() else { return };
     let before = place.victim();
-    let journals: [(&str, &dyn Fn(&Path)); 5] = [
+    let journals: [(&str, &Making); 5] = [
         ("no journal", &|_| {}),
         ("a link to root's folder", &|at| symlink(at.with_file_name("../victim"), at).unwrap()),
         ("a dead link", &|at| symlink("nowhere", at).unwrap()),
