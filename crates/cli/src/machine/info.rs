@@ -9,8 +9,9 @@ use wattwise_figure::units::{show_khz, show_ns, show_uw, trim};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::info::Info;
 use wattwise_hw::probe::Probed;
-use wattwise_hw::states::cpufreq::{CpufreqPolicy, Stats};
-use wattwise_hw::states::power::Zone;
+use wattwise_hw::states::cpufreq::{Boost, CpufreqPolicy, Stats};
+use wattwise_hw::states::power::{Limit, Zone};
+use wattwise_hw::states::supply::{Adapter, Battery, Feeds, Source, Supply};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -162,15 +163,18 @@ fn speed(info: &Info) -> String {
             driver.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
         line(&mut out, driver.name, format!("{} mode; {}", driver.mode, settings.join(", ")));
     }
+    if let Some(owner) = owner_of_preferences(info) {
+        line(&mut out, "EPP", owner);
+    }
     if let Some(boost) = &info.cpufreq.boost {
-        line(&mut out, "boost", format!("{} (/{})", if boost.on { "on" } else { "off" }, boost.path));
+        line(&mut out, "boost", boost_line(boost));
     }
     if info.cpufreq.policies.value.is_none() {
         return out + &missing(&info.cpufreq.policies);
     }
-    let mut groups: Vec<(CpufreqPolicy, Vec<&CpufreqPolicy>)> = Vec::new();
+    let mut groups: Vec<((bool, CpufreqPolicy), Vec<&CpufreqPolicy>)> = Vec::new();
     for policy in info.cpufreq.policies() {
-        let settings = settings(policy);
+        let settings = (policy.is_offline(), settings(policy));
         match groups.iter_mut().find(|(key, _)| *key == settings) {
             Some((_, members)) => members.push(policy),
             None => groups.push((settings, vec![policy])),
@@ -188,6 +192,33 @@ fn speed(info: &Info) -> String {
         line(&mut out, "profile", format!("{now} (of {})", choices.join(", ")));
     }
     out
+}
+
+/// Whether boost is on, and who can switch it.
+fn boost_line(boost: &Boost) -> String {
+    let path = &boost.path;
+    match (boost.on, boost.locked, boost.inverted) {
+        (true, ..) => format!("on (/{path})"),
+        (false, true, _) => {
+            format!("off, locked by the firmware: turbo can only be enabled in its setup (/{path} reads 1)")
+        }
+        (false, false, true) => {
+            format!("off (/{path} reads 1: switched off, or the firmware keeps it so and refuses a write)")
+        }
+        (false, false, false) => format!("off (/{path})"),
+    }
+}
+
+/// That the kernel itself sets the energy-performance preferences, where it does.
+fn owner_of_preferences(info: &Info) -> Option<&'static str> {
+    let dynamic = |(name, value): &(String, String)| name == "dynamic_epp" && value == "enabled";
+    if info.cpufreq.driver.as_ref().is_some_and(|d| d.settings.iter().any(dynamic)) {
+        return Some(
+            "set by the kernel itself, by the power source (dynamic_epp is enabled): it takes none from others",
+        );
+    }
+    let asked = info.cpufreq.policies().iter().any(|p| p.epp.as_deref() == Some("dynamic"));
+    asked.then_some("set by the kernel itself, by the power source (the preference is dynamic)")
 }
 
 /// What is set, without what differs between equal policies.
@@ -211,7 +242,12 @@ fn policies(members: &[&CpufreqPolicy]) -> String {
         members.iter().flat_map(|p| set(p).iter()).collect()
     };
     let (affected, related) = (all(|p| &p.affected), all(|p| &p.related));
+    let offline = first.is_offline();
     let heading = match members {
+        _ if offline => {
+            let names: Vec<&str> = members.iter().map(|p| p.name()).collect();
+            format!("{}: offline, CPU {related} does not run", names.join(", "))
+        }
         [one] => format!("{}: CPU {}", one.name(), affected),
         _ if members.iter().all(|p| p.affected.len() == 1) => {
             format!("{} policies, one a CPU: CPUs {affected}", members.len())
@@ -222,7 +258,11 @@ fn policies(members: &[&CpufreqPolicy]) -> String {
         }
     };
     _ = writeln!(out, "  {heading}");
-    if members.len() == 1 {
+    if offline && first.driver.is_none() && first.governor.is_none() {
+        line(&mut out, "  settings", "not readable until one of its CPUs runs (set --online on)");
+        return out;
+    }
+    if members.len() == 1 && !offline {
         line(
             &mut out,
             "  same clock",
@@ -290,14 +330,17 @@ fn now_and_so_far(out: &mut String, members: &[&CpufreqPolicy]) {
     }
     if let Some(stats) = total(members) {
         let whole: f64 = stats.time_in_state.iter().map(|(_, s)| s).sum();
-        let share = |s: f64| if whole > 0.0 { s / whole * 100.0 } else { 0.0 };
         let shares: Vec<String> = stats
             .time_in_state
             .iter()
-            .map(|(khz, s)| format!("{} {:.2} %", show_khz(*khz), share(*s)))
+            .map(|(khz, s)| format!("{} {:.2} %", show_khz(*khz), s / whole * 100.0))
             .collect();
+        let shares = if whole > 0.0 { shares.join(", ") } else { "no time is counted".to_owned() };
         let changes = stats.total_transitions.map(|n| format!("; {n} changes")).unwrap_or_default();
-        line(out, "  time at", format!("{}{changes}", shares.join(", ")));
+        line(out, "  time at", format!("{shares}{changes}"));
+        for what in &stats.left_out {
+            line(out, "  left out", what);
+        }
     }
 }
 
@@ -316,6 +359,9 @@ fn total(members: &[&CpufreqPolicy]) -> Option<Stats> {
             }
         }
         sum.total_transitions = sum.total_transitions.zip(stats.total_transitions).map(|(a, b)| a + b);
+        let new = stats.left_out.iter().filter(|what| !sum.left_out.contains(what)).cloned();
+        let new: Vec<String> = new.collect();
+        sum.left_out.extend(new);
     }
     if let Some(sum) = &mut sum {
         sum.time_in_state.sort_unstable_by_key(|(khz, _)| *khz);
@@ -431,31 +477,56 @@ fn energy(info: &Info) -> String {
     let Some(zones) = &info.energy.value else { return missing(&info.energy) };
     let mut out = String::new();
     for zone in zones {
-        show_zone(&mut out, zone, 0);
+        let twins: Vec<&Zone> = zones.iter().filter(|z| z.name == zone.name).collect();
+        show_zone(&mut out, zone, &twins, 0);
     }
     out
 }
 
-fn show_zone(out: &mut String, zone: &Zone, depth: usize) {
+/// A zone, those inside it, and its limits beside those of the same zone's other doors.
+fn show_zone(out: &mut String, zone: &Zone, twins: &[&Zone], depth: usize) {
     let energy = match zone.energy_uj.value {
         Some(uj) => format!("{} J counted", trim(uj as f64 / 1e6, 3)),
         None => format!("energy unavailable: {}", zone.energy_uj.why_not()),
     };
-    let wraps =
-        zone.max_energy_uj.map(|m| format!(", wraps at {} J", trim(m as f64 / 1e6, 0))).unwrap_or_default();
-    line(out, &format!("{}{}", "  ".repeat(depth), zone.name), format!("{energy}{wraps}"));
+    let wraps = match zone.max_energy_uj {
+        Some(m) => format!(", wraps at {} J", trim(m as f64 / 1e6, 0)),
+        None => ", where it wraps is not told".to_owned(),
+    };
+    let enabled = if zone.enabled == Some(false) { "; disabled: its limits do not hold" } else { "" };
+    let door = if twins.len() > 1 { format!(" ({})", zone.door) } else { String::new() };
+    line(out, &format!("{}{}{door}", "  ".repeat(depth), zone.name), format!("{energy}{wraps}{enabled}"));
     for limit in &zone.limits {
-        let power = match limit.power_uw {
-            Some(0) | None => "no limit".to_owned(),
-            Some(uw) => format!("at most {}", show_uw(uw)),
-        };
-        let window = limit.window_us.map(|us| format!(" over {}", show_ns(us * 1000))).unwrap_or_default();
-        let most =
-            limit.most_uw.filter(|m| *m > 0).map(|m| format!(" (up to {})", show_uw(m))).unwrap_or_default();
-        line(out, "", format!("{}{}: {power}{window}{most}", "  ".repeat(depth), limit.name));
+        let text = format!("{}{}: {}", "  ".repeat(depth), limit.name, limit_line(zone, limit, twins));
+        line(out, "", text);
     }
     for inside in &zone.inside {
-        show_zone(out, inside, depth + 1);
+        show_zone(out, inside, &[inside], depth + 1);
+    }
+}
+
+fn limit_line(zone: &Zone, limit: &Limit, twins: &[&Zone]) -> String {
+    let set = limit.power_uw.filter(|uw| *uw > 0);
+    let window = limit.window_us.filter(|us| *us > 0);
+    let window = window.map(|us| format!(" over {}", show_ns(us * 1000))).unwrap_or_default();
+    let most =
+        limit.most_uw.filter(|m| *m > 0).map(|m| format!(" (up to {})", show_uw(m))).unwrap_or_default();
+    let power = match set {
+        Some(uw) => format!("at most {}{window}{most}", show_uw(uw)),
+        None => format!("not set{most}"),
+    };
+    if zone.enabled == Some(false) {
+        return format!("off, {power}");
+    }
+    // Only where the same limit is set at another door, too, is it a question which holds.
+    let others: Vec<&&Zone> = twins.iter().filter(|z| z.path != zone.path).collect();
+    let holder = others.iter().find(|z| z.limit(Some(&limit.name)).is_some_and(|l| l.in_force));
+    match (set.is_some() && limit.in_force, holder) {
+        (true, _) if others.iter().any(|z| z.holds_uw(&limit.name).is_some()) => {
+            format!("{power}: in force, the lowest")
+        }
+        (false, Some(other)) => format!("{power}: the lower one of {} is in force", other.door),
+        _ => power,
     }
 }
 
@@ -507,12 +578,20 @@ fn thermal(info: &Info) -> String {
         line(&mut out, &t.name, format!("{} C", trim(t.celsius, 1)));
     }
     for p in &info.sensors.power {
-        let watts = p.watts.map(|w| format!("{} W", trim(w, 3)));
+        let average = match (p.average, p.interval_s) {
+            (false, _) => String::new(),
+            (true, Some(s)) => format!(" on average over {}", show_ns((s * 1e9) as u64)),
+            (true, None) => " on average (over how long is not told)".to_owned(),
+        };
+        let watts = p.watts.map(|w| format!("{} W{average}", trim(w, 3)));
         let joules = p.joules.map(|j| format!("{} J counted", trim(j, 3)));
         line(&mut out, &p.name, watts.or(joules).unwrap_or_default());
     }
     for (name, rpm) in &info.sensors.fans {
         line(&mut out, name, format!("{rpm} rpm"));
+    }
+    for s in &info.sensors.set_aside {
+        line(&mut out, &s.name, &s.why);
     }
     if out.is_empty() {
         out = "  not available by sysfs: no thermal zone and no hwmon sensor is listed (a virtual machine has none)\n".into();
@@ -521,26 +600,58 @@ fn thermal(info: &Info) -> String {
 }
 
 fn supply(info: &Info) -> String {
+    let supply = &info.supply;
     let mut out = String::new();
-    if let Some(mains) = info.supply.mains {
-        line(&mut out, "mains", if mains { "connected" } else { "not connected" });
+    if !supply.is_listed() {
+        return "  not available by sysfs: neither battery nor adapter is listed; such a machine runs on mains\n".into();
     }
-    for b in &info.supply.batteries {
-        let wh = |v: Option<f64>| v.map_or("?".into(), |v| format!("{} Wh", trim(v, 2)));
-        let power = b.power_w.map(|w| format!(", {} W", trim(w, 2))).unwrap_or_default();
-        let text = format!(
-            "{}: {} of {} (new {}){power}",
-            b.status,
-            wh(b.energy_wh),
-            wh(b.full_wh),
-            wh(b.design_wh)
-        );
-        line(&mut out, &b.name, text);
+    line(&mut out, "runs on", format!("{}: {}", supply.source, supply.why));
+    line(&mut out, "mains", mains(supply));
+    for adapter in supply.adapters.iter().filter(|a| a.feeds != Feeds::Machine) {
+        let why = adapter.why.as_deref().unwrap_or_default();
+        line(&mut out, &adapter.name, format!("{}, {why}: no source", kind(adapter)));
     }
-    if out.is_empty() {
-        out = "  not available by sysfs: neither battery nor adapter is listed\n".into();
+    for b in &supply.batteries {
+        line(&mut out, &b.name, battery(b));
     }
     out
+}
+
+/// What an adapter calls itself.
+fn kind(adapter: &Adapter) -> String {
+    let agreed = adapter.usb_type.as_ref().map(|t| format!(" ({t})")).unwrap_or_default();
+    format!("{}{agreed}", adapter.kind)
+}
+
+fn mains(supply: &Supply) -> String {
+    let feeding = supply.adapters.iter().filter(|a| a.feeds == Feeds::Machine);
+    let feeding: Vec<String> = feeding.map(|a| format!("{}, {}", a.name, kind(a))).collect();
+    match (supply.source, feeding.is_empty()) {
+        (Source::Battery, false) => {
+            format!("connected ({}), yet the battery discharges: the machine runs on it", feeding.join("; "))
+        }
+        (_, false) => format!("connected ({})", feeding.join("; ")),
+        (_, true) if supply.mains => "connected (a machine without a battery has no other source)".to_owned(),
+        (Source::Mains, true) => "no adapter says so, and no battery discharges".to_owned(),
+        (Source::Battery, true) => "not connected".to_owned(),
+    }
+}
+
+fn battery(b: &Battery) -> String {
+    let wh = |v: Option<f64>| v.map(|v| format!("{} Wh", trim(v, 2)));
+    let mut facts: Vec<String> = b.capacity_percent.map(|p| format!("{p} %")).into_iter().collect();
+    let new = wh(b.design_wh).map(|w| format!(" (new {w})")).unwrap_or_default();
+    facts.push(match (wh(b.energy_wh), wh(b.full_wh)) {
+        (Some(left), Some(full)) => format!("{left} of {full}{new}"),
+        (Some(left), None) => format!("{left}{new}"),
+        (None, full) => {
+            let holds = full.map(|f| format!("; holds {f}{new}")).unwrap_or(new);
+            format!("joules unavailable: its gauge counts neither energy nor charge{holds}")
+        }
+    });
+    facts.extend(b.power_w.map(|w| format!("{} W", trim(w, 2))));
+    facts.extend(b.implausible.iter().map(|what| format!("implausible: {what}")));
+    format!("{}: {}", b.status, facts.join(", "))
 }
 
 fn others(info: &Info) -> String {
