@@ -165,6 +165,8 @@ pub(crate) struct Zone {
     folder: String,
     domain: Domain,
     package: u32,
+    /// Into how many the kernel divides its package: each shows its part.
+    dies: u64,
     pub(crate) range_uj: u64,
     pub(crate) energy_uj: u64,
     /// Microwatt-nanoseconds short of the next microjoule.
@@ -530,6 +532,8 @@ impl Host {
             }
         }
         let mut package_of_folder: BTreeMap<String, u32> = BTreeMap::new();
+        let names: BTreeSet<String> =
+            zones.iter().filter_map(|folder| self.text(&format!("{folder}/name"))).collect();
         for folder in zones {
             let name = self.text(&format!("{folder}/name")).unwrap_or_default();
             let package = name.strip_prefix("package-").and_then(|n| n.split('-').next()?.parse().ok());
@@ -548,7 +552,10 @@ impl Host {
             let energy = self.number(&format!("{folder}/energy_uj")).unwrap_or(0);
             self.enliven(&format!("{folder}/energy_uj"), Live::Energy { zone });
             let range_uj = range.max(1);
+            let of_package = format!("package-{package}-die-");
+            let dies = names.iter().filter(|name| name.starts_with(&of_package)).count().max(1) as u64;
             self.zones.push(Zone {
+                dies,
                 folder,
                 domain,
                 package,
@@ -1237,8 +1244,9 @@ impl Host {
         let cpus = self.cpus.iter().filter(|c| c.package == package);
         let of_package = |z: &&Zone| z.domain == Domain::Package && z.package == package;
         let limit = self.zones.iter().find(of_package).map(|z| z.folder.clone());
-        // Registers and memory both limit a package: the lowest holds.
-        let limit_uw = self.zones.iter().filter(of_package).filter_map(|z| self.limit_uw(z)).min();
+        // Registers and memory both limit a package: the lowest holds. Dies have their parts of one.
+        let limits = self.zones.iter().filter(of_package).filter_map(|z| Some(self.limit_uw(z)? * z.dies));
+        let limit_uw = limits.min();
         let count = cpus.clone().count().max(1) as u64;
         let each = match self.physics.cpu_uw {
             0 => {
@@ -1287,10 +1295,10 @@ impl Host {
     pub(crate) fn zone_uw(&self, zone: &Zone) -> u64 {
         let (cores, all) = self.package_uw(zone.package);
         match zone.domain {
-            Domain::Package => all,
-            Domain::Core => cores,
-            Domain::Uncore => (all - cores) / 2,
-            Domain::Dram => self.dram_uw(zone.package),
+            Domain::Package => all / zone.dies,
+            Domain::Core => cores / zone.dies,
+            Domain::Uncore => (all - cores) / 2 / zone.dies,
+            Domain::Dram => self.dram_uw(zone.package) / zone.dies,
             Domain::Platform => self.platform_uw(),
         }
     }

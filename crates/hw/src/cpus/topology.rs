@@ -388,8 +388,12 @@ fn processor(root: &dyn Root) -> Option<String> {
         None => hardware()
             .or_else(|| value("Processor").filter(is_name).filter(|p| !is_generic(p)))
             .or_else(board)
+            .or_else(|| file("sys/devices/virtual/dmi/id/product_name"))
+            .or_else(|| value("Processor").filter(is_name))
+            // Arm's numbers, where nothing has words.
             .or_else(|| {
-                file("sys/devices/virtual/dmi/id/product_name").or_else(|| value("Processor").filter(is_name))
+                let (maker, part) = value("CPU implementer").zip(value("CPU part"))?;
+                Some(format!("Arm processor (implementer {maker}, part {part})"))
             }),
     }
 }
@@ -603,7 +607,8 @@ mod tests {
         }
         // Arm's 64 bits name nothing: the board does, by its device tree or its firmware.
         let arm = "processor\t: 0\nBogoMIPS\t: 48.00\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b";
-        assert_eq!(name(arm), None);
+        assert_eq!(name(arm).as_deref(), Some("Arm processor (implementer 0x41, part 0xd0b)"));
+        assert_eq!(name("processor\t: 0"), None);
         let named = |path: &str| {
             let mut tree = Tree::default();
             tree.files.insert("proc/cpuinfo".into(), arm.as_bytes().to_vec());
