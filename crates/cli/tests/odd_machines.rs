@@ -275,8 +275,19 @@ fn a_capture_tells_the_same() {
         let page = String::from_utf8(out.stdout).unwrap();
         page.split_once('\n').unwrap().1.to_owned()
     };
-    for topic in ["supply", "thermal"] {
+    for (topic, facts) in [
+        ("supply", &["gives power to what is plugged in", "USB (C)"][..]),
+        (
+            "thermal",
+            &["184 W on average over 1 s", "k8temp temp1   43 C", "temp1_fault", "temp2_enable", "disabled"],
+        ),
+    ] {
         let (page, _) = info(&machine, topic);
-        assert_eq!(of_capture(topic), page.split_once('\n').unwrap().1, "{topic}");
+        let captured = of_capture(topic);
+        assert_eq!(captured, page.split_once('\n').unwrap().1, "{topic}");
+        for fact in facts {
+            assert!(captured.contains(fact), "no '{fact}' in\n{captured}");
+        }
+        assert!(!captured.contains("BAT1"), "{captured}");
     }
 }
