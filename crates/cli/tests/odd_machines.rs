@@ -279,7 +279,7 @@ fn a_capture_tells_the_same() {
         ("supply", &["gives power to what is plugged in", "USB (C)"][..]),
         (
             "thermal",
-            &["184 W on average over 1 s", "k8temp temp1   43 C", "temp1_fault", "temp2_enable", "disabled"],
+            &["184 W on average over 1 s", "k8temp temp1    43 C", "temp1_fault", "temp2_enable", "disabled"],
         ),
     ] {
         let (page, _) = info(&machine, topic);

@@ -5,6 +5,7 @@
 use wattwise_control::set::plan::{ChangePlan, Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction::{Change, Transaction};
 use wattwise_emulator::{Emulator, Entry, named};
+use wattwise_figure::units::Speed;
 use wattwise_hw::root;
 use wattwise_hw::root::Root;
 
@@ -178,4 +179,25 @@ fn a_driver_that_is_off_names_the_way_to_start_it() {
     let error = planned(&m, &[Setting::Governor("powersave".into())]).unwrap_err();
     assert!(matches!(&error, PlanError::Impossible(m) if m.contains("--driver-mode active")), "{error}");
     assert_eq!(writes(&planned(&m, &[Setting::DriverMode("active".into())]).unwrap()).len(), 1);
+}
+
+/// The range that is shown is that without boost until the step before has turned it on.
+#[test]
+fn a_limit_is_judged_after_the_boost_that_comes_with_it() {
+    let limits = |khz| Setting::Limits(None, Some(Speed::Khz(khz)));
+    for (name, khz) in [("amd-laptop", 5_000_000), ("hybrid-laptop", 3_000_000)] {
+        let m = named(name).unwrap();
+        let journal = tempfile::tempdir().unwrap();
+        apply(&m, &planned(&m, &[Setting::Boost(false)]).unwrap(), journal.path()).keep();
+        let without = m.snapshot();
+        assert!(planned(&m, &[limits(khz)]).unwrap_err().to_string().contains("runs from"), "{name}");
+        let plan = planned(&m, &[limits(khz), Setting::Boost(true)]).unwrap();
+        let last = plan.steps.last().unwrap();
+        assert_eq!(last.verdict.as_deref().ok(), Some(khz.to_string().as_str()), "{name}");
+        let mut transaction = apply(&m, &plan, journal.path());
+        let now = root::text(&m, &format!("{CPU}/cpufreq/policy0/scaling_max_freq"));
+        assert_eq!(now, Some(khz.to_string()), "{name}");
+        assert!(transaction.undo().failed.is_empty());
+        assert_eq!(m.snapshot(), without, "{name}");
+    }
 }

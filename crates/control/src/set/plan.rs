@@ -297,8 +297,12 @@ impl<'r> Planner<'r> {
         {
             return Err(input(format!("--min {low}% is above --max {high}%; expected a range")));
         }
+        let boosted = self.turns_boost_on();
         for policy in self.policies()? {
             let name = policy.name();
+            if boosted {
+                self.expect_boost(policy, max);
+            }
             let now = |file: &str| {
                 let text = self.overlay.text(&format!("{}/{file}", policy.path))?;
                 text.parse::<u64>().ok()
@@ -313,7 +317,7 @@ impl<'r> Planner<'r> {
             let (new_low, new_high) = (resolve("--min", min, low)?, resolve("--max", max, high)?);
             for (flag, khz) in [("--min", new_low), ("--max", new_high)] {
                 if let Some((slowest, fastest)) = policy.hardware_khz
-                    && !(slowest..=fastest).contains(&khz)
+                    && !(slowest..=if boosted { u64::MAX } else { fastest }).contains(&khz)
                     && khz != low
                     && khz != high
                 {
@@ -346,6 +350,28 @@ impl<'r> Planner<'r> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a step before turns boost on: then speeds can be had that the hardware's range does not show yet.
+    fn turns_boost_on(&self) -> bool {
+        let on = |s: &Step| match &s.change.target {
+            Target::File(path) if path.ends_with("/boost") => s.change.value == "1",
+            Target::File(path) if path.ends_with("/no_turbo") => s.change.value == "0",
+            _ => false,
+        };
+        self.plan.steps.iter().any(|s| s.verdict.is_ok() && on(s))
+    }
+
+    /// The hardware's highest speed as it will be with boost: as the driver names it, else whatever is asked for.
+    fn expect_boost(&mut self, policy: &CpufreqPolicy, max: Option<Speed>) {
+        let named = self.overlay.text(&format!("{}/amd_pstate_max_freq", policy.path));
+        let asked = match max {
+            Some(Speed::Khz(khz)) => policy.hardware_khz.map(|(_, fastest)| fastest.max(khz).to_string()),
+            _ => None,
+        };
+        if let Some(fastest) = named.or(asked) {
+            self.overlay.made.insert(format!("{}/cpuinfo_max_freq", policy.path), fastest);
+        }
     }
 
     /// One speed held: the governor `userspace`, told that speed.
