@@ -434,7 +434,7 @@ pub fn state_of(root: &dyn Root) -> Vec<String> {
     for (low, high) in limits {
         say("uncore", Some(format!("{} to {} MHz", low / 1000, high / 1000)));
     }
-    let supply = wattwise_hw::states::power::supply(root);
-    say("on", supply.mains.map(|on| if on { "mains".into() } else { "battery".into() }));
+    let supply = wattwise_hw::states::supply::supply(root);
+    say("on", supply.is_listed().then(|| supply.source.to_string()));
     out
 }

@@ -246,7 +246,8 @@ fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
         (None, "userspace") => format!("userspace:khz={}", p.setspeed_khz.or(p.current_khz)?),
         (Some(own), "performance") => format!("{own}:epp=performance"),
         (Some(own), _) => match p.epp.as_deref() {
-            Some("default") | None => own.to_owned(),
+            // `dynamic`: the kernel's own choice by the power source.
+            Some("default" | "dynamic") | None => own.to_owned(),
             Some(epp) => format!("{own}:epp={epp}"),
         },
         (None, _) => return None,

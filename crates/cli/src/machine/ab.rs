@@ -15,6 +15,7 @@ use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::verdict::Aim;
 use wattwise_figure::{Provenance, share, shell};
 use wattwise_hw::root::{Root, text};
+use wattwise_hw::states::supply::Source;
 use wattwise_hw::states::writers;
 use wattwise_live::ab::arm::{Arm, Live, Parts};
 use wattwise_live::ab::conduct::{Bench, Budget, Design, Progress, conduct};
@@ -351,8 +352,9 @@ fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
     for writer in writers::running(root) {
         say!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
     }
-    if wattwise_hw::states::power::supply(root).mains == Some(false) && !header.battery {
-        say!("the machine runs on its battery: it may slow down as that empties");
+    let supply = wattwise_hw::states::supply::supply(root);
+    if supply.source == Source::Battery && !header.battery {
+        say!("the machine runs on its battery ({}): it may slow down as that empties", supply.why);
     }
 }
 
