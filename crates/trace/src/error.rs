@@ -1,12 +1,13 @@
 //! What can make a recording unusable, a line each: the file, what was expected, what to do.
 
+use crate::read::foreign;
 use std::path::PathBuf;
 
 /// A recording that cannot be used at all. A damaged one that still gives something is a warning instead.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened or read.
-    #[error("{path}: {error}; expected a readable recording (perf.data, trace.dat or ftrace text, also as .zst)", path = path.display())]
+    #[error("{path}: {error}; expected a readable recording (perf.data, trace.dat or ftrace text, also packed)", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -16,7 +17,7 @@ pub enum TraceError {
     /// The content is of no known format.
     #[error(
         "{name}: not a recording that wattwise knows (starts with {start}); expected perf.data, trace.dat or \
-         ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`"
+         ftrace text, also as .zst, .gz or .xz; make one with `wattwise record -o FILE -- COMMAND`"
     )]
     Unknown {
         /// The recording.
@@ -80,7 +81,21 @@ pub enum TraceError {
 impl TraceError {
     /// What starts like no recording.
     pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
+        if let Some(kind) = foreign::of(start) {
+            let what = format!("{}, no recording that wattwise reads", kind.what);
+            return TraceError::Unusable {
+                name: name.to_owned(),
+                what,
+                remedy: kind.remedy.replace("FILE", &shown(name)),
+            };
+        }
         let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
         TraceError::Unknown { name: name.to_owned(), start }
     }
+}
+
+/// A file's name as a word of a shell's.
+fn shown(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:,@%".contains(c);
+    if !name.is_empty() && name.chars().all(plain) { name.to_owned() } else { "FILE".to_owned() }
 }

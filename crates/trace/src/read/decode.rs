@@ -179,6 +179,7 @@ enum Layout {
     Hrtimer { mode: Field },
     Migrate { tid: Field, to: Field },
     Exec { file: Field, tid: Field },
+    Suspend { action: Field, start: Field },
 }
 
 /// A decoded record.
@@ -205,18 +206,25 @@ const FLAG_HARDIRQ: i64 = 0x08;
 const FLAG_SOFTIRQ: i64 = 0x10;
 const FLAG_NMI: i64 = 0x40;
 
+/// The step of a suspend in which the machine is off.
+const SUSPENDED: &[u8] = b"machine_suspend";
+/// No string is there.
+const NOWHERE: u64 = u64::MAX;
+
 /// Decodes records of one recording.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     pub(crate) order: Order,
     kind: Field,
+    /// Where the kernel has the name of the innermost step of a suspend, for its event tells only that.
+    suspends: u64,
     /// By `common_type`.
     layouts: Vec<Option<(Common, Layout)>>,
 }
 
 impl Decoder {
     pub(crate) fn new(order: Order) -> Decoder {
-        Decoder { order, kind: Field::default(), layouts: Vec::new() }
+        Decoder { order, kind: Field::default(), suspends: NOWHERE, layouts: Vec::new() }
     }
 
     /// Whether records of sched_switch can be read.
@@ -229,7 +237,7 @@ impl Decoder {
         // Most files of a trace.dat are of other tracepoints: look at the name before parsing the rest.
         let text = String::from_utf8_lossy(text);
         let name = text.lines().next().and_then(|l| l.strip_prefix("name:")).map_or("", str::trim);
-        let wanted = ["sched_", "cpu_idle", "cpu_frequency", "hrtimer_start"];
+        let wanted = ["sched_", "cpu_idle", "cpu_frequency", "hrtimer_start", "suspend_resume"];
         if !wanted.iter().any(|w| name.starts_with(w)) {
             return;
         }
@@ -280,6 +288,9 @@ impl Decoder {
             "cpu_frequency" => f
                 .has(&["state", "cpu_id"])
                 .then(|| Layout::Frequency { khz: f.get("state"), cpu: f.get("cpu_id") }),
+            "suspend_resume" => f
+                .has(&["action", "start"])
+                .then(|| Layout::Suspend { action: f.get("action"), start: f.get("start") }),
             "hrtimer_start" => f.has(&["mode"]).then(|| Layout::Hrtimer { mode: f.get("mode") }),
             _ => None,
         };
@@ -304,6 +315,18 @@ impl Decoder {
             }
         }
         Some(())
+    }
+
+    /// Learns `printk_formats`: where the kernel has which strings, `0xffffffff82a3b1c0 : "machine_suspend"` a line.
+    pub(crate) fn learn_strings(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let place = text.lines().find_map(|line| {
+            let (place, string) = line.split_once(':')?;
+            let string = string.trim().trim_matches('"').as_bytes();
+            (string == SUSPENDED)
+                .then(|| u64::from_str_radix(place.trim().trim_start_matches("0x"), 16).ok())?
+        });
+        self.suspends = place.unwrap_or(self.suspends);
     }
 
     /// Reads a record.
@@ -366,6 +389,14 @@ impl Decoder {
             Layout::Exec { file, tid: who } => {
                 let comm = comms.number(program(file.text(raw, order)?));
                 EventKind::Named { tid: tid(*who)?, pid: 0, comm, exec: true }
+            }
+            Layout::Suspend { action, start } => {
+                let started = number(*start)? != 0;
+                let is_it = match action.place {
+                    Place::Here => number(*action)? as u64 == self.suspends,
+                    _ => action.text(raw, order)?.starts_with(SUSPENDED),
+                };
+                EventKind::SuspendResume { suspended: is_it.then_some(started) }
             }
             Layout::Migrate { tid: who, to } => EventKind::Migrate { tid: tid(*who)?, to: cpu(*to)? },
         };
@@ -435,7 +466,19 @@ impl TracingData {
             let n = take.u64()?;
             take.bytes(n)?;
         }
-        self.decoder.learn_systems(take)
+        self.decoder.learn_systems(take)?;
+        // Symbols, then strings. trace.dat's reader takes them once more, with what follows.
+        let mut after = *take;
+        let strings = (|| {
+            let symbols = after.u32()?;
+            after.bytes(u64::from(symbols))?;
+            let strings = after.u32()?;
+            after.bytes(u64::from(strings))
+        })();
+        if let Some(text) = strings {
+            self.decoder.learn_strings(text);
+        }
+        Some(())
     }
 }
 

@@ -1,12 +1,16 @@
-//! Formats of recordings, one file each, and what they share: bytes by position (`input`), numbers off the front of bytes (`take`), records
+//! Formats of recordings, one file each, and what they share: bytes by position (`input`), unpacked
+//! (`unpack`), what is none that is read (`foreign`), numbers off the front of bytes (`take`), records
 //! and fields (`decode`).
 
 pub(crate) mod decode;
+pub(crate) mod foreign;
+mod ftrace_line;
 pub(crate) mod ftrace_text;
 pub(crate) mod input;
 pub(crate) mod perf_data;
 pub(crate) mod take;
 pub(crate) mod trace_dat;
+pub(crate) mod unpack;
 
 /// A recording's format, told by how it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

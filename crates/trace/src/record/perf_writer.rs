@@ -12,6 +12,7 @@
 
 use crate::Notes;
 use crate::notes::perf_string;
+use crate::read::perf_data::UNFINISHED;
 use crate::record::RecordOptions;
 use crate::record::events::{Opened, Tracefs, Tracepoint, attributes, counter_attributes};
 use crate::record::ring::Ring;
@@ -102,7 +103,8 @@ impl Writer {
             ((ATTR_BYTES + 16) * self.attrs) as u64,
             self.data_at,
             self.data_bytes,
-            0,
+            // A place that perf no longer looks at: the recorder is at work, or was killed.
+            if features.is_empty() { UNFINISHED } else { 0 },
             0,
         ];
         numbers.iter().for_each(|n| h.extend(n.to_le_bytes()));
