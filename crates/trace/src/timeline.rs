@@ -2,7 +2,6 @@
 
 use crate::events::{Comms, Event, EventKind, Read, Sink};
 use crate::plan::{Away, Cut, Found, Plan};
-use std::collections::BTreeSet;
 
 /// Two steps of a suspend lie closer together, unless the machine was off between them.
 const MOST_BETWEEN_STEPS_NS: u64 = 1_000_000_000;
@@ -30,6 +29,8 @@ impl Gap {
 /// Passes events on.
 pub(crate) struct Timeline<'a, S: Sink> {
     plan: &'a Plan,
+    /// The plan changes no event.
+    plain: bool,
     sink: &'a mut S,
     /// The recording's own times of the first and the last event.
     first: Option<u64>,
@@ -44,7 +45,8 @@ pub(crate) struct Timeline<'a, S: Sink> {
     sync: Option<(u64, u64)>,
     widest: Gap,
     cuts: Vec<Cut>,
-    cpus: BTreeSet<u16>,
+    /// Which CPUs have written.
+    cpus: Vec<bool>,
     switches: u64,
 }
 
@@ -52,6 +54,7 @@ impl<'a, S: Sink> Timeline<'a, S> {
     pub(crate) fn new(plan: &'a Plan, sink: &'a mut S) -> Self {
         Timeline {
             plan,
+            plain: *plan == Plan { buffer: plan.buffer, sorted: plan.sorted, ..Plan::default() },
             sink,
             first: None,
             last: 0,
@@ -61,7 +64,7 @@ impl<'a, S: Sink> Timeline<'a, S> {
             sync: None,
             widest: Gap::default(),
             cuts: Vec::new(),
-            cpus: BTreeSet::new(),
+            cpus: Vec::new(),
             switches: 0,
         }
     }
@@ -88,9 +91,9 @@ impl<'a, S: Sink> Timeline<'a, S> {
         }
         plan.currents.clone_from(&found.currents);
         plan.numbers.clone_from(&found.numbers);
-        let highest = self.cpus.last().map_or(0, |cpu| cpu + 1);
-        if usize::from(highest) > self.cpus.len() && cpus.is_none_or(|n| n < highest) {
-            plan.cpus = self.cpus.iter().copied().collect();
+        let seen: Vec<u16> = (0..self.cpus.len() as u16).filter(|cpu| self.cpus[usize::from(*cpu)]).collect();
+        if self.cpus.len() > seen.len() && cpus.is_none_or(|n| usize::from(n) < self.cpus.len()) {
+            plan.cpus = seen;
         }
         self.woke_unseen();
         self.cuts.sort_by_key(|cut| (cut.from, cut.to));
@@ -152,11 +155,19 @@ impl<'a, S: Sink> Timeline<'a, S> {
         self.step = is_step;
         self.first = self.first.or(Some(at));
         self.last = at;
-        self.cpus.insert(event.cpu);
+        self.saw(event.cpu);
         if let EventKind::CpuIdle { cpu, .. } = event.kind {
-            self.cpus.insert(cpu);
+            self.saw(cpu);
         }
         self.switches += u64::from(matches!(event.kind, EventKind::Switch(_)));
+    }
+
+    fn saw(&mut self, cpu: u16) {
+        let n = usize::from(cpu);
+        if self.cpus.len() <= n {
+            self.cpus.resize(n + 1, false);
+        }
+        self.cpus[n] = true;
     }
 
     /// The monotonic clock stands still in a suspend; a trace's may go on.
@@ -230,7 +241,7 @@ impl<S: Sink> Sink for Timeline<'_, S> {
             EventKind::Lost(_) => {}
             _ => self.look(event),
         }
-        if *self.plan == Plan::default() {
+        if self.plain {
             return self.sink.event(event, comms);
         }
         if let Some(event) = self.planned(event) {

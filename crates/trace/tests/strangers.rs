@@ -5,8 +5,9 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use wattwise_model::workload::{Op, Program, Recorded, Workload};
-use wattwise_trace::{ImportOptions, Source, TraceError, import, summarise};
+use wattwise_model::workload::{Op, Program, Recorded, Task, TaskId, Workload};
+use wattwise_trace::events::{Comms, Event, EventKind, Left, Level, Sink};
+use wattwise_trace::{ImportOptions, Source, TraceError, import, summarise, visit};
 
 fn source(data: &[u8]) -> Source {
     Source::Bytes { name: "theirs".into(), data: Arc::from(data) }
@@ -295,6 +296,12 @@ fn every_dress_of_text_gives_the_same_work() {
     let w = lift(stacks.as_bytes()).unwrap();
     assert!(!warned(&w, "damaged"), "{:?}", recorded(&w).warnings);
     same(&work(&w), &wanted, "stacks");
+    // A program's own markers, with times of their own: none of ours, and no reason to sort.
+    let mark = |l: &Line| {
+        l.tracefs("d.%2.")
+            + "               A-100     [000] .....  1000.500000: tracing_mark_write: B|100|doFrame: [001] 3.14: x\n"
+    };
+    as_plain("markers", text(&lines, mark).as_bytes());
 }
 
 /// `perf script` has no flags, so what interrupts do counts as their task's. Of a trace without such, it is all the same.
@@ -582,3 +589,275 @@ fn a_bomb_meets_the_budget_however_it_is_packed() {
 
 /// `standard(&rounds(60))` by `xz -9`.
 const XZ_OF_ROUNDS: &[u8] = include_bytes!("traces/rounds.txt.xz");
+
+/// A recording of `traces/`, unpacked.
+fn bytes(name: &str) -> Vec<u8> {
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(format!("{name}.zst"));
+    zstd::stream::decode_all(std::fs::File::open(path).unwrap()).unwrap()
+}
+
+/// A recording by perf with other numbers of tasks in perf's own fields, as it would have been made in a PID namespace. Its samples
+/// begin with IDENTIFIER, IP, TID (sample_type 0x10587).
+fn in_namespace(mut data: Vec<u8>, number: impl Fn(u32) -> u32) -> Vec<u8> {
+    let word = |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+    let (mut at, end) = (word(&data, 40), word(&data, 40) + word(&data, 48));
+    while at < end {
+        let kind = u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
+        let size = usize::from(u16::from_le_bytes(data[at + 6..at + 8].try_into().unwrap()));
+        // SAMPLE; COMM has process and thread; FORK and EXIT have both of the task and of its parent.
+        let places: &[usize] = match kind {
+            9 => &[24, 28],
+            3 => &[8, 12],
+            4 | 7 => &[8, 12, 16, 20],
+            _ => &[],
+        };
+        for place in places.iter().map(|place| at + place) {
+            let told = u32::from_le_bytes(data[place..place + 4].try_into().unwrap());
+            data[place..place + 4].copy_from_slice(&number(told).to_le_bytes());
+        }
+        at += size;
+    }
+    data
+}
+
+#[test]
+fn perf_data_of_a_namespace_is_the_same_work() {
+    for name in ["pipe.perf", "sched.perf", "mix.perf"] {
+        let original = bytes(name);
+        let wanted = lift(&original).unwrap();
+        let shifted = |tid: u32| if tid == 0 || tid > 1 << 22 { tid } else { tid + 77 };
+        let w = lift(&in_namespace(original.clone(), shifted)).unwrap();
+        // Tasks that are forked and never run have no number of the kernel's.
+        let ran = |w: &Workload| {
+            let mut work = work(w);
+            work.1.iter_mut().flat_map(|(_, steps)| steps).for_each(|op| {
+                if let Op::Wake(_) = op {
+                    *op = Op::Wake(TaskId(0));
+                }
+            });
+            work.1.retain(|(_, steps)| steps.iter().any(|op| matches!(op, Op::Run { .. })));
+            work
+        };
+        same(&ran(&w), &ran(&wanted), name);
+        assert_eq!(recorded(&w).foreground, recorded(&wanted).foreground, "{name}");
+        let roles =
+            |w: &Workload| -> Vec<_> { w.tasks.iter().map(|t| (t.role, t.ends, t.repeats)).collect() };
+        assert_eq!(roles(&w), roles(&wanted), "{name}");
+        // Only half of the tasks are inside: what perf says of the others is lost, and what they did is not.
+        let half = |tid: u32| if tid % 2 == 1 { tid / 2 + 2 } else { 0 };
+        let w = lift(&in_namespace(original, half)).unwrap();
+        assert_eq!(
+            (w.span_ns, recorded(&w).busy_ns.clone()),
+            (wanted.span_ns, recorded(&wanted).busy_ns.clone()),
+            "{name}"
+        );
+    }
+}
+
+/// A record of perf.data in pipe mode.
+fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+    let mut all = kind.to_le_bytes().to_vec();
+    all.extend([0, 0]);
+    all.extend((8 + body.len() as u16).to_le_bytes());
+    all.extend(body);
+    all
+}
+
+/// `perf record -o -` (HEADER_ATTR is record 64 of tools/perf/util/event.h) of cycles, and of a tracepoint whose formats were cut
+/// out; a file whose perf was killed; one whose wattwise was.
+#[test]
+fn each_perf_data_that_cannot_be_used_says_why() {
+    let piped = |kind: u32| {
+        let mut attr = kind.to_le_bytes().to_vec();
+        attr.extend(64u32.to_le_bytes());
+        attr.resize(64, 0);
+        [b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec(), record(64, &attr), record(9, &[0; 32]), record(68, &[])]
+            .concat()
+    };
+    let line = refused(&piped(0));
+    assert!(
+        line.contains("without tracepoints")
+            && line.contains("perf record -e sched:")
+            && !line.contains("SIGKILL"),
+        "{line}"
+    );
+    let line = refused(&piped(2));
+    assert!(line.contains("without the formats") && !line.contains("SIGKILL"), "{line}");
+    let unfinished = |types: &[u8; 8]| {
+        let mut head = b"PERFILE2".to_vec();
+        for word in [104u64, 144, 104, 144, 248, 0] {
+            head.extend(word.to_le_bytes());
+        }
+        head.extend(types);
+        head.resize(104 + 144 + 500, 0);
+        refused(&head)
+    };
+    assert!(unfinished(&[0; 8]).contains("let perf end by itself"));
+    let ours = unfinished(b"wattwise");
+    assert!(ours.contains("`wattwise record` did not finish") && !ours.contains("let perf"), "{ours}");
+}
+
+/// Writes events as tracefs's text, which the kernel would cut to microseconds.
+struct Dress {
+    text: String,
+    /// Digits of a second.
+    digits: usize,
+    /// What trace-cmd does with the rest: it rounds, the kernel cuts (`tep_print_event`, `trace_print_context`).
+    rounds: bool,
+}
+
+impl Sink for Dress {
+    fn event(&mut self, event: &Event, comms: &Comms) {
+        let letter = |left: Left| match left {
+            Left::Runnable => 'R',
+            Left::Sleep => 'S',
+            Left::Disk => 'D',
+            Left::Idle => 'I',
+            Left::Stopped => 'T',
+            Left::Dead => 'X',
+        };
+        let woken = |name: &str, t: wattwise_trace::events::Target| {
+            format!(
+                "{name}: comm={} pid={} prio={} target_cpu={:03}",
+                comms.name(t.comm),
+                t.tid,
+                t.prio,
+                t.cpu
+            )
+        };
+        let told = match event.kind {
+            EventKind::Switch(s) => format!(
+                "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}",
+                comms.name(s.prev_comm),
+                s.prev_tid,
+                s.prev_prio,
+                letter(s.left),
+                comms.name(s.next_comm),
+                s.next_tid,
+                s.next_prio
+            ),
+            EventKind::Waking(t) => woken("sched_waking", t),
+            EventKind::Wakeup(t) => woken("sched_wakeup", t),
+            EventKind::WakeupNew(t) => woken("sched_wakeup_new", t),
+            EventKind::Fork { parent, child, comm } => {
+                format!(
+                    "sched_process_fork: comm=x pid={parent} child_comm={} child_pid={child}",
+                    comms.name(comm)
+                )
+            }
+            EventKind::Exit { tid } => format!("sched_process_exit: comm=x pid={tid} prio=120"),
+            EventKind::CpuIdle { cpu, state } => {
+                format!("cpu_idle: state={} cpu_id={cpu}", state.unwrap_or(u32::MAX))
+            }
+            EventKind::CpuFrequency { cpu, khz } => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
+            EventKind::HrtimerStart { absolute } => {
+                format!(
+                    "hrtimer_start: hrtimer=0 function=f expires=1 softexpires=1 mode={}",
+                    if absolute { "ABS" } else { "REL" }
+                )
+            }
+            _ => return,
+        };
+        let level = match event.level {
+            Level::Task => '.',
+            Level::Softirq => 's',
+            Level::Hardirq => 'h',
+        };
+        let unit = 10u64.pow(9 - self.digits as u32);
+        let whole = (event.time_ns + if self.rounds { unit / 2 } else { 0 }) / unit;
+        let second = 10u64.pow(self.digits as u32);
+        let (s, rest) = (whole / second, whole % second);
+        self.text += &format!(
+            "x-{} [{:03}] d.{level}2. {s}.{rest:0digits$}: {told}\n",
+            event.current,
+            event.cpu,
+            digits = self.digits
+        );
+    }
+}
+
+fn dressed(name: &str, digits: usize, rounds: bool) -> String {
+    let mut dress = Dress { text: String::new(), digits, rounds };
+    visit(source(&bytes(name)), &ImportOptions::default(), &mut dress).unwrap();
+    dress.text
+}
+
+/// Of one resolution the same work to the bit, whatever the format. perf's own records tell more of tasks (who started whom before
+/// the recording), so of perf.data the steps are compared, which are of the scheduler's events alone.
+#[test]
+fn recordings_in_the_dress_of_text_are_the_same_work() {
+    for name in [
+        "tc6.dat",
+        "tc7-none.dat",
+        "tc7-zstd.dat",
+        "ftrace.txt",
+        "pipe.perf",
+        "pipe-z.perf",
+        "pipemode.perf",
+        "sched.perf",
+    ] {
+        let steps = |w: &Workload| {
+            let mut all = work(w).1;
+            all.retain(|(_, steps)| steps.iter().any(|op| matches!(op, Op::Run { .. })));
+            all
+        };
+        let busy = |w: &Workload| recorded(w).busy_ns.clone();
+        let (wanted, text) = (lift(&bytes(name)).unwrap(), lift(dressed(name, 9, false).as_bytes()).unwrap());
+        assert_eq!((text.span_ns, busy(&text)), (wanted.span_ns, busy(&wanted)), "{name}");
+        if !name.ends_with("perf") {
+            same(&(0, steps(&text)), &(0, steps(&wanted)), name);
+        }
+    }
+}
+
+/// What the tools themselves show of their recordings: in ns the same work, in us that of the recording rounded so.
+#[test]
+fn what_trace_cmd_reports_is_the_same_work() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["tc6.dat", "tc7-none.dat", "tc7-zstd.dat"] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes(name)).unwrap();
+        let report = |flags: &[&str]| {
+            let out =
+                std::process::Command::new("trace-cmd").arg("report").args(flags).arg(&file).output().ok()?;
+            out.status.success().then_some(out.stdout)
+        };
+        let (Some(whole), Some(rounded)) = (report(&["-t", "-l"]), report(&["-l"])) else {
+            println!("skipped: trace-cmd report is not to be had");
+            return;
+        };
+        let wanted = lift(&bytes(name)).unwrap();
+        let text = lift(&whole).unwrap();
+        same(&work(&text), &work(&wanted), name);
+        assert_eq!(recorded(&text).busy_ns, recorded(&wanted).busy_ns, "{name}");
+        let coarse = lift(dressed(name, 6, true).as_bytes()).unwrap();
+        same(&work(&lift(&rounded).unwrap()), &work(&coarse), &format!("{name}, in us"));
+    }
+}
+
+/// `perf script` shows no flags: of these recordings it is the same work but for wake-ups by interrupts on a busy CPU.
+#[test]
+fn what_perf_script_reports_has_the_same_times() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pipe.perf", "sched.perf", "mix.perf"] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes(name)).unwrap();
+        let out = std::process::Command::new("perf").args(["script", "--ns", "-f", "-i"]).arg(&file).output();
+        let Some(out) = out.ok().filter(|out| out.status.success()) else {
+            println!("skipped: perf script is not to be had");
+            return;
+        };
+        let (text, wanted) = (lift(&out.stdout).unwrap(), lift(&bytes(name)).unwrap());
+        assert_eq!(
+            (text.span_ns, &recorded(&text).busy_ns),
+            (wanted.span_ns, &recorded(&wanted).busy_ns),
+            "{name}"
+        );
+        assert!(
+            warned(&text, "no irq flags") && !warned(&text, "damaged"),
+            "{name}: {:?}",
+            recorded(&text).warnings
+        );
+    }
+}

@@ -333,6 +333,15 @@ impl<'a, S: Sink> Text<'a, S> {
         }
         self.read.events += 1;
         self.flagless &= line.flags.is_none();
+        // Of other events not even the time is of use: markers of programs may have any.
+        let kind = match kind(line, self.comms) {
+            Ok(Some(kind)) => kind,
+            Ok(None) => return,
+            Err(()) => {
+                self.damaged += 1;
+                return;
+            }
+        };
         let time_ns = match line.time {
             Stamp::Ns(ns) => ns,
             Stamp::Ticks(n) => {
@@ -342,13 +351,6 @@ impl<'a, S: Sink> Text<'a, S> {
         };
         self.read.found.disordered |= time_ns < self.newest_ns;
         self.newest_ns = self.newest_ns.max(time_ns);
-        let kind = match kind(line, self.comms) {
-            Ok(kind) => kind,
-            Err(()) => {
-                self.damaged += 1;
-                None
-            }
-        };
         let seen = Cpu { first_ns: time_ns, last_ns: time_ns, first_tid: None, current: None };
         let cpu = self.cpus.entry(line.cpu).or_insert(seen);
         self.backwards += u64::from(time_ns < cpu.last_ns);
@@ -356,16 +358,14 @@ impl<'a, S: Sink> Text<'a, S> {
         cpu.last_ns = cpu.last_ns.max(time_ns);
         cpu.first_ns = cpu.first_ns.min(time_ns);
         let time_ns = if self.plan.sorted { cpu.last_ns } else { time_ns };
-        if let Some(EventKind::Switch(s)) = kind {
+        if let EventKind::Switch(s) = kind {
             cpu.first_tid = cpu.first_tid.or(Some(s.prev_tid));
             self.switches += 1;
             self.of_others += u64::from(line.current != Some(s.prev_tid));
         }
-        if let Some(kind) = kind {
-            let level = self.columns.level(line.flags);
-            let current = line.current.unwrap_or(UNKNOWN);
-            self.pass_on(Event { time_ns, cpu: line.cpu, level, current, kind });
-        }
+        let level = self.columns.level(line.flags);
+        let current = line.current.unwrap_or(UNKNOWN);
+        self.pass_on(Event { time_ns, cpu: line.cpu, level, current, kind });
     }
 
     fn pass_on(&mut self, event: Event) {

@@ -818,6 +818,11 @@ mod tests {
             [self.bytes(9, 2), vec![0, 0], self.bytes(0, 4), self.bytes(state, 4), self.bytes(1, 4)].concat()
         }
 
+        /// A sched_switch record of 12 bytes; all of its fields are the same word.
+        fn switch(self) -> Vec<u8> {
+            [self.bytes(8, 2), vec![0, 0], self.bytes(0, 4), self.bytes(0, 4)].concat()
+        }
+
         fn page(self, time: u64, flags: u64, entries: &[Vec<u8>], after: &[u8]) -> Vec<u8> {
             let entries = entries.concat();
             let commit = self.bytes(flags | entries.len() as u64, self.long);
@@ -868,6 +873,11 @@ mod tests {
         }
 
         fn version_6(self, cpus: &[Vec<u8>]) -> Vec<u8> {
+            self.version_6_with(cpus, None)
+        }
+
+        /// With the data of an instance after those of the top buffer: `tracecmd_append_buffer_cpu_data` of trace-cmd 3.1.6.
+        fn version_6_with(self, cpus: &[Vec<u8>], instance: Option<&[Vec<u8>]>) -> Vec<u8> {
             let mut file = [
                 self.head(b"6"),
                 self.header_info(),
@@ -881,10 +891,25 @@ mod tests {
                 self.bytes(4, 2),
                 self.bytes(15, 4),
                 b"[local] global\0".to_vec(),
-                self.bytes(0, 2),
-                b"flyrecord\0".to_vec(),
             ]
             .concat();
+            let place = file.len() + 6;
+            if instance.is_some() {
+                file.extend([self.bytes(3, 2), self.bytes(13, 4), vec![0; 8], b"inst\0".to_vec()].concat());
+            }
+            file.extend([self.bytes(0, 2), b"flyrecord\0".to_vec()].concat());
+            self.append(&mut file, cpus);
+            if let Some(instance) = instance {
+                let at = self.bytes(file.len() as u64, 8);
+                file[place..place + 8].copy_from_slice(&at);
+                file.extend(b"flyrecord\0");
+                self.append(&mut file, instance);
+            }
+            file
+        }
+
+        /// A table of CPUs, and their data.
+        fn append(self, file: &mut Vec<u8>, cpus: &[Vec<u8>]) {
             let mut at = file.len() + cpus.len() * 16;
             for cpu in cpus {
                 file.extend(self.bytes(at as u64, 8));
@@ -892,11 +917,14 @@ mod tests {
                 at += cpu.len();
             }
             file.extend(cpus.concat());
-            file
         }
 
         /// Version 7 with zlib: header info packed, formats not, one CPU in two chunks.
         fn version_7(self, pages: [&[u8]; 2]) -> Vec<u8> {
+            self.version_7_with(pages, None)
+        }
+
+        fn version_7_with(self, pages: [&[u8]; 2], instance: Option<&[u8]>) -> Vec<u8> {
             let pack = |bytes: &[u8]| {
                 let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
                 z.write_all(bytes).unwrap();
@@ -917,21 +945,30 @@ mod tests {
             file.extend(section(16, 1, &pack(&self.header_info())));
             let formats = file.len() as u64;
             file.extend(section(18, 0, &self.formats()));
-            let chunks = [self.bytes(2, 4), pack(pages[0]), pack(pages[1])].concat();
-            let data = file.len() as u64;
-            file.extend(section(3, 1, &chunks));
-            let buffer = [
-                self.bytes(data, 8),
-                b"\0local\0".to_vec(),
-                self.bytes(256, 4),
-                self.bytes(1, 4),
-                self.bytes(3, 4),
-                self.bytes(data + 16, 8),
-                self.bytes(chunks.len() as u64 - 4, 8),
-            ]
-            .concat();
+            let chunks = |pages: &[&[u8]]| {
+                let packed: Vec<Vec<u8>> = pages.iter().map(|page| pack(page)).collect();
+                [self.bytes(pages.len() as u64, 4), packed.concat()].concat()
+            };
+            let mut buffers = Vec::new();
+            let all = [(&b"\0"[..], chunks(&pages))].into_iter();
+            for (name, chunks) in all.chain(instance.map(|page| (&b"inst\0"[..], chunks(&[page])))) {
+                let data = file.len() as u64;
+                file.extend(section(3, 1, &chunks));
+                let buffer = [
+                    self.bytes(data, 8),
+                    name.to_vec(),
+                    b"local\0".to_vec(),
+                    self.bytes(256, 4),
+                    self.bytes(1, 4),
+                    self.bytes(3, 4),
+                    self.bytes(data + 16, 8),
+                    self.bytes(chunks.len() as u64 - 4, 8),
+                ]
+                .concat();
+                buffers.extend(option(3, &buffer));
+            }
             let second = file.len() as u64;
-            file.extend(section(0, 0, &[option(3, &buffer), option(0, &[0; 8])].concat()));
+            file.extend(section(0, 0, &[buffers, option(0, &[0; 8])].concat()));
             let at = file.len() as u64;
             let options = [
                 option(16, &self.bytes(info, 8)),
@@ -1030,6 +1067,58 @@ mod tests {
                 ["CPUs 1, 3 were recorded and count as 0 to 1; those between them were off."]
             );
         }
+    }
+
+    /// The top buffer is empty or has no switch: those of the instance are read. (trace-cmd shows them all.)
+    #[test]
+    fn a_buffer_with_switches_is_found() {
+        for big in [false, true] {
+            let m = Machine { big, long: 8 };
+            let page =
+                |time, record: Vec<u8>, words| m.page(time, 0, &[[m.word(words, 0), record].concat()], &[]);
+            let (idle, switch) = (page(100, m.idle(1), 4), page(200, m.switch(), 3));
+            let empty: &[u8] = &[];
+            for (top, name) in [(idle.as_slice(), "idle states"), (empty, "nothing")] {
+                let of_6 = m.version_6_with(&[top.to_vec(), vec![]], Some(&[vec![], switch.clone()]));
+                let of_7 = m.version_7_with([&idle, &idle], Some(&switch));
+                for (file, version) in [(of_6, 6), (of_7, 7)] {
+                    let (seen, read) = events(file);
+                    assert_eq!(seen.len(), 1, "{version}, {name}");
+                    assert!(matches!(seen[0], (200, _, EventKind::Switch(_))), "{version}, {name}: {seen:?}");
+                    let told = read.warnings.iter().any(|w| w.contains("instance \"inst\""));
+                    assert!(told, "{version}, {name}: {:?}", read.warnings);
+                }
+            }
+            // Where the top buffer has switches it is that.
+            let (seen, _) = events(m.version_6_with(&[switch.clone()], Some(&[page(300, m.switch(), 3)])));
+            assert_eq!(seen.iter().map(|e| e.0).collect::<Vec<_>>(), [200]);
+        }
+    }
+
+    /// A page that says that events were lost before it, as the first of its CPU; and a file that ends within the data of one.
+    #[test]
+    fn only_what_all_cpus_cover_is_used() {
+        let m = Machine { big: false, long: 8 };
+        let page = |time, flags| m.page(time, flags, &[[m.word(3, 0), m.switch()].concat()], &[]);
+        let steady: Vec<u8> = (0..10).flat_map(|n| page(1000 + 100 * n, 0)).collect();
+        let late = [page(1450, COMMIT_LOST), page(1850, 0)].concat();
+        let times = |file: Vec<u8>| {
+            let (seen, read) = events(file);
+            let switches = seen.iter().filter(|e| matches!(e.2, EventKind::Switch(_)));
+            (switches.map(|e| e.0).collect::<Vec<_>>(), read.warnings)
+        };
+        let (seen, warnings) = times(m.version_6(&[steady.clone(), late]));
+        assert_eq!(seen, [1450, 1500, 1600, 1700, 1800, 1850, 1900]);
+        assert!(warnings.iter().any(|w| w.contains("Not all CPUs")), "{warnings:?}");
+        // The second CPU's data are cut after their fourth page.
+        let mut file = m.version_6(&[steady.clone(), steady]);
+        file.truncate(file.len() - 6 * 256);
+        assert_eq!(times(file.clone()).0, [1000, 1000, 1100, 1100, 1200, 1200, 1300, 1300]);
+        // All of them are missing: nothing is covered.
+        file.truncate(file.len() - 4 * 256);
+        let source = Source::Bytes { name: "cut".into(), data: file.into() };
+        let refused = visit(source, &ImportOptions::default(), &mut Seen::default()).unwrap_err().to_string();
+        assert!(refused.contains("not all CPUs are recorded"), "{refused}");
     }
 
     #[test]
