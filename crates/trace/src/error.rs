@@ -89,6 +89,16 @@ impl TraceError {
                 remedy: kind.remedy.replace("FILE", &shown(name)),
             };
         }
+        if String::from_utf8_lossy(start).contains("sched_switch:") {
+            return TraceError::Unusable {
+                name: name.to_owned(),
+                what: "text of the scheduler's events without the CPU and the time of each, expected both"
+                    .into(),
+                remedy:
+                    "print it anew: `perf script -F comm,tid,cpu,time,event,trace`, or take tracefs's `trace`"
+                        .into(),
+            };
+        }
         let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
         TraceError::Unknown { name: name.to_owned(), start }
     }

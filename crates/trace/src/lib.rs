@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text
-//!        -> events, in order of time, none kept -> lift    -> Workload
-//!                                               -> summary -> Summary
+//!        -> events, in order of time, none kept -> timeline -> lift    -> Workload
+//!                                                           -> summary -> Summary
 //! ```
+//!
+//! What only the whole of a recording tells (see [`plan`]) makes a plan, by which it is read once more.
 //!
 //! Formats are told by their content, never by a file's name. Recordings come from strangers: whatever
 //! the bytes say, reading ends, in memory bounded by the file and the limits here, and with an error of
@@ -177,7 +179,8 @@ fn planned<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Plan, Read, 
         plan.is_enough(span).map_err(|what| TraceError::Unusable {
             name: input.name.clone(),
             what,
-            remedy: "record again with larger buffers (`trace-cmd record -b KB`, buffer_size_kb), or for a shorter time".into(),
+            remedy: "take the recording of all CPUs (`-a`; tracefs's `trace`, not per_cpu/), whole, or record again with larger buffers \
+                     (`trace-cmd record -b KB`, buffer_size_kb)".into(),
         })?;
         let said = input.warnings.iter().cloned().chain(plan.warnings(span));
         read.warnings.splice(0..0, said.collect::<Vec<_>>());

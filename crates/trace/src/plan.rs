@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) sorted: bool,
     /// Before and after this not all CPUs are covered.
     pub(crate) covered: Option<(u64, u64)>,
+    /// A CPU of which nothing is recorded, though it was at work.
+    pub(crate) missing: Option<u16>,
     /// Time that is taken out, in order, apart from each other.
     pub(crate) cuts: Vec<Cut>,
     /// The CPUs, where their numbers have holes that are not to be kept.
@@ -79,6 +81,9 @@ impl Plan {
 
     /// Whether enough is left of a recording of this span: else why not.
     pub(crate) fn is_enough(&self, span: (u64, u64)) -> Result<(), String> {
+        if let Some(cpu) = self.missing {
+            return Err(format!("nothing of CPU {cpu} is recorded, where tasks were woken"));
+        }
         let Some((from, to)) = self.covered else { return Ok(()) };
         let (begin, end) = span;
         let (kept, whole) = (to.min(end).saturating_sub(from.max(begin)), end.saturating_sub(begin));

@@ -1,7 +1,9 @@
 //! Between a reader and what is made of its events: passes them on as the plan says, and looks for what the next one must say.
 
+use crate::bounds::MAX_TID;
 use crate::events::{Comms, Event, EventKind, Read, Sink};
 use crate::plan::{Away, Cut, Found, Plan};
+use std::collections::HashMap;
 
 /// Two steps of a suspend lie closer together, unless the machine was off between them.
 const MOST_BETWEEN_STEPS_NS: u64 = 1_000_000_000;
@@ -47,6 +49,11 @@ pub(crate) struct Timeline<'a, S: Sink> {
     cuts: Vec<Cut>,
     /// Which CPUs have written.
     cpus: Vec<bool>,
+    /// Threads that were seen on a CPU, by their id; and the wake-ups of others, by where they were to run.
+    ran: Vec<bool>,
+    waited: HashMap<u32, (u16, u32)>,
+    /// When the last CPU began that had been asked to run something before and wrote nothing of it.
+    late: Option<u64>,
     switches: u64,
 }
 
@@ -65,6 +72,9 @@ impl<'a, S: Sink> Timeline<'a, S> {
             widest: Gap::default(),
             cuts: Vec::new(),
             cpus: Vec::new(),
+            ran: Vec::new(),
+            waited: HashMap::new(),
+            late: None,
             switches: 0,
         }
     }
@@ -86,9 +96,14 @@ impl<'a, S: Sink> Timeline<'a, S> {
             // What comes of times can only be seen when they are in order.
             return plan;
         }
-        if found.covered_from.is_some() || found.covered_to.is_some() {
-            plan.covered = Some((found.covered_from.unwrap_or(0), found.covered_to.unwrap_or(u64::MAX)));
+        let from = found.covered_from.max(self.late);
+        if from.is_some() || found.covered_to.is_some() {
+            plan.covered = Some((from.unwrap_or(0), found.covered_to.unwrap_or(u64::MAX)));
         }
+        // Where tasks are woken again and again and never seen to run, the CPU was at work and is not in the file.
+        let unseen = |cpu: u16| self.cpus.get(usize::from(cpu)) != Some(&true);
+        let missing = self.waited.values().filter(|&&(cpu, times)| times > 1 && unseen(cpu));
+        plan.missing = missing.map(|(cpu, _)| *cpu).min();
         plan.currents.clone_from(&found.currents);
         plan.numbers.clone_from(&found.numbers);
         let seen: Vec<u16> = (0..self.cpus.len() as u16).filter(|cpu| self.cpus[usize::from(*cpu)]).collect();
@@ -155,19 +170,43 @@ impl<'a, S: Sink> Timeline<'a, S> {
         self.step = is_step;
         self.first = self.first.or(Some(at));
         self.last = at;
-        self.saw(event.cpu);
-        if let EventKind::CpuIdle { cpu, .. } = event.kind {
-            self.saw(cpu);
+        self.saw(event.cpu, at);
+        match event.kind {
+            EventKind::CpuIdle { cpu, .. } => self.saw(cpu, at),
+            EventKind::Switch(s) => [s.prev_tid, s.next_tid].into_iter().for_each(|tid| self.runs(tid)),
+            EventKind::Waking(t) if self.ran.get(t.tid as usize) != Some(&true) => {
+                let (cpu, times) = self.waited.entry(t.tid).or_default();
+                (*cpu, *times) = (t.cpu, *times + 1);
+            }
+            _ => {}
         }
         self.switches += u64::from(matches!(event.kind, EventKind::Switch(_)));
     }
 
-    fn saw(&mut self, cpu: u16) {
+    fn saw(&mut self, cpu: u16, at: u64) {
         let n = usize::from(cpu);
         if self.cpus.len() <= n {
             self.cpus.resize(n + 1, false);
         }
-        self.cpus[n] = true;
+        if std::mem::replace(&mut self.cpus[n], true) {
+            return;
+        }
+        // Who is woken a second time has run before: on a CPU of which nothing was kept.
+        if self.waited.values().any(|&(on, times)| on == cpu && times > 1) {
+            self.late = self.late.max(Some(at));
+        }
+    }
+
+    fn runs(&mut self, tid: u32) {
+        let n = tid as usize;
+        if self.ran.len() <= n && tid < MAX_TID {
+            self.ran.resize((n + 1).next_multiple_of(4096), false);
+        }
+        if let Some(ran) = self.ran.get_mut(n)
+            && !std::mem::replace(ran, true)
+        {
+            self.waited.remove(&tid);
+        }
     }
 
     /// The monotonic clock stands still in a suspend; a trace's may go on.

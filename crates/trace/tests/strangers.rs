@@ -458,8 +458,17 @@ fn what_a_ring_no_longer_held_is_no_idle_time() {
     let whole = standard(&lines);
     let noise = whole.clone() + "##### CPU 1 buffer started ####\n";
     same(&work(&lift(noise.as_bytes()).unwrap()), &work(&lift(whole.as_bytes()).unwrap()), "noise");
-    let w = lift((head(late.len(), late.len()) + &body).as_bytes()).unwrap();
+    // Without both: B is woken again and again and runs nowhere before CPU 1 begins.
+    same(&work(&lift(body.as_bytes()).unwrap()), &wanted, "no sign but wake-ups");
+    // A CPU that had nothing to do until then was idle.
+    let rest: Vec<Line> = late
+        .iter()
+        .filter(|l| l.us >= from || !matches!(&l.what, What::Waking { to: 1, .. }))
+        .cloned()
+        .collect();
+    let w = lift((head(rest.len(), rest.len()) + &text(&rest, |l| l.tracefs("d.%2."))).as_bytes()).unwrap();
     assert!(!warned(&w, "Not all CPUs"));
+    assert_eq!(w.span_ns, work(&lift(whole.as_bytes()).unwrap()).0);
     // All cover next to nothing.
     let last: Vec<Line> =
         lines.iter().filter(|l| l.cpu == 0 || l.us > lines[lines.len() - 3].us).cloned().collect();
@@ -478,6 +487,9 @@ fn files_of_each_cpu_joined_are_sorted() {
     for joined in [of(0) + &of(1), of(1) + &of(0)] {
         same(&work(&lift(joined.as_bytes()).unwrap()), &wanted, "joined");
     }
+    // One of them alone is half of a recording.
+    let line = refused(of(0).as_bytes());
+    assert!(line.contains("nothing of CPU 1 is recorded") && line.contains("not per_cpu/"), "{line}");
     // Events of two CPUs that changed places.
     let mut swapped = lines.clone();
     for at in (3..swapped.len() - 1).step_by(6) {
@@ -641,8 +653,13 @@ fn perf_data_of_a_namespace_is_the_same_work() {
         };
         same(&ran(&w), &ran(&wanted), name);
         assert_eq!(recorded(&w).foreground, recorded(&wanted).foreground, "{name}");
-        let roles =
-            |w: &Workload| -> Vec<_> { w.tasks.iter().map(|t| (t.role, t.ends, t.repeats)).collect() };
+        let roles = |w: &Workload| -> Vec<_> {
+            let runs = |t: &&Task| {
+                let Program::Recorded(script) = &t.program else { return false };
+                script.reader().any(|op| matches!(op, Op::Run { .. }))
+            };
+            w.tasks.iter().filter(runs).map(|t| (t.name.clone(), t.role, t.ends, t.repeats)).collect()
+        };
         assert_eq!(roles(&w), roles(&wanted), "{name}");
         // Only half of the tasks are inside: what perf says of the others is lost, and what they did is not.
         let half = |tid: u32| if tid % 2 == 1 { tid / 2 + 2 } else { 0 };
@@ -860,4 +877,16 @@ fn what_perf_script_reports_has_the_same_times() {
             recorded(&text).warnings
         );
     }
+}
+
+#[test]
+fn text_without_cpus_and_archives_of_text_are_named() {
+    let lines = text(&rounds(3), |l| l.perf_script().replacen(&format!("[{:03}]", l.cpu), "", 1));
+    let line = refused(lines.as_bytes());
+    assert!(line.contains("without the CPU") && line.contains("perf script -F"), "{line}");
+    let mut tar = vec![0; 512];
+    tar[..5].copy_from_slice(b"t.txt");
+    tar[257..262].copy_from_slice(b"ustar");
+    tar.extend(standard(&rounds(3)).as_bytes());
+    assert!(refused(&tar).contains("tar xf theirs"));
 }

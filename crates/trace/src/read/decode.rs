@@ -542,6 +542,38 @@ mod tests {
         assert_eq!(decoder.decode(&[1, 1], &mut comms), Record::Other);
     }
 
+    /// The format of Linux 6.1, whose `action` is a place in the kernel, and that of a kernel that writes the name.
+    #[test]
+    fn the_step_of_a_suspend_is_known_by_its_name() {
+        const COMMON: &str = "name: suspend_resume\nID: 9\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+            \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+        let mut raw = vec![0u8; 40];
+        raw[0] = 9;
+        let mut of = |action: &str, strings: &str, place: u64, started: u8| {
+            let mut decoder = Decoder::new(Order::Little);
+            let rest = "\tfield:int val;\toffset:16;\tsize:4;\tsigned:1;\n\tfield:bool start;\toffset:20;\tsize:1;\tsigned:0;\n";
+            decoder.learn(format!("{COMMON}{action}{rest}").as_bytes());
+            decoder.learn_strings(strings.as_bytes());
+            raw[8..16].copy_from_slice(&place.to_le_bytes());
+            raw[20] = started;
+            raw[24..40].copy_from_slice(b"machine_suspend\0");
+            match decoder.decode(&raw, &mut Comms::default()) {
+                Record::Event(Decoded { kind: EventKind::SuspendResume { suspended }, .. }) => suspended,
+                other => panic!("{other:?}"),
+            }
+        };
+        let place = "\tfield:const char * action;\toffset:8;\tsize:8;\tsigned:0;\n";
+        let strings = "0xffffffff82000010 : \"suspend_enter\"\n0xffffffff82000020 : \"machine_suspend\"\n";
+        assert_eq!(of(place, strings, 0xffff_ffff_8200_0020, 1), Some(true));
+        assert_eq!(of(place, strings, 0xffff_ffff_8200_0020, 0), Some(false));
+        assert_eq!(of(place, strings, 0xffff_ffff_8200_0010, 1), None);
+        assert_eq!(of(place, "", 0xffff_ffff_8200_0020, 1), None);
+        let name = "\tfield:__data_loc char[] action;\toffset:8;\tsize:4;\tsigned:0;\n";
+        assert_eq!(of(name, "", 16 << 16 | 24, 1), Some(true));
+    }
+
     #[test]
     fn preempted_is_runnable_and_the_mark_is_not_a_state() {
         let states = Format::parse(SWITCH).states();

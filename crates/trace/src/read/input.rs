@@ -5,7 +5,7 @@
 //! cannot be read so is unpacked first: into memory while it is small, else into a file without a name.
 
 use crate::read::unpack::{Packed, packed};
-use crate::read::{START, foreign, format};
+use crate::read::{START, format};
 use crate::{Source, TraceError};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -126,7 +126,7 @@ impl Input {
             // What is no recording is not unpacked to its end: it may be all there is room for.
             if known_by < START as u64 && self.len >= START as u64 {
                 let start: Vec<u8> = memory.iter().chain(&chunk[..n]).copied().take(START).collect();
-                if foreign::of(&start).is_some() || (format(&start).is_none() && packed(&start).is_none()) {
+                if format(&start).is_none() && packed(&start).is_none() {
                     return Err(TraceError::unknown(&self.name, &start));
                 }
             }

@@ -26,6 +26,8 @@ pub(crate) const START: usize = 8 << 10;
 /// Which format it is; `None` for none that is known.
 pub(crate) fn format(start: &[u8]) -> Option<Format> {
     match () {
+        // An archive may hold a text that looks like one.
+        () if foreign::of(start).is_some() => None,
         () if perf_data::MAGIC.iter().any(|m| start.starts_with(*m)) => Some(Format::PerfData),
         () if trace_dat::is(start) => Some(Format::TraceDat),
         () if ftrace_text::is(start) || is_page(start) => Some(Format::FtraceText),
