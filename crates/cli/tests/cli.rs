@@ -468,7 +468,7 @@ fn a_suspend_costs_nothing_unless_it_is_charged() {
         assert!(out.status.success(), "{}", text(&out.stderr));
         let result: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
         let all =
-            result["policies"].as_array().unwrap().iter().map(|p| p["window_energy_j"].as_f64().unwrap());
+            result["results"].as_array().unwrap().iter().map(|p| p["window_energy_j"].as_f64().unwrap());
         (all.collect::<Vec<_>>(), result["inputs"]["warnings"].to_string())
     };
     let (awake, slept) = (recording("awake.txt", 0), recording("slept.txt", 3600));
