@@ -19,8 +19,8 @@ use crate::ties::{Candidate, Standing};
 use crate::time::{Judged, Response, Stretches, TimeKind, judged, makespan_ns, missed, quantile, response};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wattwise_model::machine::{Confidence, Drawn};
-use wattwise_model::workload::Workload;
 use wattwise_model::workload::replica::TooManyRounds;
+use wattwise_model::workload::{Recorded, Workload};
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{Circumstances, IdleError, ReplayJob, limit_ns, machine_idle, simulate};
 use wattwise_replay::spec::PolicySpec;
@@ -609,7 +609,8 @@ impl Judge<'_> {
             TimeKind::Response => (response.p95, 1.0 + self.limit),
             TimeKind::Deadlines => (missed_share, missed(self.workload, reference) + DEADLINE_SLACK),
         };
-        let energy_j = minus(&ran.energy, &ran.before).total_j() + backlog_j(ran, self.reference);
+        let awake_j = minus(&ran.energy, &ran.before).total_j() + backlog_j(ran, self.reference);
+        let suspended_j = self.workload.recorded.as_ref().map_or(0.0, Recorded::suspended_j);
         let end_ns = ran.window_ns.max(done_ns);
         let seconds = end_ns.saturating_sub(work.released_ns) as f64 * 1e-9;
         Sample {
@@ -617,10 +618,10 @@ impl Judge<'_> {
             within: time <= most,
             p95: response.p95,
             spread: stretches.shortening().max(1.0),
-            energy_j,
+            energy_j: awake_j + suspended_j,
             own_j: minus(&ran.own.energy, &ran.before).total_j(),
             elapsed_s,
-            above_idle_j: energy_j - self.idle_w * seconds,
+            above_idle_j: awake_j - self.idle_w * seconds,
             response,
             missed: missed_share,
         }

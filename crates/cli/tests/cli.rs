@@ -443,6 +443,66 @@ fn a_replay_over_its_budget_ends_in_a_line() {
     refused(&args, 2, &["expected NAME=NUMBER"]);
 }
 
+/// An hour of suspend within a recording: none of its joules is the policies', and it is said; charged if asked.
+#[test]
+fn a_suspend_costs_nothing_unless_it_is_charged() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = |name: &str, suspended_s: u64| {
+        let mut text = String::from("# tracer: nop\n");
+        let side = |at: f64, line: &str| format!("          <idle>-0       [000] d..2. {at:.6}: {line}\n");
+        let switch = |prev: &str, pid: u32, next: &str, to: u32| {
+            format!(
+                "sched_switch: prev_comm={prev} prev_pid={pid} prev_prio=120 prev_state=S ==> next_comm={next} next_pid={to} next_prio=120"
+            )
+        };
+        for round in 0..200u64 {
+            if round == 100 && suspended_s > 0 {
+                text += &side(2000.0, "suspend_resume: machine_suspend[3] begin");
+                text += &side(2000.0 + suspended_s as f64, "suspend_resume: machine_suspend[3] end");
+            }
+            let away = if round >= 100 { suspended_s as f64 } else { 0.0 };
+            let at = 1999.0 + round as f64 * 0.01 + away;
+            text += &side(at, "sched_waking: comm=a pid=7 prio=120 target_cpu=000");
+            text += &side(at + 0.00001, &switch("swapper/0", 0, "a", 7));
+            text += &side(at + 0.003, &switch("a", 7, "swapper/0", 0)).replace("<idle>-0", "     a-7");
+        }
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let joules = |file: &str, more: &[&str]| {
+        let common = [
+            "compare",
+            file,
+            "-m",
+            "i7-4510u",
+            "-p",
+            "performance",
+            "--exact",
+            "--recorded-khz",
+            "2GHz",
+            "--json",
+        ];
+        let out = wattwise(&[&common[..], more].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let result: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let all =
+            result["results"].as_array().unwrap().iter().map(|p| p["window_energy_j"].as_f64().unwrap());
+        (all.collect::<Vec<_>>(), result["inputs"]["warnings"].to_string())
+    };
+    let (awake, slept) = (recording("awake.txt", 0), recording("slept.txt", 3600));
+    let (without, _) = joules(&awake, &[]);
+    let (with, said) = joules(&slept, &[]);
+    assert!(said.contains("suspended once, 1:00:00 h"), "{said}");
+    assert_eq!(with, without);
+    let (charged, said) = joules(&slept, &["--suspend-watts", "0.5"]);
+    assert!(said.contains("0.5 W, 1800 J"), "{said}");
+    for (charged, without) in charged.iter().zip(&without) {
+        assert!((charged - without - 1800.0).abs() < 1e-6, "{charged} {without}");
+    }
+    refused(&["compare", &slept, "--suspend-watts", "much"], 2, &["expected watts"]);
+}
+
 /// A model by a machine's own meters, and an answer on it.
 #[test]
 fn a_calibrated_machine_is_one_to_compare_on() {

@@ -100,6 +100,10 @@ pub struct Recorded {
     pub cpu_name: Option<String>,
     /// How much of the recorded time other programs had.
     pub strangers: Strangers,
+    /// Time that the machine was suspended, in ns: it is in no other figure here.
+    pub suspended_ns: u64,
+    /// What that time is to be charged with in a comparison, in W; `None`: with nothing.
+    pub suspended_w: Option<f64>,
     /// Whatever could not be used, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -118,8 +122,15 @@ impl Recorded {
             foreground: ForegroundOrigin::Unmarked,
             cpu_name: None,
             strangers: Strangers::default(),
+            suspended_ns: 0,
+            suspended_w: None,
             warnings: Vec::new(),
         }
+    }
+
+    /// Energy of the time that the machine was suspended, as far as it is to be charged.
+    pub fn suspended_j(&self) -> f64 {
+        self.suspended_w.unwrap_or(0.0) * self.suspended_ns as f64 * 1e-9
     }
 }
 

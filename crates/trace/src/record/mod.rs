@@ -26,6 +26,7 @@
 
 mod clock;
 mod events;
+mod grant;
 mod perf_writer;
 mod ring;
 
@@ -164,7 +165,7 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let create = |error| RecordError::Create { path: options.output.clone(), error };
     let output = |error| RecordError::Output { path: options.output.clone(), error };
     let tracefs = Tracefs::find()?;
-    let cpus = crate::record::events::online_cpus().map_err(system("/sys/devices/system/cpu/online"))?;
+    let cpus = crate::record::events::online_cpus()?;
     let kinds = tracefs.kinds(options.timers)?;
     let opened = Opened::new(&kinds, &cpus, options.ring_bytes)?;
     let mut rings = opened.map(options.ring_bytes)?;
@@ -175,7 +176,9 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let mut notes = Notes { cpu_khz: clock::scaling(&cpus), ..Notes::default() };
     let mut writer =
         Writer::create(&options.output, &kinds, &opened, &tracefs, &cpus, &notes).map_err(create)?;
-    writer.names_of_tasks().map_err(output)?;
+    if proc_is_ours() {
+        writer.names_of_tasks().map_err(output)?;
+    }
     let signals = Signals::catch().map_err(system("signals"))?;
     let mut looks = ClockLooks::default();
     let start = Instant::now();
@@ -216,6 +219,13 @@ pub fn clock_khz() -> Option<u32> {
 /// The name of this machine's processor, as recordings made here have it.
 pub fn cpu_name() -> Option<String> {
     Some(crate::record::perf_writer::cpu_name()).filter(|name| !name.is_empty())
+}
+
+/// Whether /proc shows the tasks of this PID namespace: its numbers are those that perf has then. `unshare --pid` alone leaves the
+/// outer one's mounted.
+fn proc_is_ours() -> bool {
+    let own = std::fs::read_link("/proc/self").ok();
+    own.and_then(|own| own.to_str()?.parse().ok()) == Some(std::process::id())
 }
 
 /// Whether a path or a name in `PATH` can be run; else the error that starting it would give.
