@@ -137,7 +137,7 @@ impl Line {
         let name = if self.by.1 == 0 { "<idle>" } else { self.by.0 };
         let short: String = name.chars().take(8).collect();
         let (event, fields) = self.event();
-        let mark = if self.us % 2 == 0 { '+' } else { ' ' };
+        let mark = if self.us.is_multiple_of(2) { '+' } else { ' ' };
         format!(
             "{short:>8}-{:<7} {:3}d.{}2. {:4}us{mark}: {event}: {fields}\n",
             self.by.1,

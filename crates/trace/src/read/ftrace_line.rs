@@ -122,8 +122,8 @@ fn fused(line: &str) -> Option<Line<'_>> {
     let mut from = 0;
     while let Some(dash) = line[from..].find('-').map(|i| i + from) {
         from = dash + 1;
-        let Some((tid, rest)) = word(&line[from..]) else { return None };
-        let Some((place, rest)) = word(rest) else { return None };
+        let (tid, rest) = word(&line[from..])?;
+        let (place, rest) = word(rest)?;
         let digits = place.len() - place.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (cpu, flags) = place.split_at(digits);
         let sound = !line[from..].starts_with(char::is_whitespace)

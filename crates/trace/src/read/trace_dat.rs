@@ -1090,7 +1090,8 @@ mod tests {
                 }
             }
             // Where the top buffer has switches it is that.
-            let (seen, _) = events(m.version_6_with(&[switch.clone()], Some(&[page(300, m.switch(), 3)])));
+            let (seen, _) =
+                events(m.version_6_with(std::slice::from_ref(&switch), Some(&[page(300, m.switch(), 3)])));
             assert_eq!(seen.iter().map(|e| e.0).collect::<Vec<_>>(), [200]);
         }
     }
