@@ -170,6 +170,6 @@ mod tests {
         assert_eq!(pool_of(3).map(|p| p.current_num_threads()), Some(3));
         assert!(pool_of(0).is_none());
         assert!(can_start(3).is_ok());
-        assert_eq!(pool_of(2).map(|p| p.install(|| rayon::current_num_threads())), Some(2));
+        assert_eq!(pool_of(2).map(|p| p.install(rayon::current_num_threads)), Some(2));
     }
 }
