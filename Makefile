@@ -28,6 +28,7 @@ clippy:
 	$(CARGO) clippy --workspace $(WITHOUT) --all-targets $(FEATURES) --quiet -- -D warnings
 	$(CARGO) clippy -p wattwise-locks --no-default-features --quiet -- -D warnings
 	$(CARGO) xtask arrows
+	$(CARGO) xtask writers
 	sh scripts/commit-hygiene.sh
 
 # The docs with the lints: a link that leads nowhere is an error.

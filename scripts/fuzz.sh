@@ -19,6 +19,7 @@ for target in $(cargo "+$1" fuzz list); do
         acpi_tables) cp ../crates/hw/tests/acpi/*.aml "corpus/$target/" ;;
         perf_data) for f in ../crates/trace/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
         trace_dat) for f in ../crates/trace/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
+        packed_text) for f in ../crates/trace/tests/traces/*.xz; do cp "$f" "corpus/$target"; xz -dc "$f" | gzip -c >"corpus/$target/$(basename "$f" .xz).gz"; done ;;
         ftrace_text) for f in ../crates/trace/tests/traces/*.txt.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
     esac
     cargo "+$1" fuzz run --sanitizer none "$target" -- -max_total_time="$2" -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1

@@ -7,7 +7,9 @@ sequence, and any file that is made, changed or removed beside those the command
 what went wrong is kept in a folder, with the command.
 """
 import collections
+import gzip
 import io
+import lzma
 import multiprocessing
 import os
 import pathlib
@@ -21,6 +23,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zlib
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 MEMORY_KIB = 1 << 20
@@ -42,6 +45,41 @@ def packed(data):
 
 def unpacked(path):
     return subprocess.run(["zstd", "-dqc", path], check=True, stdout=subprocess.PIPE).stdout
+
+
+def with_instance(data):
+    """A trace.dat of version 6 whose events are in an instance: the top buffer's table of CPUs is emptied, and an option names another."""
+    at = data.index(b"options  \0")
+    cpus = int.from_bytes(data[at - 4 : at], "little")
+    table = data.index(b"flyrecord\0", at) + 10
+    place = lambda n: (int.from_bytes(data[table + 16 * n : table + 16 * n + 8], "little"), int.from_bytes(data[table + 16 * n + 8 : table + 16 * n + 16], "little"))
+    streams = [data[begin : begin + size] for begin, size in map(place, range(cpus))]
+    head = data[: table - 12] + (3).to_bytes(2, "little") + (13).to_bytes(4, "little")
+    top = (len(head) + 15 + 10 + 16 * cpus).to_bytes(8, "little") + b"inst\0" + b"\0\0" + b"flyrecord\0" + bytes(16 * cpus)
+    file = bytearray(head + top + b"flyrecord\0")
+    # trace-cmd maps pages of the file.
+    begin = -(-(len(file) + 16 * cpus) // 4096) * 4096
+    first = begin
+    for stream in streams:
+        file += begin.to_bytes(8, "little") + len(stream).to_bytes(8, "little")
+        begin += len(stream)
+    return bytes(file.ljust(first, b"\0") + b"".join(streams))
+
+
+def dressed(text):
+    """ftrace text in the dresses of other kernels and tools."""
+    lines = text.decode("utf-8", "replace").splitlines(keepends=True)
+    is_event = re.compile(r"^(.{16})-(\d+) +\[(\d+)\] (\S{5}) +(\d+\.\d+): (.*)$", re.S)
+    events = [found for found in map(is_event.match, lines) if found]
+    rt = "".join(f"{e[1]}-{e[2]:7} [{e[3]}] {e[4][:2]}.{e[4][2:]}. {e[5]}: {e[6]}" for e in events)
+    latency = "".join(f"{e[1].strip()[:8]:>8}-{e[2]:7} {int(e[3]):3}{e[4]} {round((float(e[5]) - float(events[0][5])) * 1e6):4}us+: {e[6]}" for e in events)
+    script = "".join(f"{e[1]} {e[2]:>7} [{e[3]}] {e[5]}:  1 sched:{e[6].replace(':', ':k:', 1)}\tffffffff8180a1c8 __schedule+0x3c8 ([kernel.kallsyms])\n\n" for e in events)
+    joined = "".join("# tracer: nop\n# entries-in-buffer/entries-written: 9/10   #P:2\n" + "".join(e[0] for e in events if int(e[3]) == cpu) for cpu in (1, 0))
+    half = len(events) // 2
+    steps = [f"          <idle>-0       [000] d..1. {float(events[half - 1][5]) + later:.6f}: suspend_resume: machine_suspend[3] {step}\n" for later, step in ((0, "begin"), (3600, "end"))]
+    moved = [f"{e[1]}-{e[2]:7} [{e[3]}] {e[4]} {float(e[5]) + 3600:.6f}: {e[6]}" for e in events[half:]]
+    slept = "".join([e[0] for e in events[:half]] + steps + moved)
+    return [dress.encode() for dress in (rt, latency, script, joined, slept)]
 
 
 class Kind:
@@ -93,6 +131,9 @@ def kinds(wattwise, folder):
         Kind("perf.data.zst", traces("mix.perf.zst"), ".perf.zst", recorded, pack=True),
         Kind("trace.dat", traces("*.dat.zst"), ".dat", recorded),
         Kind("ftrace", [text[:60000] for text in traces("*.txt.zst")], ".txt", recorded, text=True),
+        Kind("dresses", [dress[:60000] for text in traces("*.txt.zst") for dress in dressed(text)], ".txt", recorded, text=True),
+        Kind("instance", [with_instance(traces("tc6.dat.zst")[0])], ".dat", recorded),
+        Kind("unpacked", [pack(text[:60000]) for text in traces("*.txt.zst") for pack in (gzip.compress, lzma.compress, lambda t: b"TRACE:\n" + zlib.compress(t), lambda t: t.decode("utf-8", "replace").encode("utf-16"))], ".txt", recorded),
         Kind("capture", captures, ".wattwise", seen, pack=True),
         Kind("machine", read("machines/*.toml"), ".toml", machine, text=True),
         Kind("workload", read("workloads/*.toml"), ".toml", [["compare", "FILE", *model], ["compare", "FILE", "--replicas", "8", *model[:2], *budget]], text=True),

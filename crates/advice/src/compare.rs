@@ -13,7 +13,6 @@ use crate::rule::Rule;
 use crate::runs::{Replayed, Runs};
 use crate::ties::{self, Candidate};
 use crate::time::Judged;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wattwise_model::machine::Drawn;
 use wattwise_model::workload::replica::TooManyRounds;
@@ -123,10 +122,9 @@ pub fn compare_from(
     let one = |number| {
         runs.replica(number).map(|r| (judge::samples(&runs, &r, judged.kind), r.replica.into_drawn()))
     };
-    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> = (first..first.saturating_add(options.replicas))
-        .into_par_iter()
-        .filter_map(|number| (!stopped()).then(|| one(number)))
-        .collect::<Result<_, _>>()?;
+    let all = first..first.saturating_add(options.replicas);
+    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
+        wattwise_threads::filter_map::<_, _, _, Result<_, _>>(all, |n| (!stopped()).then(|| one(n)))?;
     let (samples, draws): (Vec<_>, Vec<_>) = replicas.into_iter().unzip();
     Ok(conclude(&runs, (&nominal, judged), samples, &draws, options))
 }
@@ -156,7 +154,7 @@ pub fn draws(
     let kind = runs.kind()?;
     let one = |number: u64| runs.replica(number).map(|r| judge::samples(&runs, &r, kind));
     let mut all: Vec<Vec<Sample>> =
-        (first..first + options.replicas).into_par_iter().map(one).collect::<Result<_, _>>()?;
+        wattwise_threads::map::<_, _, _, Result<_, _>>(first..first + options.replicas, one)?;
     (0..runs.policies.len()).for_each(|p| _ = judge::keep(&runs, &mut all, p, kind));
     let drawn = |(s, p): (&Sample, &&PolicySpec)| OneDraw {
         policy: p.text.clone(),

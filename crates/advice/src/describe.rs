@@ -77,7 +77,11 @@ impl Described<'_> {
             transitions: ran.own.transitions,
             speed_residency,
             idle_residency,
-            window_split_j: split(&minus(&ran.energy, &ran.before), own.undone_j),
+            window_split_j: Split {
+                undone_background_j: own.undone_j,
+                suspended_j: own.suspended_j,
+                ..split(&minus(&ran.energy, &ran.before))
+            },
             provenance: "modelled".into(),
             approximation: self.runs.policies[p].speed.approximation().map(str::to_owned),
             responses: self.kept.responses,
@@ -99,9 +103,8 @@ fn interval(values: impl Iterator<Item = f64>) -> Interval {
     Interval { median: quantile(&all, 0.5), low: quantile(&all, 0.05), high: quantile(&all, 0.95) }
 }
 
-fn split(e: &Energy, undone_background_j: f64) -> Split {
+fn split(e: &Energy) -> Split {
     Split {
-        undone_background_j,
         busy_j: e.busy_j,
         stall_j: e.stall_j,
         idle_j: e.idle_j.clone(),
@@ -109,6 +112,7 @@ fn split(e: &Energy, undone_background_j: f64) -> Split {
         uncore_j: e.uncore_j,
         memory_j: e.memory_j,
         platform_j: e.platform_j,
+        ..Split::default()
     }
 }
 

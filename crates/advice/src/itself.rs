@@ -8,7 +8,6 @@ use crate::responses::{Against, Waits};
 use crate::result::Responses;
 use crate::rule::Rule;
 use crate::runs::Runs;
-use rayon::prelude::*;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
 
@@ -33,7 +32,7 @@ pub fn itself(
         Ok(judge.sample(&ran))
     };
     let side = |first: u64| -> Result<Vec<Sample>, CompareError> {
-        (first..first + replicas).into_par_iter().map(one).collect()
+        wattwise_threads::map(first..first + replicas, one)
     };
     let (own, reference) = (side(first[0])?, side(first[1])?);
     let own: Vec<&Waits> = own.iter().map(|s| &s.waits).collect();

@@ -14,6 +14,7 @@ use crate::rule::Goal;
 use crate::runs::{Ran, Replayed, Runs};
 use crate::ties::{SURE, share};
 use crate::time::{TimeKind, makespan_ns};
+use wattwise_model::workload::Recorded;
 use wattwise_replay::job::Circumstances;
 use wattwise_sim::outcome::Energy;
 
@@ -29,6 +30,8 @@ pub(crate) struct Sample {
     pub(crate) energy_j: f64,
     /// Of that, the charge for the background that is left undone at the end of the window.
     pub(crate) undone_j: f64,
+    /// Of that, what the machine drew while it was suspended.
+    pub(crate) suspended_j: f64,
     pub(crate) own_j: f64,
     pub(crate) elapsed_s: f64,
     pub(crate) above_idle_j: f64,
@@ -75,18 +78,20 @@ impl Judge<'_> {
         };
         let most = base_s * (1.0 + self.runs.rule.max_slowdown);
         let undone_j = undone_j(ran, self.reference);
-        let energy_j = minus(&ran.energy, &ran.before).total_j() + undone_j;
+        let awake_j = minus(&ran.energy, &ran.before).total_j() + undone_j;
+        let suspended_j = self.with.workload.recorded.as_ref().map_or(0.0, Recorded::suspended_j);
         let end_ns = ran.window_ns.max(done_ns);
         let seconds = end_ns.saturating_sub(work.released_ns) as f64 * 1e-9;
         Sample {
             time,
             time_ratio: if base > 0.0 { time / base } else { 1.0 },
             within: self.kind != TimeKind::Makespan || time <= most,
-            energy_j,
+            energy_j: awake_j + suspended_j,
             undone_j,
+            suspended_j,
             own_j: minus(&ran.own.energy, &ran.before).total_j(),
             elapsed_s,
-            above_idle_j: energy_j - self.idle_w * seconds,
+            above_idle_j: awake_j - self.idle_w * seconds,
             waits: self.waits(ran),
             others: self.others(ran),
             late,

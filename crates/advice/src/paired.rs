@@ -14,7 +14,6 @@ use crate::responses::{Against, Waits};
 use crate::rule::Rule;
 use crate::runs::{Ran, Runs};
 use crate::time::TimeKind;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -87,10 +86,8 @@ impl<'a> Paired<'a> {
             let look = look(&runs, kind, &replica, (&reference, &reference));
             Ok(Base { replica, reference, look })
         };
-        let bases = (first..first.saturating_add(replicas))
-            .into_par_iter()
-            .map(base)
-            .collect::<Result<_, CompareError>>()?;
+        let all = first..first.saturating_add(replicas);
+        let bases = wattwise_threads::map::<_, _, _, Result<_, CompareError>>(all, base)?;
         Ok(Paired { runs, kind, bases })
     }
 

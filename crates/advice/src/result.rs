@@ -305,6 +305,9 @@ pub struct Split {
     /// not; below 0 where it has done more.
     #[serde(default, skip_serializing_if = "none")]
     pub undone_background_j: f64,
+    /// The machine while it was suspended, where that was asked for.
+    #[serde(default, skip_serializing_if = "none")]
+    pub suspended_j: f64,
 }
 
 /// What went in.

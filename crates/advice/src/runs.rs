@@ -12,7 +12,6 @@ use crate::responses::Seen;
 use crate::responses::kinds::Names;
 use crate::rule::Rule;
 use crate::time::{Judged, TimeKind, judged, makespan_ns};
-use rayon::prelude::*;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{Circumstances, ReplayJob, limit_ns, machine_idle, simulate};
@@ -126,7 +125,7 @@ impl<'a, 'j> Runs<'a, 'j> {
         let window_ns = reference.window_ns;
         let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
         let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), detail);
-        let ran = others.into_par_iter().map(other).collect::<Result<_, _>>()?;
+        let ran = wattwise_threads::map::<_, _, _, Result<_, _>>(others, other)?;
         Ok((self.replayed(replica, reference, ran)?, judged))
     }
 

@@ -34,6 +34,7 @@ use wattwise_hw::root::Root;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
 use wattwise_model::machine::{MachineModel, file};
+use wattwise_output::Log;
 
 /// Why a calibration gives no machine.
 #[derive(Debug, thiserror::Error)]
@@ -293,7 +294,12 @@ fn observe_all(
     tell: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<(Vec<Observation>, Vec<String>), CalibrationError> {
     let head = Head { calibration: 1, machine: plan.name.clone(), windows: all, seed: plan.seed };
-    let mut done = plan.kept.as_deref().map_or(Ok(Vec::new()), |path| kept(path, &head))?;
+    let mut done = Vec::new();
+    let mut kept = None;
+    if let Some(path) = &plan.kept {
+        let (windows, observations) = KeptWindows::read(path, &head)?;
+        (kept, done) = (Some(windows), observations);
+    }
     let mut notes: Vec<String> = Vec::new();
     let started = site.moment().monotonic_s;
     let before = done.len();
@@ -326,8 +332,8 @@ fn observe_all(
                 notes.last().map_or("", String::as_str)
             )));
         };
-        if let Some(path) = &plan.kept {
-            keep(path, &head, &observation)?;
+        if let Some(kept) = &mut kept {
+            kept.keep(&observation)?;
         }
         done.push(observation);
         let each = (site.moment().monotonic_s - started) / (done.len() - before) as f64;
@@ -345,50 +351,73 @@ fn failed(path: &Path, e: impl std::fmt::Display) -> CalibrationError {
     ))
 }
 
-/// What an earlier run kept; nothing where there is none. A line that a crash cut short is taken off the file, and measured again.
-fn kept(path: &Path, head: &Head) -> Result<Vec<Observation>, CalibrationError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(failed(path, e)),
-    };
-    if !text.contains('\n') {
-        // The head itself was cut short.
-        return std::fs::remove_file(path).map(|()| Vec::new()).map_err(|e| failed(path, e));
-    }
-    let first: Option<Head> = text.lines().next().and_then(|l| serde_json::from_str(l).ok());
-    match first {
-        Some(first) if first == *head => {}
-        Some(_) => return Err(failed(path, "it is of another machine, budget or seed")),
-        None => return Err(failed(path, "its first line is none of a calibration")),
-    }
-    let whole = |l: &&str| l.ends_with('\n');
-    let mut sound = 0;
-    let mut observations = Vec::new();
-    for line in text.split_inclusive('\n').take_while(whole).take(1 + head.windows) {
-        // The first is the head.
-        match (sound, serde_json::from_str(line)) {
-            (0, _) => {}
-            (_, Ok(observation)) => observations.push(observation),
-            (_, Err(_)) => break,
-        }
-        sound += line.len();
-    }
-    let file = std::fs::OpenOptions::new().write(true).open(path).map_err(|e| failed(path, e))?;
-    file.set_len(sound as u64).map_err(|e| failed(path, e))?;
-    Ok(observations)
+/// The windows that are kept while a calibration runs, so that the next start goes on.
+struct KeptWindows<'p> {
+    path: &'p Path,
+    head: &'p Head,
+    /// Bytes up to the end of the last whole line; 0: nothing is kept yet.
+    whole: u64,
+    /// Opened with the first window.
+    log: Option<Log>,
 }
 
-fn keep(path: &Path, head: &Head, observation: &Observation) -> Result<(), CalibrationError> {
-    use std::io::Write;
-    let new = !path.exists();
-    let mut file =
-        std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|e| failed(path, e))?;
-    let mut line = |v: Result<String, serde_json::Error>| -> std::io::Result<()> { writeln!(file, "{}", v?) };
-    if new {
-        line(serde_json::to_string(head)).map_err(|e| failed(path, e))?;
+impl<'p> KeptWindows<'p> {
+    /// What an earlier run kept; nothing where there is none. A line that a crash cut short is written over, and its window
+    /// measured again.
+    fn read(path: &'p Path, head: &'p Head) -> Result<(KeptWindows<'p>, Vec<Observation>), CalibrationError> {
+        let mut kept = KeptWindows { path, head, whole: 0, log: None };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((kept, Vec::new())),
+            Err(e) => return Err(failed(path, e)),
+        };
+        if !text.contains('\n') {
+            // The head itself was cut short.
+            return Ok((kept, Vec::new()));
+        }
+        let first: Option<Head> = text.lines().next().and_then(|l| serde_json::from_str(l).ok());
+        match first {
+            Some(first) if first == *head => {}
+            Some(_) => return Err(failed(path, "it is of another machine, budget or seed")),
+            None => return Err(failed(path, "its first line is none of a calibration")),
+        }
+        let whole = |l: &&str| l.ends_with('\n');
+        let mut observations = Vec::new();
+        for line in text.split_inclusive('\n').take_while(whole).take(1 + head.windows) {
+            // The first is the head.
+            match (kept.whole, serde_json::from_str(line)) {
+                (0, _) => {}
+                (_, Ok(observation)) => observations.push(observation),
+                (_, Err(_)) => break,
+            }
+            kept.whole += line.len() as u64;
+        }
+        Ok((kept, observations))
     }
-    line(serde_json::to_string(observation)).map_err(|e| failed(path, e))
+
+    fn keep(&mut self, observation: &Observation) -> Result<(), CalibrationError> {
+        self.written(observation).map_err(|e| {
+            CalibrationError::Ended(format!(
+                "{}: {e}; the windows before it are kept, and the same command goes on from here",
+                self.path.display()
+            ))
+        })
+    }
+
+    fn written(&mut self, observation: &Observation) -> std::io::Result<()> {
+        let mut log = match self.log.take() {
+            Some(log) => log,
+            None if self.whole > 0 => Log::resume(self.path, self.whole)?,
+            None => {
+                let mut log = Log::create(self.path)?;
+                log.append(format!("{}\n", serde_json::to_string(self.head)?).as_bytes())?;
+                log
+            }
+        };
+        log.append(format!("{}\n", serde_json::to_string(observation)?).as_bytes())?;
+        self.log = Some(log);
+        Ok(())
+    }
 }
 
 /// The state of a machine that its figures hold for: kernel, driver, microcode, firmware, speeds of the uncore, supply.
@@ -405,7 +434,7 @@ pub fn state_of(root: &dyn Root) -> Vec<String> {
     for (low, high) in limits {
         say("uncore", Some(format!("{} to {} MHz", low / 1000, high / 1000)));
     }
-    let supply = wattwise_hw::states::power::supply(root);
-    say("on", supply.mains.map(|on| if on { "mains".into() } else { "battery".into() }));
+    let supply = wattwise_hw::states::supply::supply(root);
+    say("on", supply.is_listed().then(|| supply.source.to_string()));
     out
 }

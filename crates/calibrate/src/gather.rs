@@ -6,7 +6,7 @@ use wattwise_hw::cpus::topology::{CoreKind, Cpu};
 use wattwise_hw::info::Info;
 use wattwise_hw::root::{Root, number, text};
 use wattwise_hw::states::cpufreq::CpufreqPolicy;
-use wattwise_hw::states::cpuidle::CpuidleState;
+use wattwise_hw::states::cpuidle::{CpuStates, CpuidleState};
 use wattwise_hw::states::power::Zone;
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -177,7 +177,7 @@ impl SeenKind {
             levels_khz: levels,
             now_khz: policy.and_then(|p| p.current_khz).or(now_khz),
             capacity: cpus.iter().find_map(|c| c.capacity),
-            idle: idle.map_or(Vec::new(), |i| i.states.iter().filter(|s| !polls(s)).cloned().collect()),
+            idle: idle.map_or(Vec::new(), |cpu| idle_states(cpu).collect()),
         }
     }
 }
@@ -246,7 +246,8 @@ fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
         (None, "userspace") => format!("userspace:khz={}", p.setspeed_khz.or(p.current_khz)?),
         (Some(own), "performance") => format!("{own}:epp=performance"),
         (Some(own), _) => match p.epp.as_deref() {
-            Some("default") | None => own.to_owned(),
+            // `dynamic`: the kernel's own choice by the power source.
+            Some("default" | "dynamic") | None => own.to_owned(),
             Some(epp) => format!("{own}:epp={epp}"),
         },
         (None, _) => return None,
@@ -264,6 +265,12 @@ fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
         policy.push_str("+noboost");
     }
     Some(policy)
+}
+
+/// The states in which a CPU is idle, shallowest first, by the names that a machine file has for them.
+pub(crate) fn idle_states(cpu: &CpuStates) -> impl Iterator<Item = CpuidleState> + '_ {
+    let named = |s: &CpuidleState| CpuidleState { name: s.plain_name(), ..s.clone() };
+    cpu.states.iter().filter(|s| !polls(s)).map(named)
 }
 
 /// Whether a CPU in this state still executes: the kernel's polling loop.

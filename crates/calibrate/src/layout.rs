@@ -37,8 +37,7 @@ impl Layout {
         let states = (0..kinds.len()).map(|k| {
             let first = packages.first()?.get(k)?.first()?.first()?;
             let own = cpuidle.cpus().iter().find(|c| c.cpu == *first);
-            let names = own.iter().flat_map(|c| &c.states).filter(|s| !crate::gather::polls(s));
-            Some(names.map(|s| s.name.clone()).collect())
+            Some(own.into_iter().flat_map(crate::gather::idle_states).map(|s| s.name).collect())
         });
         let layout = Layout { states: states.collect::<Option<_>>()?, packages };
         layout.agrees(machine).then_some(layout)

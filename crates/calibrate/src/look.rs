@@ -11,7 +11,8 @@ use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::msr::counters::{PACKAGE_STATES, TSC};
 use wattwise_hw::root::{Root, number};
 use wattwise_hw::states::cpuidle::Cpuidle;
-use wattwise_hw::states::power::sensors;
+use wattwise_hw::states::sensors;
+use wattwise_hw::states::sensors::sensors;
 use wattwise_model::machine::MachineModel;
 
 /// Where a machine keeps its counters.
@@ -53,10 +54,10 @@ impl Counters {
     ) -> Counters {
         let cpuidle = Cpuidle::read(root, topology);
         let of = |cpu: u32, index: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{index}/time");
-        let idle = cpuidle.cpus().iter().map(|c| {
-            let states = c.states.iter().filter(|s| !crate::gather::polls(s));
-            (c.cpu, states.map(|s| (s.name.clone(), of(c.cpu, s.index))).collect())
-        });
+        let idle = cpuidle
+            .cpus()
+            .iter()
+            .map(|c| (c.cpu, crate::gather::idle_states(c).map(|s| (s.name, of(c.cpu, s.index))).collect()));
         let states = machine.packages[0].idle.iter();
         let register =
             |name: &str| PACKAGE_STATES.iter().find(|(_, n)| *n == name).map(|(a, _)| u64::from(*a));
@@ -118,10 +119,12 @@ impl Counters {
 
     /// The mean of the processor's thermometers, in degrees Celsius; where none is known to be its, the highest of all.
     pub(crate) fn temperature(&self, root: &dyn Root) -> Option<f64> {
-        let milli: Vec<i64> = self.celsius.iter().filter_map(|file| number(root, file)).collect();
-        let highest = *milli.iter().max()?;
-        let mean = milli.iter().sum::<i64>() as f64 / milli.len() as f64;
-        Some(if self.of_processor { mean } else { highest as f64 } * 1e-3)
+        // A sensor can fail on the way: what cannot be is no reading.
+        let read = |file: &String| sensors::celsius(number(root, file)?);
+        let celsius: Vec<f64> = self.celsius.iter().filter_map(read).collect();
+        let highest = celsius.iter().copied().reduce(f64::max)?;
+        let mean = celsius.iter().sum::<f64>() / celsius.len() as f64;
+        Some(if self.of_processor { mean } else { highest })
     }
 }
 

@@ -16,7 +16,7 @@ use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::online;
 use wattwise_hw::root::Root;
 use wattwise_hw::rules;
-use wattwise_hw::states::power::{Battery, Supply, supply};
+use wattwise_hw::states::supply::{Battery, Source, Supply, supply};
 use wattwise_meter::Meter;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
@@ -129,8 +129,8 @@ pub struct Observer<'a> {
     counters: Counters,
     meter: Meter,
     on_battery: bool,
-    /// Whether mains power was there at first: on a battery a machine may run by other rules.
-    mains: Option<bool>,
+    /// What the machine ran on at first: on a battery it may run by other rules.
+    source: Source,
     times: Times,
 }
 
@@ -157,8 +157,8 @@ impl<'a> Observer<'a> {
     ) -> Observer<'a> {
         let (inventory, meter) = (Inventory::read(root), Meter::open(root));
         let counters = Counters::find(root, &inventory.topology, machine, layout);
-        let mains = supply(root).mains;
-        Observer { machine, layout, journal, inventory, counters, meter, on_battery, mains, times }
+        let source = supply(root).source;
+        Observer { machine, layout, journal, inventory, counters, meter, on_battery, source, times }
     }
 
     /// Windows of another length from now on, metered by the battery or not.
@@ -291,9 +291,9 @@ impl<'a> Observer<'a> {
         if let Some(gone) = self.inventory.topology.online.iter().find(|cpu| !online.contains(*cpu)) {
             return Err(Spoiled::Again(format!("CPU {gone} went offline")));
         }
-        match (self.mains, supply(root).mains) {
-            (Some(true), Some(false)) => Err(Spoiled::Again("the mains were unplugged".into())),
-            (Some(false), Some(true)) => Err(Spoiled::Again("the mains were plugged in".into())),
+        match (self.source, supply(root).source) {
+            (Source::Mains, Source::Battery) => Err(Spoiled::Again("the mains were unplugged".into())),
+            (Source::Battery, Source::Mains) => Err(Spoiled::Again("the mains were plugged in".into())),
             _ => Ok(()),
         }
     }

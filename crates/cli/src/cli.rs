@@ -3,7 +3,7 @@
 use crate::exit::Outcome;
 use crate::show::screen::say;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Which power policy does this work on the least energy?
@@ -67,8 +67,11 @@ enum Command {
 
 /// The program.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments()) {
-        Ok(cli) => cli,
+    let command = Cli::command();
+    let parsed = command.clone().try_get_matches_from(arguments());
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(e) => {
             // Help and version are answers, not mistakes.
             let code = if e.use_stderr() { 2 } else { 0 };
@@ -80,7 +83,18 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let outcome: Outcome = match cli.command {
+    let outcome = crate::args::output::check(&command, &matches).and_then(|()| run(cli.command));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(f) => {
+            say!("{}", wattwise_figure::one_line(&f.message));
+            ExitCode::from(f.code)
+        }
+    }
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
         Command::Compare(args) => crate::model::compare::run(&args),
         Command::Tune(args) => crate::model::tune::run(&args),
         Command::Record(args) => crate::machine::record::run(&args),
@@ -104,13 +118,6 @@ pub(crate) fn main() -> ExitCode {
         Command::CpufreqInfo(args) => crate::machine::cpufrequtils::info(&args),
         Command::CpufreqSet(args) => crate::machine::cpufrequtils::set(&args),
         Command::Reproduce(args) => crate::model::reproduce::run(&args),
-    };
-    match outcome {
-        Ok(code) => ExitCode::from(code),
-        Err(f) => {
-            say!("{}", wattwise_figure::one_line(&f.message));
-            ExitCode::from(f.code)
-        }
     }
 }
 
@@ -139,4 +146,84 @@ fn arguments() -> Vec<std::ffi::OsString> {
         arguments.insert(1, command);
     }
     arguments
+}
+
+#[cfg(test)]
+#[path = "../tests/support/outputs.rs"]
+#[allow(dead_code, reason = "the calls are made by tests/outputs.rs")]
+mod outputs;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    /// Each command with its words, and its own arguments.
+    fn walk(command: &clap::Command, words: &str, look: &mut dyn FnMut(&str, &clap::Arg)) {
+        command.get_arguments().for_each(|arg| look(words, arg));
+        for below in command.get_subcommands() {
+            walk(below, format!("{words} {}", below.get_name()).trim(), look);
+        }
+    }
+
+    /// A flag that names an output is run with pipes, devices and kills by `tests/outputs.rs`.
+    #[test]
+    fn every_output_is_in_the_tests_table() {
+        let mut found = BTreeSet::new();
+        walk(&Cli::command(), "", &mut |words, arg| {
+            if crate::args::output::is_output(arg) {
+                found.insert((words.to_owned(), arg.get_id().to_string()));
+            }
+        });
+        let table = outputs::OUTPUTS.iter().map(|c| (c.command.to_owned(), c.flag.to_owned()));
+        assert_eq!(found, table.collect());
+    }
+
+    /// What is written goes through `OutputPath`; these paths are read, mounted on, or journals'.
+    #[test]
+    fn no_other_path_is_an_output() {
+        const READ: [&str; 6] = ["file", "files", "library", "mountpoint", "journal", "within"];
+        walk(&Cli::command(), "", &mut |words, arg| {
+            let is_path = arg.get_value_parser().type_id() == std::any::TypeId::of::<PathBuf>();
+            let id = arg.get_id().as_str();
+            assert!(!is_path || READ.contains(&id), "{words}: {id} is a path; an output is an OutputPath");
+        });
+    }
+
+    #[test]
+    fn two_outputs_to_one_place_and_an_output_over_an_input_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("a.json"), "{}").unwrap();
+        std::os::unix::fs::symlink("a.json", at("link")).unwrap();
+        let (a, link, new) = (at("a.json"), at("link"), at("new"));
+        let dotted = format!("{}/./new", folder.path().display());
+        let told = |call: &[&str]| {
+            let words = std::iter::once("wattwise").chain(call.iter().copied());
+            let matches = Cli::command().try_get_matches_from(words).unwrap();
+            crate::args::output::check(&Cli::command(), &matches).err().map(|f| f.message)
+        };
+        for (call, words) in [
+            (&["report", &a, "--report", &a][..], "FILES"),
+            (&["report", &a, "--report", &link], "would replace"),
+            (&["bench", "locks", "--csv", &new, "--report", &dotted], "both to"),
+            (&["bench", "locks", "--csv", &a, "--report", &link], "both to"),
+            (&["bench", "locks", "--json", "--csv", "-"], "standard output"),
+            (&["compare", "--csv", "--report", "/dev/stdout"], "standard output"),
+            (&["run", "-p", &a, "-o", &link, "--", "true"], "--policy"),
+            (&["compare", "-m", &a, "--ftrace", &a], "--machine"),
+            (&["tune", "--resume", &a, "-o", &a], "both to"),
+        ] {
+            let message = told(call).unwrap_or_default();
+            assert!(message.contains(words) && !message.contains('\n'), "{call:?}: {message}");
+        }
+        for call in [
+            &["bench", "locks", "--csv", "/dev/null", "--report", "/dev/null"][..],
+            &["report", &a, "--report", &new],
+            &["run", "-o", &a, "--", "cat", &a],
+        ] {
+            assert_eq!(told(call), None, "{call:?}");
+        }
+    }
 }

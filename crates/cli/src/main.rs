@@ -23,5 +23,8 @@ mod schema;
 mod show;
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    wattwise_threads::on_enough_stack(cli::main).unwrap_or_else(|why| {
+        show::screen::say!("{why}");
+        std::process::ExitCode::from(3)
+    })
 }

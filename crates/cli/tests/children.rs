@@ -97,11 +97,82 @@ fn a_recording_is_for_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["plain", "packed.zst"] {
         let file = folder.path().join(name);
-        std::fs::write(&file, "").unwrap();
+        let record = || wattwise(&["record", "-o", file.to_str().unwrap(), "--", "true"]).status.success();
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert!(record());
+        assert_eq!(mode(), 0o600, "{name}");
+        // Who has opened an older one to others meant it: an existing file keeps its mode.
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(wattwise(&["record", "-o", file.to_str().unwrap(), "--", "true"]).status.success());
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        assert!(record());
+        assert_eq!(mode(), 0o644, "{name}");
     }
+}
+
+/// wattwise within namespaces of its own; `None` where this machine makes none.
+fn unshared(flags: &[&str], args: &[&str]) -> Option<std::process::Output> {
+    let make =
+        |command: &[&str]| Command::new("unshare").args(flags).args(command).stdin(Stdio::null()).output();
+    if !make(&["true"]).is_ok_and(|out| out.status.success()) {
+        skip(&format!("unshare {} is not possible here", flags.join(" ")));
+        return None;
+    }
+    let program = env!("CARGO_BIN_EXE_wattwise");
+    Some(make(&[&[program], args].concat()).unwrap())
+}
+
+/// In a container the command's number is another than the kernel's: the command is found, and so is its work.
+#[test]
+fn a_command_is_found_in_a_pid_namespace() {
+    if !can_record() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Of whose processes /proc tells: of the namespace's own, and of the outer one's.
+    for flags in [&["--pid", "--fork", "--mount-proc"][..], &["--pid", "--fork"]] {
+        let file = folder.path().join("inside.perf").display().to_string();
+        let work = "for i in 1 2 3; do (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done); done";
+        let Some(out) = unshared(flags, &["record", "-o", &file, "--", "bash", "-c", work]) else { return };
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let out = wattwise(&["import", "--json", "--only-foreground", &file]);
+        assert!(out.status.success(), "{flags:?}: {}", text(&out.stderr));
+        let imported: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(imported["foreground"], "the command bash", "{flags:?}");
+        // bash and its three children, which ran for some milliseconds each.
+        assert_eq!(imported["foreground_tasks"], 4, "{flags:?}: {imported}");
+        let out = wattwise(&["import", &file]);
+        assert!(!text(&out.stdout).contains("did not fit"), "{flags:?}: {}", text(&out.stdout));
+    }
+    let args = [
+        "compare",
+        "--exact",
+        "-m",
+        "i7-4510u",
+        "-p",
+        "performance",
+        "--",
+        "sh",
+        "-c",
+        "echo $((6*7)) >/dev/null",
+    ];
+    if let Some(out) = unshared(&["--pid", "--fork", "--mount-proc"], &args) {
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+}
+
+/// Root of a user namespace is nobody to the kernel's events: it is not told to be root.
+#[test]
+fn a_user_namespace_needs_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inside.perf").display().to_string();
+    let Some(out) = unshared(&["--user", "--map-root-user"], &["record", "-o", &file, "--", "true"]) else {
+        return;
+    };
+    let said = text(&out.stderr);
+    if out.status.success() {
+        return skip("this host lets everybody record");
+    }
+    assert_eq!((out.status.code(), said.trim().lines().count()), (Some(3), 1), "{said}");
+    assert!(said.contains("the host must grant it") && !said.contains("run as root"), "{said}");
 }
 
 /// A program on a terminal of its own: what is typed, each after what it waits for, and all that was shown.

@@ -53,6 +53,25 @@ fn unknown_names_suggest_the_nearest() {
     refused(&["policies", "show", "ondemnd"], 2, &["'ondemand'"]);
     refused(&["comparre"], 2, &["compare"]);
     refused(&["compare", "--max-slowdown", "fast"], 2, &["3%"]);
+    // Nobody means 1000 %: above 1 a number needs its unit, wherever a share is taken.
+    for (args, told) in [
+        (&["compare", "--max-slowdown", "10"][..], "10% (or 1.1x, or 0.1)"),
+        (&["compare", "--max-slowdown", "1.1"], "1.1% (or 1.011x, or 0.011)"),
+        (&["compare", "--memory-bound", "20"], "20% or 0.2"),
+        (&["compare", "-p", "schedutil+max=60"], "such as 60%"),
+        (&["ab", "--others", "10", "a", "b", "--", "true"], "10% or 0.1"),
+        (&["ab", "--effect", "2", "a", "b", "--", "true"], "2% or 0.02"),
+        (&["ab", "--effect", "1", "a", "b", "--", "true"], "less than 100%"),
+        (&["ab", "--chance", "90", "a", "b", "--", "true"], "90% or 0.9"),
+        (&["ab", "--confidence", "95", "a", "b", "--", "true"], "95% or 0.95"),
+        (&["set", "--tstate", "50", "--dry-run"], "50% or 0.5"),
+        (&["set", "--max", "50", "--dry-run"], "50%, 50MHz or 50GHz"),
+        (&["coreidle", "tune", "--slowdown", "5", "--", "true"], "5% (or 1.05x, or 0.05)"),
+        (&["coreidle", "tune", "--bound", "1.5", "--", "true"], "or 1.5x"),
+        (&["emulate", "bc10", "/", "--load", "50"], "50% or 0.5"),
+    ] {
+        refused(args, 2, &[told]);
+    }
 }
 
 #[test]
@@ -422,6 +441,66 @@ fn a_replay_over_its_budget_ends_in_a_line() {
     }
     let args: Vec<&str> = common.into_iter().chain(["years=1"]).collect();
     refused(&args, 2, &["expected NAME=NUMBER"]);
+}
+
+/// An hour of suspend within a recording: none of its joules is the policies', and it is said; charged if asked.
+#[test]
+fn a_suspend_costs_nothing_unless_it_is_charged() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = |name: &str, suspended_s: u64| {
+        let mut text = String::from("# tracer: nop\n");
+        let side = |at: f64, line: &str| format!("          <idle>-0       [000] d..2. {at:.6}: {line}\n");
+        let switch = |prev: &str, pid: u32, next: &str, to: u32| {
+            format!(
+                "sched_switch: prev_comm={prev} prev_pid={pid} prev_prio=120 prev_state=S ==> next_comm={next} next_pid={to} next_prio=120"
+            )
+        };
+        for round in 0..200u64 {
+            if round == 100 && suspended_s > 0 {
+                text += &side(2000.0, "suspend_resume: machine_suspend[3] begin");
+                text += &side(2000.0 + suspended_s as f64, "suspend_resume: machine_suspend[3] end");
+            }
+            let away = if round >= 100 { suspended_s as f64 } else { 0.0 };
+            let at = 1999.0 + round as f64 * 0.01 + away;
+            text += &side(at, "sched_waking: comm=a pid=7 prio=120 target_cpu=000");
+            text += &side(at + 0.00001, &switch("swapper/0", 0, "a", 7));
+            text += &side(at + 0.003, &switch("a", 7, "swapper/0", 0)).replace("<idle>-0", "     a-7");
+        }
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let joules = |file: &str, more: &[&str]| {
+        let common = [
+            "compare",
+            file,
+            "-m",
+            "i7-4510u",
+            "-p",
+            "performance",
+            "--exact",
+            "--recorded-khz",
+            "2GHz",
+            "--json",
+        ];
+        let out = wattwise(&[&common[..], more].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let result: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let all =
+            result["results"].as_array().unwrap().iter().map(|p| p["window_energy_j"].as_f64().unwrap());
+        (all.collect::<Vec<_>>(), result["inputs"]["warnings"].to_string())
+    };
+    let (awake, slept) = (recording("awake.txt", 0), recording("slept.txt", 3600));
+    let (without, _) = joules(&awake, &[]);
+    let (with, said) = joules(&slept, &[]);
+    assert!(said.contains("suspended once, 1:00:00 h"), "{said}");
+    assert_eq!(with, without);
+    let (charged, said) = joules(&slept, &["--suspend-watts", "0.5"]);
+    assert!(said.contains("0.5 W, 1800 J"), "{said}");
+    for (charged, without) in charged.iter().zip(&without) {
+        assert!((charged - without - 1800.0).abs() < 1e-6, "{charged} {without}");
+    }
+    refused(&["compare", &slept, "--suspend-watts", "much"], 2, &["expected watts"]);
 }
 
 /// A model by a machine's own meters, and an answer on it.

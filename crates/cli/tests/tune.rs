@@ -154,6 +154,36 @@ fn the_test_set_is_opened_once() {
     assert!(text(&out.stderr).contains("test set has been opened"), "{}", text(&out.stderr));
 }
 
+/// What the test rejects comes without the line that puts it in force, in JSON and in text.
+#[test]
+fn what_is_not_worth_it_has_no_line_to_apply_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = works(folder.path());
+    // Other periods than the reference's save nothing that can be told apart.
+    let alike = [
+        "-m",
+        "i7-4510u",
+        "--space",
+        "ondemand:rate=10.001..10.05ms,cost=0",
+        "--reference",
+        "ondemand:rate=10ms,cost=0",
+    ];
+    let all: Vec<&str> = works
+        .iter()
+        .map(String::as_str)
+        .chain(alike)
+        .chain(["--budget", "6", "--log", "/dev/null"])
+        .collect();
+    let result = json(&tune(folder.path(), &[&all[..], &["--json"]].concat()));
+    assert_eq!(result["verdict"]["worth_it"], false, "{}", result["verdict"]["text"]);
+    assert!(result["winner"]["apply"].is_null(), "{}", result["winner"]["apply"]);
+    assert!(result["winner"]["why_not"].as_str().unwrap().contains("not worth it"));
+    let out = tune(folder.path(), &all);
+    let shown = text(&out.stdout);
+    assert!(shown.contains("Not worth it") && !shown.contains("wattwise set"), "{shown}");
+    assert!(shown.contains("not worth it."), "{shown}");
+}
+
 /// One recording cannot be split: what was found is told as not tested.
 #[test]
 fn without_a_test_set_nothing_is_claimed() {
@@ -233,6 +263,20 @@ fn mistakes_are_one_line() {
     refused(&[a, "--space", "burst", "--reference", "shedutil"], &["--reference", "'schedutil'"]);
     refused(&[a, a, "--space", "burst"], &["a.toml: named twice"]);
     refused(&[a, "--test", a, "--space", "burst"], &["a.toml: named twice"]);
+    // A copy is no other recording, nor is a bundled one that lies in a file.
+    std::fs::copy(folder.path().join(a), folder.path().join("copy.toml")).unwrap();
+    refused(
+        &[a, "--test", "copy.toml", "--space", "burst"],
+        &["--test copy.toml: has the same work in it as a.toml"],
+    );
+    let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/sync.perf.zst");
+    refused(
+        &[a, "sync", "--test", bundled, "--space", "burst"],
+        &["sync.perf.zst: has the same work in it as sync"],
+    );
+    for flag in ["--max-slowdown", "--max-p99"] {
+        refused(&[a, "--space", "burst", flag, "10"], &[flag, "10% (or 1.1x, or 0.1)"]);
+    }
     refused(&[a, "--space", "burst", "--budget", "soon"], &["soon", "expected a time"]);
     refused(&[a, "--space", "burst", "-o", "tuned.json"], &["--output tuned.json", ".toml"]);
     refused(&[a, "--space", "burst", "-o", "no/such/folder.toml"], &["--output no/such/folder.toml"]);

@@ -1,15 +1,18 @@
 //! Files that only we may have written: journals, locks, what is in force.
 //!
-//! What stands in them is done as root, so their place is a boundary: a folder of mode 0700 that belongs to us or to root,
-//! opened once and gone through by its descriptor, so that nobody swaps it afterwards. Files in it are judged by
-//! their own owner and mode as well: the folder may have been open to others before.
+//! What stands in them is done as root, so their place is a boundary: a folder that belongs to us or to root and that
+//! nobody else can write. It is [reached without a stranger's link](folder), opened once and gone through by its
+//! descriptor, so that nobody swaps it afterwards. One that we make has mode 0700; one that is there is used as it is or
+//! refused, and never changed. Files in it are judged by their own owner and mode as well: the folder may have been open
+//! to others before.
 
 use crate::fault;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use wattwise_hw::root::folder::{self, trusted, us};
 
 /// A folder that nobody else writes.
 #[derive(Debug)]
@@ -18,55 +21,48 @@ pub struct PrivateFolder {
     path: PathBuf,
 }
 
-/// Whether what a file says can be believed by the user `us`.
-///
-/// # Errors
-/// Whose it is, or who could have written it.
-pub fn trusted(owner: u32, mode: u32, us: u32) -> Result<(), String> {
-    if owner != us && owner != 0 {
-        return Err(format!("belongs to user {owner}, not to user {us} or root"));
-    }
-    match mode & 0o022 {
-        0 => Ok(()),
-        _ => Err(format!("has mode {:o}: others can write it", mode & 0o7777)),
-    }
-}
-
 fn refused(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-fn us() -> u32 {
-    rustix::process::geteuid().as_raw()
+/// Whether a file in it can be ours.
+fn judge(stat: &rustix::fs::Stat) -> io::Result<()> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Symlink => return Err(refused("is a link, not a file".to_owned())),
+        _ => return Err(refused("is no ordinary file".to_owned())),
+    }
+    if stat.st_nlink > 1 {
+        return Err(refused(
+            "has another name elsewhere (a hard link): it is another program's file".to_owned(),
+        ));
+    }
+    trusted(stat.st_uid, stat.st_mode, us()).map_err(refused)
 }
 
 impl PrivateFolder {
-    /// Opens a folder, and closes one of ours to everybody else.
+    /// Opens a folder that is there. It is never changed: one that others can write is refused.
     ///
     /// # Errors
-    /// No folder, or one that is not ours.
+    /// No folder, one that others can write, or a link on the way to it [that others can have made](folder).
     pub fn open(path: &Path) -> io::Result<PrivateFolder> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
-        let stat = rustix::fs::fstat(&fd)?;
-        if stat.st_uid == us() && stat.st_mode & 0o077 != 0 {
-            rustix::fs::fchmod(&fd, Mode::RWXU)?;
-        } else {
-            trusted(stat.st_uid, stat.st_mode, us()).map_err(|why| {
-                refused(format!("the folder {why}; give --journal FOLDER with one of your own"))
-            })?;
-        }
-        Ok(PrivateFolder { fd, path: path.to_owned() })
+        PrivateFolder::judged(folder::open(path)?, path)
     }
 
-    /// As [`Self::open`]; makes it where there is none.
+    /// As [`Self::open`]; makes it where there is none, open to nobody else.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn make(path: &Path) -> io::Result<PrivateFolder> {
-        use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        PrivateFolder::open(path)
+        PrivateFolder::judged(folder::make(path, Mode::RWXU)?, path)
+    }
+
+    fn judged(fd: OwnedFd, path: &Path) -> io::Result<PrivateFolder> {
+        let stat = rustix::fs::fstat(&fd)?;
+        trusted(stat.st_uid, stat.st_mode, us()).map_err(|why| {
+            refused(format!("the folder {why}; give --journal FOLDER with one that is yours alone"))
+        })?;
+        Ok(PrivateFolder { fd, path: path.to_owned() })
     }
 
     /// Where it is, for people.
@@ -87,23 +83,21 @@ impl PrivateFolder {
         Ok(names)
     }
 
-    /// Opens a file of ours that is there already.
+    /// Opens a file of ours.
     ///
     /// # Errors
-    /// Not there, no ordinary file, or somebody else's.
+    /// Not there, no ordinary file, somebody else's, or one that has a name elsewhere too.
     pub fn file(&self, name: &str, how: OFlags) -> io::Result<File> {
-        // A pipe would make the opening wait, a link lead elsewhere.
-        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = || match rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR) {
-            Err(rustix::io::Errno::LOOP) => Err(refused("is a link, not a file".to_owned())),
-            other => Ok(other?),
-        };
-        let fd = fault::around(open)?;
-        let stat = rustix::fs::fstat(&fd)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(refused("is no ordinary file".to_owned()));
+        // The folder may have been open to others once. To open is an act with a device, and waits with a pipe.
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => judge(&stat)?,
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
         }
-        trusted(stat.st_uid, stat.st_mode, us()).map_err(refused)?;
+        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = || Ok(rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?);
+        let fd = fault::around(open)?;
+        judge(&rustix::fs::fstat(&fd)?)?;
         Ok(File::from(fd))
     }
 

@@ -159,7 +159,7 @@ impl Emulator {
 
     /// Plugs the charger in or out.
     pub fn set_mains(&self, online: bool) {
-        self.lock().machine.mains = online;
+        self.lock().machine.set_mains(online);
     }
 
     /// Takes a CPU offline or brings it back, as another program would. The last one stays.

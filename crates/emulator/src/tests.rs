@@ -835,3 +835,85 @@ fn a_large_machine_is_made_and_read_quickly() {
     println!("made in {made:?}, {bytes} bytes read in {:?}", start.elapsed());
     assert!(bytes > 5000);
 }
+
+/// A package whose dies the kernel meters one by one, and which registers and memory both limit.
+#[test]
+fn dies_share_their_package_and_the_lowest_limit_holds() {
+    let zone = |folder: &str, name: &str, uw: &str| {
+        let at = format!("sys/class/powercap/{folder}");
+        [
+            (format!("{at}/name"), name.to_owned()),
+            (format!("{at}/enabled"), "1".to_owned()),
+            (format!("{at}/energy_uj"), "0".to_owned()),
+            (format!("{at}/max_energy_range_uj"), "262143328850".to_owned()),
+            (format!("{at}/constraint_0_power_limit_uw"), uw.to_owned()),
+            (format!("{at}/constraint_0_max_power_uw"), "50000000".to_owned()),
+        ]
+    };
+    let machine = |zones: &[[(String, String); 6]]| {
+        let cpu = [(format!("{CPU}/present"), "0".to_owned()), (format!("{CPU}/cpu0/uevent"), String::new())];
+        let files = zones.iter().flatten().cloned().chain(cpu);
+        Emulator::from_files("test", files.map(|(path, text)| Entry::File(path, text.into_bytes())))
+    };
+    let one = machine(&[zone("intel-rapl:0", "package-0", "0")]);
+    let dies = machine(&[
+        zone("intel-rapl:0", "package-0-die-0", "0"),
+        zone("intel-rapl:1", "package-0-die-1", "0"),
+    ]);
+    for m in [&one, &dies] {
+        m.set_load(0, 1000);
+    }
+    assert_eq!(one.zone_power_uw(), [dies.zone_power_uw().iter().sum::<u64>()]);
+    let twins = machine(&[
+        zone("intel-rapl:0", "package-0", "35000000"),
+        zone("intel-rapl-mmio:0", "package-0", "13500000"),
+    ]);
+    twins.set_load(0, 1000);
+    assert_eq!(twins.zone_power_uw(), [13_500_000, 13_500_000]);
+}
+
+/// A gauge keeps its sign and its units while time passes; only the adapter that fed the machine goes with the mains.
+#[test]
+fn gauges_keep_their_signs_and_ports_their_state() {
+    let psy = "sys/class/power_supply";
+    let files = [
+        ("AC/type", "Mains"),
+        ("AC/online", "1"),
+        ("port/type", "USB"),
+        ("port/online", "0"),
+        ("BAT0/type", "Battery"),
+        ("BAT0/status", "Charging"),
+        ("BAT0/energy_now", "30000000"),
+        ("BAT0/energy_full", "58000000"),
+        ("BAT0/power_now", "7500000"),
+        ("BAT0/current_now", "652000"),
+        ("BAT0/voltage_now", "11500000"),
+    ];
+    let machine = |status: &str, online: &str, power: &str| {
+        let cpu = [Entry::File(format!("{CPU}/cpu0/uevent"), Vec::new())];
+        let files = files.iter().map(|(path, text)| {
+            let text = match *path {
+                "BAT0/status" => status,
+                "AC/online" => online,
+                "BAT0/power_now" => power,
+                _ => text,
+            };
+            Entry::File(format!("{psy}/{path}"), text.as_bytes().to_vec())
+        });
+        Emulator::from_files("test", files.chain(cpu))
+    };
+    let file = |m: &Emulator, name: &str| show(m, &format!("{psy}/{name}"));
+    let m = machine("Charging", "1", "7500000");
+    assert_eq!((file(&m, "AC/online"), file(&m, "port/online")), ("1".into(), "0".into()));
+    m.set_mains(false);
+    assert_eq!((file(&m, "AC/online"), file(&m, "port/online")), ("0".into(), "0".into()));
+    // Qualcomm's gauge: what is drawn is negative. Power and current are of one flow.
+    let m = machine("Discharging", "0", "-7500000");
+    m.advance(20 * SECOND);
+    let (power, current): (i64, i64) =
+        (file(&m, "BAT0/power_now").parse().unwrap(), file(&m, "BAT0/current_now").parse().unwrap());
+    assert!(power < 0 && (power as f64 / 11.5 - current as f64).abs() < 2.0, "{power} {current}");
+    m.set_mains(true);
+    m.advance(20 * SECOND);
+    assert!(file(&m, "BAT0/power_now").parse::<i64>().unwrap() > 0);
+}

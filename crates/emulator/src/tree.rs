@@ -57,6 +57,9 @@ pub(crate) enum Live {
     BatteryPower {
         battery: u32,
     },
+    BatteryCurrent {
+        battery: u32,
+    },
     BatteryStatus {
         battery: u32,
     },

@@ -137,6 +137,64 @@ fn governors() {
     assert_eq!(judge_on(&passive, &path, ""), Err("unknown-governor"));
 }
 
+/// auto-cpufreq 724: amd-pstate names `performance` alone while that is the governor, and all of them again after it.
+#[test]
+fn amd_pstate_lists_the_preferences_that_the_governor_leaves() {
+    let m = machine("amd-laptop");
+    let file = |name: &str| format!("{CPU}/cpufreq/policy0/{name}");
+    let list = || root::text(&m, &file("energy_performance_available_preferences")).unwrap();
+    let all = list();
+    assert!(all.contains("balance_power"));
+    m.write(&file("scaling_governor"), b"performance").unwrap();
+    assert_eq!(list(), "performance");
+    m.write(&file("scaling_governor"), b"powersave").unwrap();
+    assert_eq!(list(), all);
+    // intel_pstate's list stays.
+    let m = machine("hybrid-laptop");
+    m.write(&file("scaling_governor"), b"performance").unwrap();
+    assert!(root::text(&m, &file("energy_performance_available_preferences")).unwrap().contains("power"));
+}
+
+/// Linux 7.1, commit e30ca6dd: while amd-pstate follows the power source, it takes neither a preference nor performance.
+#[test]
+fn a_kernel_that_owns_the_preferences_takes_none() {
+    let text = wattwise_emulator::text("amd-laptop").unwrap();
+    let text = text
+        .replace("6.12.0-1-amd64", "7.1.8")
+        .replace("prefcore =", "dynamic_epp = \"disabled\"\nprefcore =");
+    let m = wattwise_emulator::from_text("dynamic", &text).unwrap();
+    let file = |name: &str| format!("{CPU}/cpufreq/policy0/{name}");
+    let epp = file("energy_performance_preference");
+    let switch = format!("{CPU}/amd_pstate/dynamic_epp");
+    assert_eq!(judge_on(&m, &epp, "power"), Ok("power".into()));
+    assert_eq!(judge_on(&m, &switch, "disabled"), Err("dynamic-epp-same"));
+    m.set_mains(false);
+    m.write(&switch, b"enabled").unwrap();
+    assert_eq!(root::text(&m, &epp).unwrap(), "balance_performance");
+    m.set_mains(true);
+    assert_eq!(root::text(&m, &epp).unwrap(), "performance");
+    assert_eq!(judge_on(&m, &epp, "power"), Err("epp-dynamic"));
+    assert_eq!(judge_on(&m, &file("scaling_governor"), "performance"), Err("governor-dynamic-epp"));
+    let busy = Some(rustix::io::Errno::BUSY.raw_os_error());
+    assert_eq!(m.write(&epp, b"power").unwrap_err().raw_os_error(), busy);
+    m.write(&switch, b"0").unwrap();
+    m.write(&epp, b"power").unwrap();
+    assert_eq!(root::text(&m, &epp).unwrap(), "power");
+}
+
+/// thermald 293: the kernel bounds no power limit by max_power_uw, and masks what has more bits than the field.
+#[test]
+fn a_power_limit_is_not_bounded_by_the_highest_that_is_named() {
+    let m = machine("hybrid-laptop");
+    let limit = "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw";
+    assert_eq!(root::text(&m, &limit.replace("power_limit", "max_power")).unwrap(), "28000000");
+    assert_eq!(judge_on(&m, limit, "35000000"), Ok("35000000".into()));
+    m.write(limit, b"35000000").unwrap();
+    assert_eq!(root::text(&m, limit).unwrap(), "35000000");
+    // 15 bits of 1/8 W: 4096 W is 0.
+    assert_eq!(judge_on(&m, limit, "4096000000"), Ok("0".into()));
+}
+
 #[test]
 fn preferences_under_performance_are_busy() {
     for name in ["skylake-server-active", "hybrid-laptop", "amd-laptop"] {

@@ -1,4 +1,4 @@
-//! Figures: what a number is in (`units`), how it spreads (`spread`, `histogram`), where it comes from
+//! Figures: what a number is in (`units`, `share`), how it spreads (`spread`, `histogram`), where it comes from
 //! (`provenance`), the normal distribution that draws use (`normal`), what chance alone gives (`tail`), and what two samples say of each other (`verdict`).
 //!
 //! The ground floor: it uses no other crate of wattwise, and any may use it.
@@ -9,6 +9,8 @@ pub mod histogram;
 pub mod normal;
 pub mod provenance;
 pub mod random;
+pub mod share;
+pub mod shell;
 pub mod spread;
 pub mod tail;
 pub mod text;
@@ -19,5 +21,6 @@ pub use budget::{Budget, OverBudget, Part};
 pub use histogram::Histogram;
 pub use provenance::Provenance;
 pub use random::Random;
+pub use share::{increase, share};
 pub use spread::{Spread, mean_sd};
-pub use text::{is_acted_on, nearest, on_screen, on_screen_json, one_line, suggest};
+pub use text::{csv_cell, is_acted_on, nearest, on_screen, on_screen_json, one_line, suggest};

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a terminal does something at this character instead of showing it: the control characters of Unicode's
-/// categories Cc (C0, DEL, C1), Zl and Zp, and those that change the order of what is written (UAX #9), by which a
-/// name can look like another.
+/// categories Cc (C0, DEL, C1), Zl and Zp, and those that change the order of what is written (UAX #9) or its form (the
+/// deprecated U+206A to U+206F), by which a name can look like another.
 pub fn is_acted_on(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
 }
 
 /// A text as it may go to a terminal, whoever wrote it: what a terminal acts on is shown as `\u{1b}`. Lines stay lines.
@@ -56,6 +56,25 @@ pub fn on_screen_json(json: &str) -> String {
     shown
 }
 
+/// The characters by which a spreadsheet takes a cell for a formula (OWASP, CSV Injection), with their full-width forms.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// A text as a cell of CSV: one line, and where a spreadsheet would calculate it, with `'` before it, as OWASP has it. So is
+/// what follows a `;`, by which spreadsheets of half of Europe part cells. Numbers are no text: they stay as they are.
+pub fn csv_cell(text: &str) -> String {
+    let mut cell = String::with_capacity(text.len() + 1);
+    let mut begins = true;
+    for c in one_line(text).chars() {
+        if begins && FORMULA.contains(&c) {
+            cell.push('\'');
+        }
+        // What some program drops or takes for the quote of a cell is no beginning.
+        begins = c == ';' || begins && (c.is_whitespace() || c == '"');
+        cell.push(c);
+    }
+    cell
+}
+
 /// The name among `known` that is most like `given`.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let likeness = |k: &str| (strsim::jaro_winkler(given, k) * 1e9) as u64;
@@ -85,6 +104,22 @@ mod tests {
         assert_eq!(on_screen("two\nlines\tof µJ – 漢字"), "two\nlines\tof µJ – 漢字");
         assert_eq!(on_screen("a,b\r\nc\rd\r\n"), "a,b\r\nc\\u{d}d\r\n");
         assert_eq!(one_line("a\nb\u{1b}c"), "a b\\u{1b}c");
+        assert!("\u{206a}\u{206f}".chars().all(is_acted_on));
         assert_eq!(one_line(&"ä".repeat(70_000)).chars().count(), LINE_MOST + 1);
+    }
+
+    /// The first characters are OWASP's list for CSV injection.
+    #[test]
+    fn no_text_is_a_formula() {
+        for first in ["=", "+", "-", "@", "\t=", "\r=", "\n=", " =", "\u{ff1d}", "\"=", "\u{a0}@"] {
+            let cell = csv_cell(&format!("{first}1+1"));
+            let shown = cell.trim_start_matches(|c: char| c.is_whitespace() || c == '"');
+            assert!(shown.starts_with('\''), "{cell:?}");
+        }
+        assert_eq!(csv_cell("=cmd|' /C calc'!A0"), "'=cmd|' /C calc'!A0");
+        assert_eq!(csv_cell("x;=1+1; -2"), "x;'=1+1; '-2");
+        for name in ["schedutil:rate_limit=2ms+max=60%", "xeon-4210", "a, b = c", ""] {
+            assert_eq!(csv_cell(name), name);
+        }
     }
 }

@@ -1,12 +1,24 @@
 //! Quantities as people write them, and as they read them.
 
+use std::borrow::Cow;
+
 /// A quantity that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{given}' is no {what}; expected {expected}")]
 pub struct BadQuantity {
     given: String,
     what: &'static str,
-    expected: &'static str,
+    expected: Cow<'static, str>,
+}
+
+impl BadQuantity {
+    pub(crate) fn new(
+        given: &str,
+        what: &'static str,
+        expected: impl Into<Cow<'static, str>>,
+    ) -> BadQuantity {
+        BadQuantity { given: given.to_owned(), what, expected: expected.into() }
+    }
 }
 
 /// A wish for a speed: a number, or a word that each CPU resolves for itself.
@@ -29,10 +41,9 @@ pub enum Speed {
 /// Reads a speed: `500MHz`, `1.2G`, `600000` (kHz), `60%`, `min`, `max`, `base`, `boost`. Units go from Hz
 /// to THz and, as cpufreq-set has always taken them, may be cut short and in any case (`500MH`, `1.2g`).
 pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
-    let bad = || BadQuantity {
-        given: given.to_owned(),
-        what: "speed",
-        expected: "500MHz, 1.2G, a number of kHz, 60% of the highest, or min, max, base, boost",
+    let bad = || {
+        let expected = "500MHz, 1.2G, a number of kHz, 60% of the highest, or min, max, base, boost";
+        BadQuantity::new(given, "speed", expected)
     };
     match given.trim().to_ascii_lowercase().as_str() {
         "min" => return Ok(Speed::Min),
@@ -42,6 +53,13 @@ pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
         _ => {}
     }
     let (number, unit) = split(given).ok_or_else(bad)?;
+    // Below a MHz it is no CPU's clock in kHz, but a share or a speed without its unit.
+    if unit.is_empty() && 0.0 < number && number < 1e3 {
+        let shown = trim(number, 6);
+        let percent = if number <= 100.0 { format!("{shown}%, ") } else { String::new() };
+        let expected = format!("{percent}{shown}MHz or {shown}GHz: a number without a unit is of kHz");
+        return Err(BadQuantity::new(given, "speed", expected));
+    }
     let hertz = match unit.to_ascii_lowercase().as_str() {
         "%" if number <= 100.0 => return Ok(Speed::Percent(number)),
         "" | "k" | "kh" | "khz" => 1e3,
@@ -58,11 +76,7 @@ pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
 
 /// Reads a power: `15W`, `15`, `4500mW`, `15000000uW`. In microwatts.
 pub fn power_uw(given: &str) -> Result<u64, BadQuantity> {
-    let bad = || BadQuantity {
-        given: given.to_owned(),
-        what: "power",
-        expected: "watts such as 15W, 4.5 or 4500mW",
-    };
+    let bad = || BadQuantity::new(given, "power", "watts such as 15W, 4.5 or 4500mW");
     let (number, unit) = split(given).ok_or_else(bad)?;
     let scale = match unit.to_ascii_lowercase().as_str() {
         "" | "w" => 1e6,
@@ -77,11 +91,7 @@ pub fn power_uw(given: &str) -> Result<u64, BadQuantity> {
 /// Reads a duration: `20us`, `250ms`, `1.5s`, `10min`, `2h`. A bare number takes `bare` as its unit.
 /// In nanoseconds.
 pub fn duration_ns(given: &str, bare: &str) -> Result<u64, BadQuantity> {
-    let bad = || BadQuantity {
-        given: given.to_owned(),
-        what: "duration",
-        expected: "20us, 250ms, 1.5s, 10min or 2h",
-    };
+    let bad = || BadQuantity::new(given, "duration", "20us, 250ms, 1.5s, 10min or 2h");
     let (number, unit) = split(given).ok_or_else(bad)?;
     let scale = match if unit.is_empty() { bare } else { unit } {
         "ns" => 1.0,
@@ -165,6 +175,11 @@ mod tests {
     fn what_is_no_quantity_is_refused() {
         for given in ["", "fast", "-1", "1..2", "5 parsecs", "101%", "0", "5000THz", "NaN", "inf", "1e400"] {
             assert!(speed(given).is_err(), "{given}");
+        }
+        // Nobody's clock is 50 kHz: it was to be 50 % or 50 MHz.
+        for (given, told) in [("50", "50%, 50MHz or 50GHz"), ("0.6", "0.6GHz"), ("800", "expected 800MHz")] {
+            let error = speed(given).expect_err(given).to_string();
+            assert!(error.contains(told), "{error}");
         }
         for given in ["", "0", "W", "5V", "-3W"] {
             assert!(power_uw(given).is_err(), "{given}");

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wattwise_output::Output;
 
 /// Version of the format.
 pub const SCHEMA: &str = "wattwise.capture/1";
@@ -50,11 +51,13 @@ pub const PATHS: &[&str] = &[
     "sys/devices/{cpu_core,cpu_atom,cpu_lowpower}/cpus",
     "sys/class/powercap/*/{name,enabled,energy_uj,max_energy_range_uj}",
     "sys/class/powercap/*/constraint_*",
-    "sys/class/thermal/*/{type,temp,policy,cur_state,max_state}",
+    "sys/class/thermal/*/{type,temp,mode,policy,available_policies,cur_state,max_state}",
     "sys/class/thermal/*/trip_point_*",
-    "sys/class/hwmon/*/{name,*_input,*_label,*_crit,*_max}",
-    "sys/class/power_supply/*/{type,status,online,scope,capacity,technology,cycle_count,power_now,current_now}",
-    "sys/class/power_supply/*/{energy_*,charge_*,voltage_*}",
+    "sys/class/hwmon/*/{name,*_input,*_average,*_average_interval,*_label,*_fault,*_enable,*_crit,*_max}",
+    "sys/class/hwmon/*/device/{name,*_input,*_average,*_average_interval,*_label,*_fault,*_enable,*_crit,*_max}",
+    "sys/class/power_supply/*/{type,usb_type,status,online,present,scope,capacity,capacity_level,technology,cycle_count}",
+    "sys/class/power_supply/*/{energy_*,charge_*,voltage_*,current_*,power_*}",
+    "sys/class/typec/port*/power_role",
     "sys/firmware/acpi/{platform_profile,platform_profile_choices}",
     "sys/devices/virtual/dmi/id/{sys_vendor,product_name,product_family,board_name,bios_version,bios_date}",
     "sys/firmware/devicetree/base/{model,compatible}",
@@ -80,7 +83,7 @@ const MOVING: &[&str] = &[
     "sys/devices/system/cpu/cpufreq/policy*/stats/time_in_state",
     "sys/class/powercap/*/energy_uj",
     "sys/class/thermal/thermal_zone*/temp",
-    "sys/class/hwmon/*/{temp*_input,power*_input,energy*_input}",
+    "sys/class/hwmon/*/{temp*_input,power*_input,power*_average,energy*_input}",
     "sys/class/power_supply/*/{energy_now,charge_now,power_now,current_now,voltage_now,online,status}",
 ];
 
@@ -145,7 +148,12 @@ pub enum CaptureError {
     },
 }
 
-/// Expands `{a,b}` and `*` against a machine.
+/// The most folders that one pattern finds, and the most that all files hold together: the largest machines, of 8192 CPUs,
+/// have two thirds and an eighth of it. In a stranger's tree links can make thousands of folders of one.
+const MOST_FOLDERS: usize = 1 << 17;
+const MOST_BYTES: usize = 256 << 20;
+
+/// Expands `{a,b}` and `*` against a machine; what is beyond [`MOST_FOLDERS`] is left out.
 pub fn expand(root: &dyn Root, pattern: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let parts: Vec<&str> = split(pattern);
@@ -153,6 +161,7 @@ pub fn expand(root: &dyn Root, pattern: &str) -> Vec<String> {
         let last = at + 1 == parts.len();
         let words = alternatives(part);
         let mut next = Vec::new();
+        found.truncate(MOST_FOLDERS);
         for folder in &found {
             let join =
                 |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
@@ -164,6 +173,9 @@ pub fn expand(root: &dyn Root, pattern: &str) -> Vec<String> {
                 if words.iter().any(|w| matches(w, &name)) {
                     next.push(join(&name));
                 }
+            }
+            if !last && next.len() > MOST_FOLDERS {
+                break;
             }
         }
         found = next;
@@ -208,6 +220,7 @@ fn matches(word: &str, name: &str) -> bool {
 pub fn snapshot(root: &dyn Root, options: &Options) -> (Tree, Vec<(String, String)>) {
     let mut tree = Tree::default();
     let mut unreadable = Vec::new();
+    let mut left = MOST_BYTES;
     let mut patterns: Vec<&str> = PATHS.to_vec();
     let shared = root
         .list("sys/devices/system/cpu/cpufreq")
@@ -224,7 +237,12 @@ pub fn snapshot(root: &dyn Root, options: &Options) -> (Tree, Vec<(String, Strin
                 continue;
             }
             match root.read(&path) {
+                Ok(bytes) if bytes.len() > left => {
+                    unreadable
+                        .push((path, format!("left out: the files are more than {} MiB", MOST_BYTES >> 20)));
+                }
                 Ok(bytes) => {
+                    left -= bytes.len();
                     tree.files.insert(path.clone(), without_private(&path, bytes));
                 }
                 // Write-only attributes, and those that say that they have nothing to show.
@@ -323,8 +341,13 @@ impl Sampler {
     }
 }
 
-/// Captures a machine into a file. The file appears when it is whole. `stop` ends the series early.
-pub fn capture(root: &dyn Root, options: &Options, file: &Path, stop: &dyn Fn() -> bool) -> io::Result<Head> {
+/// Captures a machine. The file appears when it is whole. `stop` ends the series early.
+pub fn capture(
+    root: &dyn Root,
+    options: &Options,
+    mut file: Output,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<Head> {
     let (tree, unreadable) = snapshot(root, options);
     let mut series = Vec::new();
     let mut moments = 0;
@@ -348,13 +371,8 @@ pub fn capture(root: &dyn Root, options: &Options, file: &Path, stop: &dyn Fn() 
     }
     let made_by = format!("wattwise {}", env!("CARGO_PKG_VERSION"));
     let head = Head { schema: SCHEMA.into(), made_by, unreadable, moments };
-    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let new = tempfile::NamedTempFile::new_in(folder)?;
-    write(new.as_file(), &head, &tree, &series)?;
-    new.as_file().sync_all()?;
-    // To be sent to others, and often made by root.
-    new.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-    new.persist(file).map_err(|e| e.error)?;
+    write(&mut file, &head, &tree, &series)?;
+    file.finish()?;
     Ok(head)
 }
 

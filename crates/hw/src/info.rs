@@ -6,13 +6,17 @@ use crate::cpus::topology::Topology;
 use crate::msr::tstate::Duty;
 use crate::msr::{MsrDevice, Registers, Wake};
 use crate::probe::{Mechanism, Probed};
-use crate::root::{Root, text};
+use crate::root::{Root, label};
 use crate::states::cpufreq::Cpufreq;
 use crate::states::cpuidle::Cpuidle;
 use crate::states::platform;
 use crate::states::platform::{Graphics, SystemIdle};
 use crate::states::power;
-use crate::states::power::{Sensors, Supply, Uncore, Zone};
+use crate::states::power::{Uncore, Zone};
+use crate::states::sensors;
+use crate::states::sensors::Sensors;
+use crate::states::supply;
+use crate::states::supply::Supply;
 use crate::states::writers;
 use crate::states::writers::Writer;
 use serde::Serialize;
@@ -179,7 +183,7 @@ impl Info {
         Info {
             schema: SCHEMA,
             machine: root.describe(),
-            kernel: text(root, "proc/sys/kernel/osrelease"),
+            kernel: label(root, "proc/sys/kernel/osrelease"),
             cpufreq: Cpufreq::read(root),
             cpuidle: Cpuidle::read(root, &topology),
             energy_performance_bias: power::energy_performance_bias(root, &topology.online),
@@ -187,10 +191,10 @@ impl Info {
             system_idle: platform::system_idle(root),
             graphics: platform::graphics(root),
             uncore: power::uncores(root),
-            sensors: power::sensors(root),
-            supply: power::supply(root),
-            platform_profile: text(root, "sys/firmware/acpi/platform_profile").map(|now| {
-                let choices = text(root, "sys/firmware/acpi/platform_profile_choices").unwrap_or_default();
+            sensors: sensors::sensors(root),
+            supply: supply::supply(root),
+            platform_profile: label(root, "sys/firmware/acpi/platform_profile").map(|now| {
+                let choices = label(root, "sys/firmware/acpi/platform_profile_choices").unwrap_or_default();
                 (now, choices.split_whitespace().map(str::to_owned).collect())
             }),
             registers: registers(root, &topology),
@@ -204,7 +208,9 @@ impl Info {
     pub fn only(mut self, cpus: &CpuSet) -> Info {
         self.topology.cpus.retain(|c| cpus.contains(c.cpu));
         if let Some(policies) = &mut self.cpufreq.policies.value {
-            policies.retain(|p| !p.affected.and(cpus).is_empty());
+            policies.retain(|p| {
+                !p.affected.and(cpus).is_empty() || (p.is_offline() && !p.related.and(cpus).is_empty())
+            });
         }
         if let Some(states) = &mut self.cpuidle.cpus.value {
             states.retain(|c| cpus.contains(c.cpu));

@@ -14,7 +14,9 @@
 //! | 5.3 | limits are requests: a minimum over the maximum is taken and cut, before it was EINVAL | drivers/cpufreq/cpufreq.c, kernel/power/qos.c |
 //! | 5.18 | attributes of a policy without online CPU: EBUSY; before, writes gave EINVAL | drivers/cpufreq/cpufreq.c |
 //! | 5.18 | limits are rounded to the table's levels | drivers/cpufreq/cpufreq.c |
+//! | 6.7 | amd-pstate lists `performance` alone while that is the governor | drivers/cpufreq/amd-pstate.c |
 //! | 6.11 | amd-pstate takes `default` as a preference again | drivers/cpufreq/amd-pstate.c |
+//! | 7.1 | amd-pstate can own the preferences (`dynamic_epp`) and then takes none | drivers/cpufreq/amd-pstate.c |
 
 use crate::cpus::set::CpuSet;
 use crate::root;
@@ -129,6 +131,12 @@ fn by_name() -> &'static HashMap<&'static str, Vec<&'static Attribute>> {
         }
         index
     })
+}
+
+/// The kernel's refusal of a write to a file with an error: what that error means there, where one rule alone gives it.
+pub fn refusal(path: &str, errno: Errno) -> Option<Refusal> {
+    let mut fitting = attribute(path)?.refusals.iter().filter(|r| r.errno == errno);
+    fitting.next().copied().filter(|_| fitting.next().is_none())
 }
 
 /// The tunables that a governor can have, by their files' names.
@@ -267,6 +275,55 @@ pub const PREFERENCES: [(&str, u8); 4] =
 /// The bias's words with the register's value: arch/x86/kernel/cpu/intel_epb.c.
 pub const BIASES: [(&str, u8); 5] =
     [("performance", 0), ("balance-performance", 4), ("normal", 6), ("balance-power", 8), ("power", 15)];
+
+/// The unit of RAPL's power limits on almost every processor, uW.
+const LIMIT_UNIT_UW: u64 = 125_000;
+/// A limit's field has 15 bits.
+const LIMIT_UNITS: u64 = 0x7fff;
+/// The highest limit that a RAPL register can hold, uW.
+pub const HIGHEST_LIMIT_UW: u64 = LIMIT_UNITS * LIMIT_UNIT_UW;
+
+/// Where amd-pstate says that it sets the preferences itself.
+pub const DYNAMIC_EPP: &str = "sys/devices/system/cpu/amd_pstate/dynamic_epp";
+
+/// Whether amd-pstate sets the preferences itself and takes none.
+pub fn owns_preferences(view: &dyn View) -> bool {
+    view.text(DYNAMIC_EPP).is_some_and(|on| matches!(on.as_str(), "enabled" | "1"))
+}
+
+/// The preferences that the policy in a folder can have under the governor that it has in this view: what
+/// `energy_performance_available_preferences` lists. amd-pstate narrows its list with the governor, so the list that
+/// is there need not be the one that will be.
+pub fn preferences(view: &dyn View, folder: &str) -> Vec<String> {
+    let here = |name: &str| view.text(&format!("{folder}/{name}")).unwrap_or_default();
+    let words = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
+    let listed = words(&here("energy_performance_available_preferences"));
+    let narrows = here("scaling_driver").starts_with("amd") && release(view) >= (6, 7);
+    if listed.is_empty() || !narrows {
+        return listed;
+    }
+    match (here("scaling_governor") == "performance", listed.as_slice()) {
+        (true, _) => words("performance"),
+        (false, [only]) if only == "performance" => {
+            let default = ["default"].into_iter().filter(|_| release(view) >= (6, 11));
+            default.chain(PREFERENCES.iter().map(|p| p.0)).map(str::to_owned).collect()
+        }
+        (false, _) => listed,
+    }
+}
+
+/// Whether turbo is off and nobody but the firmware can turn it on: `no_turbo` reads 1 and the processor says that it has
+/// no turbo (CPUID's `ida` is the firmware's bit 38 of IA32_MISC_ENABLE), or it has no speed above the nominal.
+/// drivers/cpufreq/intel_pstate.c, `turbo_is_disabled` and `store_no_turbo`.
+pub fn turbo_is_locked(view: &dyn View) -> bool {
+    let number = |name: &str| view.text(&format!("sys/devices/system/cpu/intel_pstate/{name}"));
+    if number("no_turbo").as_deref() != Some("1") {
+        return false;
+    }
+    let flags = flags(view);
+    number("turbo_pct").as_deref() == Some("0")
+        || (!flags.is_empty() && !flags.split_whitespace().any(|f| f == "ida"))
+}
 
 /// A RAPL time window as the register can hold it: 2^y * (1 + z/4) units, the largest not above.
 /// drivers/powercap/intel_rapl_common.c, `rapl_compute_time_window_core`; unit 976 us.
@@ -460,6 +517,12 @@ refusals! {
         "boost is off for the whole machine; write 1 to cpufreq/boost first";
     EPP_PERFORMANCE = BUSY, "epp-performance-governor",
         "under the performance governor the preference is fixed at performance; set the governor to powersave first";
+    EPP_DYNAMIC = BUSY, "epp-dynamic",
+        "the kernel itself sets the preference by the power source (amd_pstate/dynamic_epp is enabled) and takes none; write 'disabled' to /sys/devices/system/cpu/amd_pstate/dynamic_epp first";
+    GOVERNOR_DYNAMIC = BUSY, "governor-dynamic-epp",
+        "while the kernel itself sets the preference (amd_pstate/dynamic_epp is enabled) it does not take the governor performance; write 'disabled' to /sys/devices/system/cpu/amd_pstate/dynamic_epp first";
+    DYNAMIC_SAME = INVAL, "dynamic-epp-same",
+        "dynamic_epp is what it was asked to become; the kernel refuses that";
     EPP_WORD = INVAL, "epp-unknown",
         "no such preference; energy_performance_available_preferences lists the words, and some drivers take 0 to 255";
     HWP_ON = BUSY, "hwp-stays-on",
@@ -560,7 +623,7 @@ static TABLE: &[Attribute] = &[
         what: "the speed policy of a frequency domain",
         unit: "",
         values: "a word of scaling_available_governors; drivers that choose speeds themselves take performance and powersave",
-        refusals: &[UNKNOWN_GOVERNOR, ACTIVE_GOVERNOR, INACTIVE, INACTIVE_OLD, ABSENT],
+        refusals: &[UNKNOWN_GOVERNOR, ACTIVE_GOVERNOR, GOVERNOR_DYNAMIC, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
         decide: governor,
     },
@@ -600,7 +663,7 @@ static TABLE: &[Attribute] = &[
         what: "what the hardware's own speed choice leans to",
         unit: "",
         values: "a word of energy_performance_available_preferences; intel_pstate also takes 0 (performance) to 255 (power)",
-        refusals: &[EPP_PERFORMANCE, EPP_WORD, INACTIVE, INACTIVE_OLD, ABSENT],
+        refusals: &[EPP_PERFORMANCE, EPP_DYNAMIC, EPP_WORD, INACTIVE, INACTIVE_OLD, ABSENT],
         read_only: false,
         decide: preference,
     },
@@ -657,8 +720,7 @@ static TABLE: &[Attribute] = &[
         read_only: false,
         decide: |ask| {
             let on = ask.leading()?.min(1);
-            // store_no_turbo: turbo_disabled is the firmware's bit, or no ratio above the nominal.
-            if ask.number("turbo_pct") == Some(0) && ask.number("no_turbo") == Some(1) {
+            if turbo_is_locked(ask.view) {
                 return Err(NO_TURBO);
             }
             ask.as_is(on)
@@ -721,6 +783,19 @@ static TABLE: &[Attribute] = &[
             // drivers/cpufreq/amd-pstate.c, amd_pstate_update_status
             "active" | "passive" | "guided" | "disable" => ask.as_is(ask.value),
             _ => Err(STATUS_WORD),
+        },
+    },
+    Attribute {
+        pattern: DYNAMIC_EPP,
+        also: &[],
+        what: "whether the kernel itself sets the preferences by the power source (Linux 7.1 and 7.2)",
+        unit: "",
+        values: "enabled or disabled, or 0 or 1; not what it is already",
+        refusals: &[NOT_A_SWITCH, DYNAMIC_SAME, ABSENT],
+        read_only: false,
+        decide: |ask| match (ask.switch()?, ask.here(ask.name).as_deref()) {
+            (true, Some("enabled")) | (false, Some("disabled")) => Err(DYNAMIC_SAME),
+            (on, _) => ask.as_is(if on { "enabled" } else { "disabled" }),
         },
     },
     Attribute {
@@ -975,14 +1050,17 @@ static TABLE: &[Attribute] = &[
         also: zone_device!("constraint_*_power_limit_uw"),
         what: "a limit of a RAPL domain's mean power; the firmware may have locked it (EACCES)",
         unit: "uW",
-        values: "any number, rounded down to the register's unit of 125000",
+        values: "any number, rounded down to the register's unit of 125000; not bounded by max_power_uw. What has more than the register's 15 bits loses the upper ones",
         refusals: &[NOT_A_NUMBER, TOO_LARGE, ABSENT],
         read_only: false,
         decide: |ask| {
-            const UNIT_UW: u64 = 125_000;
-            // The register has 15 bits of units.
-            let uw = kernel_number(ask.value)?.min(0x7fff * UNIT_UW);
-            ask.changed(uw / UNIT_UW * UNIT_UW, "rounded down to the register's unit, 1/8 W")
+            // drivers/powercap/intel_rapl_common.c, rapl_write_data_raw: shifted, then masked.
+            let units = kernel_number(ask.value)? / LIMIT_UNIT_UW;
+            let note = match units > LIMIT_UNITS {
+                true => "more than the register holds: its upper bits are lost",
+                false => "rounded down to the register's unit, 1/8 W",
+            };
+            ask.changed((units & LIMIT_UNITS) * LIMIT_UNIT_UW, note)
         },
     },
     Attribute {
@@ -1138,8 +1216,11 @@ fn governor(ask: &Ask) -> Result<Taken, Refusal> {
     // drivers/cpufreq/cpufreq.c, store_scaling_governor: sscanf "%15s", then strncasecmp.
     let word: String = ask.value.split_whitespace().next().unwrap_or("").chars().take(15).collect();
     let word = word.to_ascii_lowercase();
-    if ask.here("scaling_driver").is_some_and(|d| is_active_driver(&d)) {
+    let driver = ask.here("scaling_driver").unwrap_or_default();
+    if is_active_driver(&driver) {
         return match word.as_str() {
+            // amd_pstate_epp_set_policy
+            "performance" if owns_preferences(ask.view) && driver.starts_with("amd") => Err(GOVERNOR_DYNAMIC),
             "performance" | "powersave" => ask.as_is(word),
             _ => Err(ACTIVE_GOVERNOR),
         };
@@ -1238,6 +1319,13 @@ fn preference(ask: &Ask) -> Result<Taken, Refusal> {
     let raw = kernel_number(word).ok().filter(|n| *n <= 255 && driver.starts_with("intel_"));
     let named = PREFERENCES.iter().find(|p| p.0 == word);
     let default = word == "default" && (driver.starts_with("intel_") || ask.release() >= (6, 11));
+    if driver.starts_with("amd") && owns_preferences(ask.view) {
+        return Err(EPP_DYNAMIC);
+    }
+    // A preference of its own, in place of dynamic_epp since 7.3.
+    if word == "dynamic" && ask.word_of("energy_performance_available_preferences").is_some() {
+        return ask.as_is(word);
+    }
     if named.is_none() && raw.is_none() && !default {
         return Err(EPP_WORD);
     }
@@ -1278,7 +1366,12 @@ fn uncore(ask: &Ask) -> Result<Taken, Refusal> {
 }
 
 fn has_flag(view: &dyn View, flag: &str) -> bool {
+    flags(view).split_whitespace().any(|f| f == flag)
+}
+
+/// What the first processor says that it has.
+fn flags(view: &dyn View) -> String {
     let info = view.text("proc/cpuinfo").unwrap_or_default();
-    let flags = info.lines().find_map(|l| l.strip_prefix("flags")).unwrap_or("");
-    flags.split_whitespace().any(|f| f == flag)
+    let flags = info.lines().find_map(|l| l.strip_prefix("flags")?.trim_start().strip_prefix(':'));
+    flags.unwrap_or("").trim().to_owned()
 }

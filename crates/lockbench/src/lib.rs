@@ -123,7 +123,7 @@ impl Bench {
             out += &format!(
                 "{},{},{},{},{},{:.6},{:.1},{:.4},{:.6e},{:.5},{:.3},{:.3},{:.3},{:.1},{},{}\n",
                 r.repeat,
-                r.lock,
+                wattwise_figure::csv_cell(&r.lock.to_string()),
                 r.place.threads,
                 r.place.cs_us,
                 r.place.ncs_us,

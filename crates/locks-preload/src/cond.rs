@@ -6,6 +6,7 @@
 //! The mutex may be glibc's (shared, robust, inheriting). A shared condition variable goes to glibc, which
 //! then releases the mutex by its own rules: if that is not glibc's, by way of another (`shared.rs`).
 
+use crate::cancel::{Sleeper, Sleepers, sleepers};
 use crate::futex::Until;
 use crate::mutex::{is_glibcs, may_wait, pthread_mutex_lock, pthread_mutex_unlock, waits_with};
 use crate::priority;
@@ -14,16 +15,12 @@ use crate::real::{self, CleanupBuffer};
 use crate::shared;
 use crate::waiters::{Cond, Node};
 use libc::{c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 const SHARED: u32 = 1;
 const MONOTONIC: u32 = 2;
 
-/// PTHREAD_CANCEL_ASYNCHRONOUS.
-const CANCEL_ASYNCHRONOUS: c_int = 1;
-
-/// A waiter and what the cleanup needs if it is cancelled.
+/// A waiter and what it waits with.
 struct Waiter {
     node: Node,
     cond: *mut pthread_cond_t,
@@ -46,10 +43,19 @@ fn is_shared(cond: &Cond) -> bool {
     shared
 }
 
+/// What the cleanup needs if a waiter is cancelled.
+struct Asleep<'a> {
+    waiter: &'a Waiter,
+    sleeper: Sleeper,
+    sleepers: &'static Sleepers,
+}
+
 /// Runs when a waiter is cancelled: with the mutex held, as POSIX wants it, the program's own handlers follow.
-extern "C-unwind" fn cancelled(waiter: *mut c_void) {
-    // SAFETY: the waiter of the frame that is being left.
-    let waiter = unsafe { &*waiter.cast::<Waiter>() };
+extern "C-unwind" fn cancelled(asleep: *mut c_void) {
+    // SAFETY: of the frame that is being left.
+    let asleep = unsafe { &*asleep.cast::<Asleep<'_>>() };
+    asleep.sleepers.remove(&asleep.sleeper);
+    let waiter = asleep.waiter;
     // SAFETY: the caller's condition variable and mutex.
     unsafe {
         of(waiter.cond).cancel(&waiter.node);
@@ -62,20 +68,21 @@ extern "C-unwind" fn cancelled(waiter: *mut c_void) {
 /// this frame or below has a destructor, so that unwinding may leave it anywhere.
 #[inline(never)]
 extern "C-unwind" fn sleep(waiter: &Waiter, until: Option<&Until>) {
+    // SAFETY: no arguments.
+    let me = unsafe { libc::pthread_self() };
+    let asleep = Asleep { waiter, sleeper: Sleeper::new(me as usize, &waiter.node), sleepers: sleepers(me) };
     let mut buffer = CleanupBuffer::new();
-    let argument: *mut c_void = std::ptr::from_ref(waiter).cast_mut().cast();
-    let mut before = 0;
     // SAFETY: the buffer lives until popped below or until the handler has run.
-    unsafe {
-        real::cleanup_push(&raw mut buffer, cancelled, argument);
-        real::set_cancel_type(CANCEL_ASYNCHRONOUS, &raw mut before);
-    }
-    waiter.node.sleep(until);
+    unsafe { real::cleanup_push(&raw mut buffer, cancelled, (&raw const asleep).cast_mut().cast()) };
+    asleep.sleepers.add(&asleep.sleeper);
+    waiter.node.sleep(until, || {
+        // SAFETY: no arguments; all frames up to the handler's may be left here.
+        unsafe { real::test_cancel() };
+        false
+    });
+    asleep.sleepers.remove(&asleep.sleeper);
     // SAFETY: as pushed above.
-    unsafe {
-        real::set_cancel_type(before, null_mut());
-        real::cleanup_pop(&raw mut buffer, 0);
-    }
+    unsafe { real::cleanup_pop(&raw mut buffer, 0) };
 }
 
 /// # Safety

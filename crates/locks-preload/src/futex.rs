@@ -26,6 +26,7 @@ pub(crate) struct Until {
 mod kernel {
     use super::{AtomicU32, Until};
     use libc::{c_int, c_long, timespec};
+    use wattwise_locks::keep_errno;
 
     // Not `libc::syscall`: cancelling a thread unwinds through this call, which the declaration must allow.
     unsafe extern "C-unwind" {
@@ -47,19 +48,19 @@ mod kernel {
                 &raw const until.at
             }
         };
+        let none = std::ptr::null::<u32>();
         // SAFETY: `word` and `at` are valid for the call, or `at` is null, which means none.
-        unsafe {
-            let none = std::ptr::null::<u32>();
+        keep_errno(|| unsafe {
             let done = syscall(libc::SYS_futex, word.as_ptr(), op, expected, at, none, u32::MAX);
             done == -1 && *libc::__errno_location() == libc::ETIMEDOUT
-        }
+        })
     }
 
     /// Wakes up to `count` sleepers. The address need not be valid any more.
     pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
         let op = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: FUTEX_WAKE does not read the address.
-        unsafe { syscall(libc::SYS_futex, word, op, count) };
+        keep_errno(|| unsafe { syscall(libc::SYS_futex, word, op, count) });
     }
 
     /// Lets others run, after some rounds also those of a lower priority. No point of cancellation.
@@ -75,7 +76,7 @@ mod kernel {
         let nobody_wakes = 0_u32;
         let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the word and the time are valid for the call.
-        unsafe { syscall(libc::SYS_futex, &raw const nobody_wakes, op, 0, &raw const nap) };
+        keep_errno(|| unsafe { syscall(libc::SYS_futex, &raw const nobody_wakes, op, 0, &raw const nap) });
     }
 }
 

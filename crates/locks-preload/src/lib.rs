@@ -22,13 +22,18 @@
 //!
 //! Since glibc 2.34 most of these functions carry a second version (`pthread_mutex_trylock@@GLIBC_2.34`). The
 //! exports here have no version, and the dynamic linker binds a reference of any version to such a
-//! definition; `tests/posix.rs` checks every function by its effect.
+//! definition; `tests/posix.rs` checks every function by its effect. Look-ups that begin at glibc (`RTLD_DEEPBIND`,
+//! `dlmopen`, `dlsym` with its handle) are made to find this library as well (`bind.rs`, `namespace.rs`).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
+mod bind;
 mod bucket;
+pub mod cancel;
 pub mod cond;
+mod elf;
 mod futex;
 pub mod mutex;
+pub mod namespace;
 mod page;
 mod priority;
 mod process;

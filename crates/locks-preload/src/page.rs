@@ -12,9 +12,11 @@
 //! | `waiting` | 0 | how many threads wait by priority (`priority`) | wiped to 0 |
 //! | `watched` | 0 | 1 if every lock is counted (`watch`); then there is no quick way | wiped to 0, then as before |
 //! | `buckets` | empty | which | wiped |
+//! | `sleepers` | none | who can be cancelled (`cancel`) | wiped |
 //! | `repairing` | 0 | 0 or 1 | wiped to 0 |
 
 use crate::bucket::Bucket;
+use crate::cancel::Sleepers;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use wattwise_locks::dynamic::LockKind;
@@ -24,6 +26,9 @@ const PAGE_BYTES: usize = 4096;
 
 /// Threads of real-time priority that wait for different mutexes seldom meet in one.
 const BUCKETS: usize = 64;
+
+/// Threads that sleep at once seldom meet in one of these.
+const SLEEPERS: usize = 128;
 
 /// See the [module](self)'s table.
 #[repr(C, align(4096))]
@@ -35,6 +40,7 @@ pub(crate) struct Page {
     pub(crate) watched: AtomicU32,
     pub(crate) repairing: AtomicU32,
     pub(crate) buckets: [Bucket; BUCKETS],
+    pub(crate) sleepers: [Sleepers; SLEEPERS],
 }
 
 const _: () = assert!(size_of::<Page>() == PAGE_BYTES);
@@ -48,6 +54,7 @@ pub(crate) static PAGE: Page = Page {
     watched: AtomicU32::new(0),
     repairing: AtomicU32::new(0),
     buckets: [const { Bucket::new() }; BUCKETS],
+    sleepers: [const { Sleepers::new() }; SLEEPERS],
 };
 
 /// Has the kernel wipe it.
@@ -64,6 +71,7 @@ pub(crate) fn wipe_on_fork() {
         PAGE.waiting.store(0, Ordering::Relaxed);
         PAGE.watched.store(0, Ordering::Relaxed);
         PAGE.buckets.iter().for_each(Bucket::forget);
+        PAGE.sleepers.iter().for_each(Sleepers::forget);
         PAGE.repairing.store(0, Ordering::Relaxed);
     }
     // SAFETY: a function that may run in any child.

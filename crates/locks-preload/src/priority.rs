@@ -23,7 +23,7 @@ use libc::{c_int, timespec};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use wattwise_locks::Token;
+use wattwise_locks::{Token, keep_errno};
 
 /// Some hand-overs.
 const FIRST_NAP_NS: i64 = 50_000;
@@ -147,7 +147,7 @@ pub(crate) fn mine() -> u32 {
         if (secs, nanos) == (now.tv_sec, now.tv_nsec) {
             return known;
         }
-        let priority = ask();
+        let priority = keep_errno(ask);
         asked.set((now.tv_sec, now.tv_nsec, priority));
         priority
     })

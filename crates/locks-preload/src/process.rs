@@ -12,8 +12,8 @@ use crate::say::{decimal, fail, say};
 use crate::watch;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use wattwise_locks::Quick;
 use wattwise_locks::dynamic::LockKind;
+use wattwise_locks::{Quick, keep_errno};
 
 /// The generation, outside the page: what a child counts on from.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -31,7 +31,8 @@ pub(crate) fn now() -> (&'static LockKind, u32) {
     // SAFETY: null, or the choice, which is static.
     match unsafe { PAGE.kind.load(Ordering::Acquire).as_ref() } {
         Some(kind) => (kind, PAGE.generation.load(Ordering::Relaxed)),
-        None => begin(),
+        // It reads the environment, maps memory, and more.
+        None => keep_errno(begin),
     }
 }
 

@@ -1,12 +1,14 @@
-//! glibc's own functions, found when first needed.
+//! glibc's own functions, found when first needed, or all at once before no look-up finds them any more (`bind.rs`).
 
 use libc::{
-    c_char, c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t, timespec,
+    Lmid_t, c_char, c_int, c_void, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t,
+    pthread_t, timespec,
 };
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use wattwise_locks::keep_errno;
 
-/// The next definition of a name after this library. Condition variables have an old version with another
+/// The next definition of a name after this library, or null. Condition variables have an old version with another
 /// layout, which a search without version may find.
 fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
     // SAFETY: both names end in zero.
@@ -17,34 +19,82 @@ fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
                 return found;
             }
         }
-        let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
-        if found.is_null() {
-            crate::say::fail(&[b"glibc has no ", name.to_bytes()]);
-        }
-        found
+        libc::dlsym(libc::RTLD_NEXT, name.as_ptr())
     }
 }
 
+/// Where a function of glibc's is; null until it was looked for.
+#[repr(C)]
+pub(crate) struct Found {
+    /// First, for the jump in `namespace.rs`.
+    at: AtomicPtr<c_void>,
+    name: &'static CStr,
+    version: Option<&'static CStr>,
+}
+
+const _: () = assert!(std::mem::offset_of!(Found, at) == 0);
+
+impl Found {
+    pub(crate) fn get(&self) -> *mut c_void {
+        let found = self.at.load(Ordering::Relaxed);
+        if found.is_null() { self.look() } else { found }
+    }
+
+    #[cold]
+    fn look(&self) -> *mut c_void {
+        let found = keep_errno(|| find(self.name, self.version));
+        self.at.store(found, Ordering::Relaxed);
+        if found.is_null() {
+            crate::say::fail(&[b"glibc has no ", self.name.to_bytes()]);
+        }
+        found
+    }
+
+    /// Looks for it now, if nobody has. An old glibc may not have it, and the program may not need it.
+    fn look_ahead(&self) {
+        if self.at.load(Ordering::Relaxed).is_null() {
+            self.at.store(find(self.name, self.version), Ordering::Relaxed);
+        }
+    }
+}
+
+macro_rules! version {
+    () => {
+        None
+    };
+    ($of:literal) => {
+        Some($of)
+    };
+}
+
 macro_rules! real {
-    ($($(#[$version:meta])? $name:ident: $symbol:literal $(@ $of:literal)? => fn($($arg:ident: $type:ty),*) -> $result:ty;)+) => {$(
+    ($($name:ident: $symbol:literal $(@ $of:literal)? => fn($($arg:ident: $type:ty),*) -> $result:ty;)+) => {
+        /// A place for each.
+        #[allow(non_upper_case_globals)]
+        pub(crate) mod found {
+            use super::*;
+            $(pub(crate) static $name: Found =
+                Found { at: AtomicPtr::new(std::ptr::null_mut()), name: $symbol, version: version!($($of)?) };)+
+        }
+
+        /// Finds all of them.
+        pub(crate) fn find_all() {
+            $(found::$name.look_ahead();)+
+        }
+
+        $(
         /// glibc's function of this name.
         ///
         /// # Safety
         /// As that function's.
         pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
-            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-            let mut found = FOUND.load(Ordering::Relaxed);
-            if found.is_null() {
-                let version: Option<&CStr> = None $(.or(Some($of)))?;
-                found = find($symbol, version);
-                FOUND.store(found, Ordering::Relaxed);
-            }
+            type Call = unsafe extern "C-unwind" fn($($type),*) -> $result;
             // SAFETY: glibc's function of this name has this type.
-            let call: unsafe extern "C-unwind" fn($($type),*) -> $result = unsafe { std::mem::transmute(found) };
+            let call = unsafe { std::mem::transmute::<*mut c_void, Call>(found::$name.get()) };
             // SAFETY: by contract.
             unsafe { call($($arg),*) }
-        }
-    )+};
+        })+
+    };
 }
 
 /// A cleanup handler as glibc keeps it on the stack.
@@ -87,7 +137,9 @@ real! {
     cleanup_push: c"_pthread_cleanup_push" => fn(b: *mut CleanupBuffer, r: Routine, a: *mut c_void) -> ();
     cleanup_pop: c"_pthread_cleanup_pop" => fn(b: *mut CleanupBuffer, execute: c_int) -> ();
     set_cancel_state: c"pthread_setcancelstate" => fn(to: c_int, from: *mut c_int) -> c_int;
-    set_cancel_type: c"pthread_setcanceltype" => fn(to: c_int, from: *mut c_int) -> c_int;
+    cancel: c"pthread_cancel" => fn(t: pthread_t) -> c_int;
+    test_cancel: c"pthread_testcancel" => fn() -> ();
+    dlmopen: c"dlmopen" => fn(namespace: Lmid_t, file: *const c_char, flags: c_int) -> *mut c_void;
 }
 
 /// A variable of the environment, also before the C library has set `environ`.

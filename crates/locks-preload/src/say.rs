@@ -29,7 +29,16 @@ pub(crate) fn decimal(mut number: u64, into: &mut [u8; 20]) -> &[u8] {
 
 /// Ends the program: bad input.
 pub(crate) fn fail(parts: &[&[u8]]) -> ! {
+    end(2, parts)
+}
+
+/// Ends the program: what it asks for cannot be done here.
+pub(crate) fn impossible(parts: &[&[u8]]) -> ! {
+    end(3, parts)
+}
+
+fn end(code: i32, parts: &[&[u8]]) -> ! {
     say(parts);
     // SAFETY: ends the process without running handlers, which could lock.
-    unsafe { libc::_exit(2) }
+    unsafe { libc::_exit(code) }
 }

@@ -15,6 +15,7 @@ use crate::mutex::{may_wait, pthread_mutex_lock, unlock_for_its_owner, waits_wit
 use crate::real::{self, CleanupBuffer};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t, pthread_t, timespec};
 use std::ptr::null_mut;
+use wattwise_locks::keep_errno;
 
 /// In the place of a clock: the one that the condition variable was made with.
 pub(crate) const OWN_CLOCK: c_int = -1;
@@ -97,7 +98,7 @@ pub(crate) unsafe extern "C-unwind" fn wait(
     // SAFETY: all of them live until the helper was joined, in `end`, which runs here or when the thread is cancelled.
     unsafe {
         real::mutex_lock(stand_in);
-        if start(at) != 0 {
+        if keep_errno(|| start(at)) != 0 {
             // No thread is to be had: as one without a place to wait.
             return libc::EAGAIN;
         }

@@ -17,6 +17,7 @@
 //! | 1 SIGNALLED | taken out of the list, as the last or by a broadcast | a signal |
 //! | 2 LEAVING | taking itself out: its deadline is over or it was cancelled | the waiter |
 //! | 3 OWING | taken out of the list by a signal while others were in it | a signal |
+//! | 4 POKED | WAITING, and to look whether it is cancelled | `cancel` |
 //!
 //! 1. Wait: join the list, release the mutex, sleep at the own node until signalled, acquire the mutex. The
 //!    list is joined while the mutex is held, so no signal after the release can be missed, and a signal goes
@@ -40,6 +41,12 @@ const WAITING: u32 = 0;
 const SIGNALLED: u32 = 1;
 const LEAVING: u32 = 2;
 const OWING: u32 = 3;
+const POKED: u32 = 4;
+
+/// In the list, with nobody about to take it out.
+fn waits(state: u32) -> bool {
+    state == WAITING || state == POKED
+}
 
 /// See the [module](self)'s table. What the list has no use for is not shown to loom.
 #[repr(C)]
@@ -77,12 +84,38 @@ impl Node {
         }
     }
 
-    /// Sleeps until signalled or the deadline. Without destructors, as `cond::sleep` needs it.
+    /// Sleeps until signalled or the deadline, or until `cancelled` says so or does not return. Without destructors, as
+    /// `cond::sleep` needs it.
     #[inline(always)]
-    pub(crate) fn sleep(&self, until: Option<&Until>) {
+    pub(crate) fn sleep(&self, until: Option<&Until>, cancelled: impl Fn() -> bool) {
         let mut in_time = true;
-        while in_time && self.state.load(Ordering::Acquire) == WAITING {
+        while in_time {
+            // Acquire: the mark of who poked.
+            let poked = self.state.compare_exchange(POKED, WAITING, Ordering::Acquire, Ordering::Acquire);
+            if poked.is_err_and(|state| state != WAITING) || cancelled() {
+                return;
+            }
             in_time = !futex::wait(&self.state, WAITING, until);
+        }
+    }
+
+    /// Has it look whether it is cancelled.
+    pub(crate) fn poke(&self) {
+        // Release: that it is.
+        if self.state.compare_exchange(WAITING, POKED, Ordering::Release, Ordering::Relaxed).is_ok() {
+            futex::wake(&self.state, 1);
+        }
+    }
+
+    /// From one of those that wait to something else. False: it was something else already.
+    fn turn(&self, to: u32, success: Ordering, failure: Ordering) -> bool {
+        let mut from = WAITING;
+        loop {
+            match self.state.compare_exchange(from, to, success, failure) {
+                Ok(_) => return true,
+                Err(now) if waits(now) => from = now,
+                Err(_) => return false,
+            }
         }
     }
 }
@@ -195,9 +228,7 @@ impl Cond {
                 let state = &raw const node.state;
                 let alone = previous.is_null() && next.is_null();
                 let to = if count == 1 && !alone { OWING } else { SIGNALLED };
-                let signalled =
-                    node.state.compare_exchange(WAITING, to, Ordering::Release, Ordering::Relaxed);
-                if signalled.is_ok() {
+                if node.turn(to, Ordering::Release, Ordering::Relaxed) {
                     self.unlink(previous, next);
                     if to == OWING {
                         // Maybe after its end already, which destroy cannot see meanwhile.
@@ -221,7 +252,7 @@ impl Cond {
 
     /// A waiter gives up. False: it had been signalled.
     fn leave(&self, node: &Node) -> bool {
-        if node.state.compare_exchange(WAITING, LEAVING, Ordering::Acquire, Ordering::Acquire).is_err() {
+        if !node.turn(LEAVING, Ordering::Acquire, Ordering::Acquire) {
             return false;
         }
         let small = self.lock();
@@ -239,7 +270,7 @@ impl Cond {
     #[inline]
     pub(crate) fn finish(&self, node: &Node) -> bool {
         let mut state = node.state.load(Ordering::Acquire);
-        if state == WAITING {
+        if waits(state) {
             if self.leave(node) {
                 return false;
             }
@@ -271,7 +302,7 @@ impl Cond {
             let mut waiting = false;
             // SAFETY: in the list, whose lock is held.
             while let Some(node) = unsafe { at.as_ref() } {
-                waiting |= node.state.load(Ordering::Relaxed) == WAITING;
+                waiting |= waits(node.state.load(Ordering::Relaxed));
                 at = node.next.load(Ordering::Relaxed);
             }
             small.unlock();

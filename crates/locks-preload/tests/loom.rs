@@ -1,10 +1,12 @@
 //! The list of a condition variable's waiters under every order of its memory accesses: `make loom`.
 //!
-//! `src/waiters.rs` and `src/futex.rs` are compiled here as they are, with loom's atomics and a stand-in for the kernel's
+//! `src/waiters.rs`, `src/cancel.rs` and `src/futex.rs` are compiled here as they are, with loom's atomics and a stand-in for the kernel's
 //! futexes. A model fails when a wake-up is lost (nobody can run any more), and when a waiter or a condition
 //! variable is used where its end is not after that use. Checked once by breaking: see each model.
 #![cfg(loom)]
 
+#[path = "../src/cancel.rs"]
+mod cancel;
 #[path = "../src/futex.rs"]
 mod futex;
 #[path = "../src/waiters.rs"]
@@ -23,7 +25,8 @@ mod process {
     }
 }
 
-use futex::{AtomicU32, Small, Until, time_passes};
+use cancel::{Sleeper, Sleepers};
+use futex::{AtomicU32, Ordering, Small, Until, time_passes};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
@@ -76,7 +79,7 @@ const SOON: Until = Until { clock: libc::CLOCK_MONOTONIC, at: libc::timespec { t
 
 /// What a waiter does between releasing the mutex and acquiring it; true: signalled.
 fn rest_of_wait(cond: &Cond, node: Mortal<Node>, until: Option<&Until>) -> bool {
-    node.sleep(until);
+    node.sleep(until, || false);
     let signalled = cond.finish(&node);
     node.end();
     signalled
@@ -351,6 +354,106 @@ fn destroyed_while_a_signalled_waiter_is_cancelled() {
             cond.end();
             cancelled.join().expect("no panic");
             other.join().expect("no panic");
+        });
+    }
+}
+
+/// Threads that may be cancelled, and a mark for the one with number 1, as glibc has it.
+struct Cancelling {
+    sleepers: Sleepers,
+    mark: AtomicU32,
+}
+
+impl Cancelling {
+    fn new() -> Arc<Cancelling> {
+        Arc::new(Cancelling { sleepers: Sleepers::new(), mark: AtomicU32::new(0) })
+    }
+
+    /// As `pthread_cancel`.
+    fn cancel(&self) {
+        self.mark.store(1, Ordering::Relaxed);
+        self.sleepers.poke(1);
+    }
+
+    /// As `cond::sleep` and what follows it, of a thread with number 1; true: signalled. One that may be cancelled never
+    /// sleeps through it.
+    fn rest_of_wait(&self, cond: &Cond, node: Mortal<Node>, may_be: bool, until: Option<&Until>) -> bool {
+        let sleeper = Mortal::new(Sleeper::new(1, &node));
+        self.sleepers.add(&sleeper);
+        let cancelled = std::cell::Cell::new(false);
+        node.sleep(until, || {
+            cancelled.set(may_be && self.mark.load(Ordering::Relaxed) != 0);
+            cancelled.get()
+        });
+        self.sleepers.remove(&sleeper);
+        sleeper.end();
+        let signalled = if cancelled.get() {
+            cond.cancel(&node);
+            false
+        } else {
+            cond.finish(&node)
+        };
+        node.end();
+        signalled
+    }
+}
+
+/// Who is cancelled wakes up, whenever that is.
+#[test]
+fn no_cancellation_is_slept_through() {
+    explore(5, || {
+        let (cond, [node]) = with([0]);
+        let cancelling = Cancelling::new();
+        let (seen, other) = (cond.seen(), cancelling.clone());
+        let waiter = thread::spawn(move || other.rest_of_wait(&seen, node, true, None));
+        cancelling.cancel();
+        assert!(!waiter.join().expect("no panic"));
+        assert!(cond.destroy());
+        cond.end();
+    });
+}
+
+/// Who may not be cancelled is poked for nothing, twice, and gets its signal all the same.
+#[test]
+fn no_signal_is_lost_by_a_poke() {
+    explore(3, || {
+        let (cond, [node]) = with([0]);
+        let cancelling = Cancelling::new();
+        let (seen, other) = (cond.seen(), cancelling.clone());
+        let waiter = thread::spawn(move || other.rest_of_wait(&seen, node, false, None));
+        let other = cancelling.clone();
+        let canceller = thread::spawn(move || {
+            other.cancel();
+            other.cancel();
+        });
+        cond.signal(1);
+        assert!(waiter.join().expect("no panic"));
+        canceller.join().expect("no panic");
+        assert!(cond.destroy());
+        cond.end();
+    });
+}
+
+/// A cancellation meets a signal: it reaches the other waiter, unless it was the cancelled one's before.
+#[test]
+fn a_poke_beside_a_signal_and_another_waiter() {
+    for cancelled_first in [true, false] {
+        explore(2, move || {
+            let (cond, [a, b]) = with([0, 0]);
+            let (cancelled, other) = if cancelled_first { (a, b) } else { (b, a) };
+            let cancelling = Cancelling::new();
+            let (seen, from) = (cond.seen(), cancelling.clone());
+            let cancelled = thread::spawn(move || from.rest_of_wait(&seen, cancelled, true, None));
+            let seen = cond.seen();
+            let other = thread::spawn(move || rest_of_wait(&seen, other, None));
+            cancelling.cancel();
+            cond.signal(1);
+            if cancelled.join().expect("no panic") {
+                cond.signal(1);
+            }
+            assert!(other.join().expect("no panic"));
+            assert!(cond.destroy());
+            cond.end();
         });
     }
 }

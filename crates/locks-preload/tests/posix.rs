@@ -1,59 +1,15 @@
 //! `posix.c` under the interposer with every lock and policy that fits, and under glibc alone.
 
-use std::path::{Path, PathBuf};
+mod under;
+
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use under::{fits, library, probe, side_by_side, under};
 use wattwise_locks::dynamic::LockKind;
-
-/// Built here: cargo does not build a cdylib for a test. A folder of its own, so as not to wait for cargo's lock.
-fn library() -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("preload");
-    let build = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "-p", "wattwise-locks-preload", "--target-dir"])
-        .arg(&folder)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status();
-    assert!(build.expect("cargo").success());
-    folder.join("release/libwattwise_pthread.so")
-}
-
-fn probe(name: &str) -> PathBuf {
-    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name).with_extension("c");
-    let flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-fno-builtin-malloc", "-pthread", "-o"];
-    let cc = Command::new("cc").args(flags).arg(&out).arg(source).status();
-    assert!(cc.expect("a C compiler, cc").success());
-    out
-}
-
-/// A program under a lock.
-fn under(probe: &Path, library: &Path, lock: &str) -> Command {
-    let mut command = Command::new(probe);
-    command.env("LD_PRELOAD", library).env("WATTWISE_LOCK", lock);
-    command
-}
-
-/// Each does little but wait.
-fn side_by_side<T: Sync>(of: &[T], check: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some(one) = of.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    check(one);
-                }
-            });
-        }
-    });
-}
 
 /// Real-time threads and those that wait for deadlines are not tried at once.
 static ALONE: Mutex<()> = Mutex::new(());
-
-fn fits(kind: &LockKind) -> bool {
-    kind.size <= 16
-}
 
 #[test]
 fn every_mutex_type_call_and_error() {
@@ -161,4 +117,42 @@ fn a_lock_needs_no_memory_and_may_be_malloc_s_own() {
     assert_eq!(run.status.code(), Some(2), "{run:?}");
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(said.lines().count() == 1 && said.contains("mutexee"), "{said}");
+}
+
+#[test]
+fn errno_is_after_each_call_what_it_was_before() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (probe, library) = (probe("errno"), library());
+    let alone = Command::new(&probe).output().expect("runs");
+    assert!(alone.status.success(), "the probe is wrong: {}", String::from_utf8_lossy(&alone.stdout));
+    // Those that spin in the order of their coming stand for each other, and have a core each.
+    let (waiting, spinning): (Vec<_>, Vec<_>) = LockKind::all()
+        .iter()
+        .filter(|kind| fits(kind) && !kind.wait.contains("state+") && kind.wait != "kernel-wait")
+        .partition(|kind| kind.wait.contains("park") || kind.wait == "yield" || kind.lock == "adaptive");
+    let passes = |kind: &LockKind, threads: &str| {
+        let run = under(&probe, &library, &kind.name()).arg(threads).output().expect("runs");
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{}: {:?}\n{said}", kind.name(), run.status);
+    };
+    assert!(waiting.len() >= 18, "{}", waiting.len());
+    side_by_side(&waiting, |kind| passes(kind, "8"));
+    spinning.iter().filter(|kind| kind.lock == "mcs").for_each(|kind| passes(kind, "2"));
+}
+
+#[test]
+fn a_waiter_is_cancelled_but_no_handler_that_interrupts_it() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (probe, library) = (probe("cancel"), library());
+    // glibc until 2.40 cancels handlers; the rest is as there.
+    let alone = Command::new(&probe).arg("glibc").output().expect("runs");
+    assert!(alone.status.success(), "the probe is wrong: {}", String::from_utf8_lossy(&alone.stdout));
+    let kinds: Vec<&LockKind> =
+        LockKind::all().iter().filter(|kind| fits(kind) && kind.wait == "spin-then-park").collect();
+    assert!(kinds.len() >= 6, "{}", kinds.len());
+    side_by_side(&kinds, |kind| {
+        let run = under(&probe, &library, &kind.name()).output().expect("runs");
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{}: {:?}\n{said}", kind.name(), run.status);
+    });
 }

@@ -64,7 +64,7 @@ pub use clh::Clh;
 pub use graunke_thakkar::GraunkeThakkar;
 pub use mcs::Mcs;
 pub use mutex::{Mutex, MutexGuard};
-pub use primitive::{Clock, Deadline};
+pub use primitive::{Clock, Deadline, keep_errno};
 pub use raw::{Quick, RawLock, Token};
 pub use tas::Tas;
 pub use ticket::Ticket;

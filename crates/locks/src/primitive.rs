@@ -74,11 +74,30 @@ pub(crate) fn yield_core() {
     core::hint::spin_loop();
 }
 
+/// Runs something that may fail and leaves `errno` as it was. A program may lock between a call of its own that failed and
+/// the use of `errno`, and the C library's locks do not change it: nor does anything here.
+///
+/// What runs may end by unwinding; `errno` is then of no interest.
+#[inline]
+pub fn keep_errno<T>(then: impl FnOnce() -> T) -> T {
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    {
+        // SAFETY: this thread's own.
+        let before = unsafe { *libc::__errno_location() };
+        let result = then();
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = before };
+        result
+    }
+    #[cfg(not(all(feature = "std", target_os = "linux")))]
+    then()
+}
+
 /// Linux futexes. Only addresses are kept by the kernel: waking a word that no longer exists is allowed and
 /// at worst disturbs a stranger, who must look again anyway.
 #[cfg(all(not(loom), not(miri), feature = "std", target_os = "linux"))]
 mod sleep {
-    use super::{AtomicU32, Clock, Deadline, Woken};
+    use super::{AtomicU32, Clock, Deadline, Woken, keep_errno};
 
     /// Sleeps while `word` holds `expected`, until a [`wake`] whose bits meet `bits`.
     pub(crate) fn wait(word: &AtomicU32, expected: u32, bits: u32, until: Option<Deadline>) -> Woken {
@@ -99,20 +118,13 @@ mod sleep {
                 &raw const at
             }
         };
+        let none = core::ptr::null::<u32>();
         // SAFETY: `word` and `timeout` are valid for the call, or null where that means none.
-        let (done, errno) = unsafe {
-            let done = libc::syscall(
-                libc::SYS_futex,
-                word.as_ptr(),
-                op,
-                expected,
-                timeout,
-                core::ptr::null::<u32>(),
-                bits,
-            );
-            (done, *libc::__errno_location())
-        };
-        if done == -1 && errno == libc::ETIMEDOUT { Woken::TimedOut } else { Woken::Perhaps }
+        let timed_out = keep_errno(|| unsafe {
+            let done = libc::syscall(libc::SYS_futex, word.as_ptr(), op, expected, timeout, none, bits);
+            done == -1 && *libc::__errno_location() == libc::ETIMEDOUT
+        });
+        if timed_out { Woken::TimedOut } else { Woken::Perhaps }
     }
 
     /// Wakes up to `count` sleepers of the word at this address whose bits meet `bits`.
@@ -120,7 +132,7 @@ mod sleep {
         let op = libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG;
         let none = core::ptr::null::<u32>();
         // SAFETY: FUTEX_WAKE does not read the address.
-        unsafe { libc::syscall(libc::SYS_futex, word, op, count, none, none, bits) };
+        keep_errno(|| unsafe { libc::syscall(libc::SYS_futex, word, op, count, none, none, bits) });
     }
 }
 

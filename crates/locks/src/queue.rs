@@ -193,11 +193,9 @@ pub(crate) mod pool {
 
     #[cfg(all(feature = "std", unix))]
     fn pages(bytes: usize) -> Option<*mut u8> {
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: an anonymous mapping at no address in particular.
-        let at = unsafe {
-            let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-            libc::mmap(null_mut(), bytes, prot, flags, -1, 0)
-        };
+        let at = crate::keep_errno(|| unsafe { libc::mmap(null_mut(), bytes, prot, flags, -1, 0) });
         (at != libc::MAP_FAILED).then(|| at.cast())
     }
 

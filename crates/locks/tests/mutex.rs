@@ -64,6 +64,26 @@ fn deadlines_are_kept() {
 }
 
 /// Threads that went to sleep one after the other get a FIFO lock in that order.
+/// The C library's locks leave it alone, and programs look at it late.
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn a_wait_leaves_errno_as_it_was() {
+    const NO_SYSTEM_CALL_S: i32 = 7_654_321;
+    for kind in LockKind::all() {
+        let mut memory = vec![0_u8; kind.size + kind.align];
+        let start = memory.as_mut_ptr();
+        let at = NonNull::new(start.wrapping_add(start.align_offset(kind.align))).expect("memory");
+        // SAFETY: an unlocked lock of this kind, released by its own token; `errno` is this thread's.
+        unsafe {
+            let token = (kind.acquire)(at);
+            *libc::__errno_location() = NO_SYSTEM_CALL_S;
+            assert!((kind.acquire_until)(at, Deadline::after(2_000_000)).is_none(), "{}", kind.name());
+            (kind.release)(at, token);
+            assert_eq!(*libc::__errno_location(), NO_SYSTEM_CALL_S, "{}", kind.name());
+        }
+    }
+}
+
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn fifo_is_kept_also_by_sleepers() {

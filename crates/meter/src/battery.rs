@@ -3,10 +3,13 @@
 //! A gauge moves every few seconds to a minute, in steps of 10 mWh or more, and only while the machine
 //! runs on it. So a reading waits until the gauge has moved, the difference is taken between two such
 //! moments, and on mains there is nothing to read at all.
+//!
+//! A gauge of energy is read as it is. One of charge gives energy as the charge that has gone times the voltage at which it
+//! went: that of both ends of each step. One of percent alone gives none.
 
 use serde::Serialize;
 use wattwise_hw::root::Root;
-use wattwise_hw::states::power::{Supply, supply};
+use wattwise_hw::states::supply::{Battery, Source, Supply, supply};
 
 /// Why the battery says nothing about a window.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize)]
@@ -21,6 +24,17 @@ pub enum BatteryError {
     /// It was charged or plugged in on the way.
     #[error("mains came on within the window")]
     Changed,
+    /// It counts neither energy nor charge.
+    #[error("joules are unavailable: the gauge of {0} counts neither energy nor charge (percent at most)")]
+    NoEnergy(String),
+    /// Not the same batteries any more.
+    #[error("a battery was taken out or put in within the window")]
+    Swapped,
+    /// It corrected itself.
+    #[error(
+        "the gauge went up while the battery discharged (it corrected itself): measure again, for longer"
+    )]
+    Rose,
     /// The gauge stood still.
     #[error("the gauge moved {0} times within the window; two are needed: measure for longer")]
     TooFewUpdates(u32),
@@ -41,7 +55,39 @@ pub struct Gauge {
     first: Option<Look>,
     /// The moments at which it moved.
     moved: Vec<Look>,
-    changed: bool,
+    /// Why the window is lost.
+    spoiled: Option<BatteryError>,
+    batteries: Vec<Followed>,
+}
+
+/// One battery on its way down.
+#[derive(Debug, Clone)]
+struct Followed {
+    name: String,
+    left_wh: f64,
+    /// Charge and voltage when it last moved, where it counts charge.
+    charge: Option<(f64, f64)>,
+}
+
+impl Followed {
+    /// None where it counts nothing.
+    fn new(battery: &Battery) -> Option<Followed> {
+        let left_wh = battery.energy_wh?;
+        let nominal = |ah: f64| if ah > 0.0 { left_wh / ah } else { 0.0 };
+        let charge = battery.charge_ah.map(|ah| (ah, battery.volts.unwrap_or(nominal(ah))));
+        Some(Followed { name: battery.name.clone(), left_wh, charge })
+    }
+
+    fn go_on(&mut self, now: Followed) {
+        match (self.charge, now.charge) {
+            (Some((before_ah, _)), Some((ah, _))) if ah == before_ah => {}
+            (Some((before_ah, before_v)), Some((ah, v))) => {
+                self.left_wh -= (before_ah - ah) * f64::midpoint(before_v, v);
+                self.charge = Some((ah, v));
+            }
+            _ => *self = now,
+        }
+    }
 }
 
 impl Gauge {
@@ -56,13 +102,28 @@ impl Gauge {
             return Err(BatteryError::None);
         }
         // A battery at its limit may feed the machine or not; only discharge is energy that we can see.
-        let discharging = supply.batteries.iter().any(|b| b.status == "Discharging");
-        if supply.mains == Some(true) || !discharging {
-            self.changed |= self.first.is_some();
-            return Err(if self.first.is_some() { BatteryError::Changed } else { BatteryError::OnMains });
+        if supply.source == Source::Mains {
+            return Err(match self.first {
+                None => BatteryError::OnMains,
+                Some(_) => self.spoiled.get_or_insert(BatteryError::Changed).clone(),
+            });
         }
-        let wh = supply.batteries.iter().filter_map(|b| b.energy_wh).sum();
-        let look = Look { at_s, wh };
+        if let Some(silent) = supply.batteries.iter().find(|b| b.discharges() && b.energy_wh.is_none()) {
+            return Err(BatteryError::NoEnergy(silent.name.clone()));
+        }
+        let now: Vec<Followed> = supply.batteries.iter().filter_map(Followed::new).collect();
+        if now.is_empty() {
+            return Err(BatteryError::NoEnergy(supply.batteries[0].name.clone()));
+        }
+        if self.first.is_some() {
+            if !self.batteries.iter().map(|b| &b.name).eq(now.iter().map(|b| &b.name)) {
+                return Err(self.spoiled.get_or_insert(BatteryError::Swapped).clone());
+            }
+            self.batteries.iter_mut().zip(now).for_each(|(battery, now)| battery.go_on(now));
+        } else {
+            self.batteries = now;
+        }
+        let look = Look { at_s, wh: self.batteries.iter().map(|b| b.left_wh).sum() };
         match self.first {
             None => self.first = Some(look),
             Some(first) => {
@@ -83,8 +144,8 @@ impl Gauge {
     /// Mean power between the first and the last moment at which the gauge moved, W, and the energy and
     /// seconds between them.
     pub fn result(&self) -> Result<(f64, f64, f64), BatteryError> {
-        if self.changed {
-            return Err(BatteryError::Changed);
+        if let Some(why) = &self.spoiled {
+            return Err(why.clone());
         }
         let (Some(first), Some(last)) = (self.moved.first(), self.moved.last()) else {
             return Err(BatteryError::TooFewUpdates(0));
@@ -93,6 +154,9 @@ impl Gauge {
             return Err(BatteryError::TooFewUpdates(1));
         }
         let (wh, s) = (first.wh - last.wh, last.at_s - first.at_s);
+        if wh < 0.0 {
+            return Err(BatteryError::Rose);
+        }
         Ok((wh * 3600.0 / s, wh, s))
     }
 }
@@ -100,22 +164,63 @@ impl Gauge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wattwise_hw::states::power::Battery;
+    use wattwise_hw::states::supply::{Adapter, Feeds};
+
+    fn battery(wh: f64) -> Battery {
+        Battery {
+            name: "BAT0".into(),
+            status: "Discharging".into(),
+            energy_wh: Some(wh),
+            full_wh: Some(50.0),
+            design_wh: Some(57.0),
+            ..Battery::default()
+        }
+    }
+
+    fn adapter(feeds: Feeds) -> Adapter {
+        Adapter { name: "AC".into(), kind: "Mains".into(), usb_type: None, feeds, why: None }
+    }
 
     fn supply(mains: bool, wh: f64) -> Supply {
-        let status = if mains { "Charging" } else { "Discharging" };
-        Supply {
-            mains: Some(mains),
-            batteries: vec![Battery {
-                name: "BAT0".into(),
-                status: status.into(),
-                energy_wh: Some(wh),
-                full_wh: Some(50.0),
-                design_wh: Some(57.0),
-                power_w: None,
-                capacity_percent: None,
-            }],
+        let battery = match mains {
+            true => Battery { status: "Charging".into(), ..battery(wh) },
+            false => battery(wh),
+        };
+        Supply::of(vec![adapter(if mains { Feeds::Machine } else { Feeds::Nothing })], vec![battery])
+    }
+
+    /// A gauge of charge whose voltage falls under way: 0.1 Ah at 12 V, then 0.1 Ah at 11 V on the mean.
+    #[test]
+    fn charge_is_counted_at_the_voltage_at_which_it_went() {
+        let mut gauge = Gauge::default();
+        for (s, ah, volts) in
+            [(0.0, 4.1, 12.0), (10.0, 4.0, 12.0), (15.0, 4.0, 11.5), (20.0, 3.9, 12.0), (30.0, 3.8, 10.0)]
+        {
+            let b = Battery { charge_ah: Some(ah), volts: Some(volts), ..battery(ah * volts) };
+            gauge.take(&Supply::of(Vec::new(), vec![b]), s).expect("discharging");
         }
+        // The voltage alone has moved at 15 s: no energy has gone.
+        assert_eq!(gauge.moves(), 3);
+        let (_, wh, s) = gauge.result().expect("enough");
+        assert!((wh - (0.1 * 12.0 + 0.1 * 11.0)).abs() < 1e-9 && s == 20.0, "{wh} {s}");
+    }
+
+    #[test]
+    fn a_gauge_without_energy_and_a_charger_that_is_always_online() {
+        let percent = Battery { energy_wh: None, capacity_percent: Some(63), ..battery(0.0) };
+        let refused = Gauge::default().take(&Supply::of(Vec::new(), vec![percent.clone()]), 0.0);
+        assert_eq!(refused, Err(BatteryError::NoEnergy("BAT0".into())));
+        // The other of two batteries counts; the one that feeds the machine does not.
+        let other = Battery { name: "BAT1".into(), status: "Full".into(), ..battery(20.0) };
+        let both = Supply::of(Vec::new(), vec![other.clone(), percent]);
+        assert_eq!(Gauge::default().take(&both, 0.0), Err(BatteryError::NoEnergy("BAT0".into())));
+        // sbs-charger says that it is online for ever: the battery discharges all the same.
+        let supply = Supply::of(vec![adapter(Feeds::Machine)], vec![battery(40.0)]);
+        let mut gauge = Gauge::default();
+        assert!(gauge.take(&supply, 0.0).is_ok());
+        let swapped = Supply::of(Vec::new(), vec![battery(39.0), other]);
+        assert_eq!(gauge.take(&swapped, 1.0), Err(BatteryError::Swapped));
+        assert_eq!(gauge.result(), Err(BatteryError::Swapped));
     }
 
     #[test]

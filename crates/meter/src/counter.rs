@@ -37,13 +37,24 @@ pub enum Gap {
     Reset,
 }
 
+/// Where a counter starts at 0 again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// After this value.
+    After(u64),
+    /// Nowhere: the kernel follows the hardware's wraps itself, or the counter is wide enough.
+    Never,
+    /// It does, and where is not told: a step back is a gap.
+    Unknown,
+}
+
 /// A counter's shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// Joules a unit.
     pub joules_per_unit: f64,
-    /// The highest value before it starts at 0 again; `u64::MAX` never wraps.
-    pub last_value: u64,
+    /// Where it wraps.
+    pub end: End,
     /// The most power that can flow, W: bounds how often it may have wrapped.
     pub most_w: f64,
 }
@@ -52,10 +63,13 @@ impl Shape {
     /// The longest interval within which it cannot wrap twice, s. Reading a little more often than this is
     /// all that wraps demand.
     pub fn longest_s(&self) -> f64 {
-        if self.last_value == u64::MAX {
-            return f64::INFINITY;
+        /// The smallest range of RAPL counters: 32 bits of 2^-16 J.
+        const LEAST_J: f64 = 65_536.0;
+        match self.end {
+            End::Never => f64::INFINITY,
+            End::After(last) => (last as f64 + 1.0) * self.joules_per_unit / self.most_w,
+            End::Unknown => LEAST_J / self.most_w,
         }
-        (self.last_value as f64 + 1.0) * self.joules_per_unit / self.most_w
     }
 }
 
@@ -122,10 +136,8 @@ impl Follower {
         if asleep_s > NO_SUSPEND_S {
             return Step::Lost(Gap::Suspend);
         }
-        // At the most power, the counter can have moved by this much; it must be less than once around.
-        let most = awake_s * self.shape.most_w / self.shape.joules_per_unit;
-        let around = self.shape.last_value as f64 + 1.0;
-        if self.shape.last_value != u64::MAX && most >= around {
+        // At the most power, it must have moved by less than once around.
+        if awake_s >= self.shape.longest_s() {
             return Step::Lost(Gap::TooLong);
         }
         // Counters move in jumps (RAPL every ms or so): a short interval may hold a whole jump.
@@ -135,10 +147,11 @@ impl Follower {
             let units = value - before;
             return if units as f64 <= allowed { Step::Difference(units) } else { Step::Lost(Gap::Reset) };
         }
-        if self.shape.last_value == u64::MAX || before > self.shape.last_value {
+        let End::After(last) = self.shape.end else { return Step::Lost(Gap::Reset) };
+        if before > last {
             return Step::Lost(Gap::Reset);
         }
-        let units = self.shape.last_value - before + 1 + value;
+        let units = last - before + 1 + value;
         if units as f64 <= allowed { Step::Wrapped(units) } else { Step::Lost(Gap::Reset) }
     }
 
@@ -164,7 +177,8 @@ impl Follower {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape { joules_per_unit: 1.0 / 16384.0, last_value: u32::MAX as u64, most_w: 400.0 };
+    const SHAPE: Shape =
+        Shape { joules_per_unit: 1.0 / 16384.0, end: End::After(u32::MAX as u64), most_w: 400.0 };
 
     fn at(s: f64) -> Moment {
         Moment { monotonic_s: s, boot_s: s }
@@ -188,7 +202,20 @@ mod tests {
     #[test]
     fn how_often_wraps_demand_a_reading() {
         assert!((SHAPE.longest_s() - 655.36).abs() < 0.01);
-        assert_eq!(Shape { last_value: u64::MAX, ..SHAPE }.longest_s(), f64::INFINITY);
+        assert_eq!(Shape { end: End::Never, ..SHAPE }.longest_s(), f64::INFINITY);
+    }
+
+    /// codecarbon 1309: no max_energy_range_uj. Forwards it counts; a step back may be a wrap at any value, and an interval
+    /// in which the smallest known range fits may hold one that is not seen.
+    #[test]
+    fn a_counter_of_unknown_range_is_not_counted_over_its_wrap() {
+        let mut f = Follower::new(Shape { end: End::Unknown, ..SHAPE });
+        assert_eq!(f.reading(at(0.0), 4_294_967_000), Step::First);
+        assert_eq!(f.reading(at(1.0), 4_294_967_200), Step::Difference(200));
+        assert_eq!(f.reading(at(2.0), 104), Step::Lost(Gap::Reset));
+        assert_eq!(f.reading(at(3.0), 204), Step::Difference(100));
+        assert_eq!(f.reading(at(3.0 + 65_536.0 / 400.0), 304), Step::Lost(Gap::TooLong));
+        assert_eq!((f.total().wraps, f.total().covered_s), (0, 2.0));
     }
 
     /// A counter driven by a known power through every misfortune, a million times over.
@@ -204,7 +231,7 @@ mod tests {
         let (mut claimed, mut truth, mut wraps, mut gaps) = (0.0, 0.0, 0, 0);
         for _ in 0..1_000_000 {
             let last_value = (1_u64 << (20 + next() % 13)) - 1;
-            let shape = Shape { last_value, ..SHAPE };
+            let shape = Shape { end: End::After(last_value), ..SHAPE };
             let mut f = Follower::new(shape);
             let mut units = (next() % (last_value + 1)) as f64;
             let (mut now, mut known) = (Moment::default(), 0.0);

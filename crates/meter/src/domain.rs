@@ -15,7 +15,7 @@ pub enum Domain {
     Battery,
     /// The platform, as the firmware's meter sees it.
     Psys,
-    /// A package.
+    /// A package, or one of its dies where each is metered by itself ([`of_die`]).
     Package {
         /// Which.
         package: u32,
@@ -54,11 +54,10 @@ impl Domain {
             "uncore" => package.map(|package| Domain::Uncore { package }),
             "dram" => package.map(|package| Domain::Dram { package }),
             _ if name.starts_with("package") => {
-                // `package-0-die-1`: a die is metered as its package is elsewhere; numbered apart.
+                // `package-0-die-1`: a die is metered as its package is elsewhere.
                 match name.strip_prefix("package-").and_then(|rest| rest.split_once("-die-")) {
                     Some((package, die)) => {
-                        let (package, die) = (package.parse::<u32>().ok()?, die.parse::<u32>().ok()?);
-                        Some(Domain::Package { package: package * 16 + die })
+                        Some(Domain::Package { package: of_die(package.parse().ok()?, die.parse().ok()?) })
                     }
                     None => number("package").map(|package| Domain::Package { package }),
                 }
@@ -82,15 +81,33 @@ impl Domain {
     }
 }
 
+/// Numbers from here on are dies, of machines that meter each of a package's dies by itself.
+const DIES: u32 = 1 << 16;
+/// No package has as many.
+const DIES_OF_A_PACKAGE: u32 = 64;
+
+/// The number of a package's die, as a domain has it in place of a package's.
+pub fn of_die(package: u32, die: u32) -> u32 {
+    DIES + package * DIES_OF_A_PACKAGE + die % DIES_OF_A_PACKAGE
+}
+
+/// As the kernel names it: `0`, `0-die-1`.
+fn place(number: u32) -> String {
+    match number.checked_sub(DIES) {
+        Some(die) => format!("{}-die-{}", die / DIES_OF_A_PACKAGE, die % DIES_OF_A_PACKAGE),
+        None => number.to_string(),
+    }
+}
+
 impl std::fmt::Display for Domain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Domain::Battery => f.write_str("battery"),
             Domain::Psys => f.write_str("psys"),
-            Domain::Package { package } => write!(f, "package-{package}"),
-            Domain::Core { package } => write!(f, "core-{package}"),
-            Domain::Uncore { package } => write!(f, "uncore-{package}"),
-            Domain::Dram { package } => write!(f, "dram-{package}"),
+            Domain::Package { package } => write!(f, "package-{}", place(*package)),
+            Domain::Core { package } => write!(f, "core-{}", place(*package)),
+            Domain::Uncore { package } => write!(f, "uncore-{}", place(*package)),
+            Domain::Dram { package } => write!(f, "dram-{}", place(*package)),
             Domain::Sensor { number } => write!(f, "sensor-{number}"),
         }
     }
@@ -136,7 +153,11 @@ mod tests {
     #[test]
     fn zones_by_name() {
         assert_eq!(Domain::from_zone("package-1", None), Some(Domain::Package { package: 1 }));
-        assert_eq!(Domain::from_zone("package-1-die-1", None), Some(Domain::Package { package: 17 }));
+        let die = Domain::from_zone("package-1-die-1", None);
+        assert_eq!(die, Some(Domain::Package { package: of_die(1, 1) }));
+        assert_eq!(die.map(|d| d.to_string()).as_deref(), Some("package-1-die-1"));
+        // A machine of seventeen packages has one of that number.
+        assert_ne!(die, Domain::from_zone("package-17", None));
         assert_eq!(Domain::from_zone("core", Some(1)), Some(Domain::Core { package: 1 }));
         assert_eq!(Domain::from_zone("core", None), None);
         assert_eq!(Domain::from_zone("psys", None), Some(Domain::Psys));

@@ -6,7 +6,10 @@
 //! drawn or touched. `assets/uplot.min.*` are generated (`cargo xtask charts`), the other
 //! assets are ours and go in as they stand.
 //!
-//! This room knows nothing of what is shown: it uses no other crate of wattwise.
+//! Names on a page come from strangers. [`finished`] is the last step of every page: the templates and [`Plot::svg`] have
+//! escaped what HTML would act on, it shows what a terminal or the order of writing would act on.
+//!
+//! This room knows nothing of what is shown.
 #![forbid(unsafe_code)]
 
 pub mod number;
@@ -18,6 +21,21 @@ mod whiskers;
 pub use page::{Bar, Bars, Heatmap, Section, Table, page};
 pub use plot::{Axis, Plot, Point, Scale, Series, Shape};
 pub use whiskers::{Whisker, Whiskers};
+
+/// A page as it may be kept and printed, whoever wrote what it shows: what a terminal acts on, and what changes the order of
+/// letters, is shown as `\u{202e}`.
+pub fn finished(html: &str) -> String {
+    wattwise_figure::on_screen(html).into_owned()
+}
+
+/// A value as JSON between script tags: exact, and nothing in it ends the script or is acted on where the page is printed.
+///
+/// # Errors
+/// What cannot be JSON, such as a map whose keys are no texts.
+pub fn script_json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    let json = wattwise_figure::on_screen_json(&serde_json::to_string(value)?);
+    Ok(json.replace('<', "\\u003c"))
+}
 
 /// Style of every page.
 pub const REPORT_CSS: &str = include_str!("assets/report.css");

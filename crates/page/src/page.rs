@@ -92,7 +92,7 @@ pub fn page(kind: &str, title: &str, sections: &[Section]) -> String {
         css: [REPORT_CSS],
         js: [REPORT_JS],
     };
-    page.render().expect("writing to a string cannot fail")
+    crate::finished(&page.render().expect("writing to a string cannot fail"))
 }
 
 #[derive(Template)]

@@ -142,7 +142,7 @@ impl Plot {
         if !self.note.is_empty() {
             let _ = writeln!(out, "<text x=\"16\" y=\"{}\">{}</text>", height - 10.0, escape(&self.note));
         }
-        out + "</svg>\n"
+        crate::finished(&(out + "</svg>\n"))
     }
 
     /// The chart within a page, which has the title, the legend and the colours.

@@ -21,6 +21,14 @@ pub(crate) struct Watched {
     pub(crate) stop: Arc<AtomicBool>,
 }
 
+/// Does work that cannot be stopped, on a thread of its own: Ctrl-C leaves it behind.
+pub(crate) fn alone<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    run(py, &Arc::default(), &[], None, |_| work())
+}
+
 /// Does `work` on a thread of its own. Ctrl-C, or an exception of `progress`, sets its `stop` and does not wait for it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,

@@ -131,6 +131,12 @@ pub(crate) fn compare(
         return Err(error(format!("--replicas {replicas}: expected 8 to 4096")));
     }
     let rule = rule(goal, max_slowdown)?;
+    let latency_limit_ns = match latency_limit_us {
+        None => u64::MAX,
+        // What is beyond the numbers of ns is no limit.
+        Some(us) if us >= 0.0 => (us * 1e3) as u64,
+        Some(us) => return Err(error(format!("latency_limit_us={us}: expected 0 or more, or None"))),
+    };
     let (source, budget) = (source(power)?, budget(budget_text)?);
     library::rankable(&workload.work).map_err(error)?;
     let watched = Arc::new(Watched::default());
@@ -150,7 +156,7 @@ pub(crate) fn compare(
             workload: &work,
             policies: &policies,
             source,
-            latency_limit_ns: latency_limit_us.map_or(u64::MAX, |us| (us.max(0.0) * 1e3) as u64),
+            latency_limit_ns,
             detail: false,
             budget,
         };

@@ -1,5 +1,6 @@
 //! Machines and workloads: what a comparison or a sweep is made of.
 
+use crate::background::alone;
 use crate::errors::error;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -24,12 +25,8 @@ impl Machine {
     /// A bundled model by its name, or a model's file.
     #[staticmethod]
     fn find(given: &str) -> PyResult<Machine> {
-        let model = library::machine(given).map_err(error)?;
-        let text = match builtin::text(given) {
-            Some(text) => text.to_owned(),
-            None => std::fs::read_to_string(given).map_err(|e| error(format!("{given}: {e}")))?,
-        };
-        Ok(Machine { model: Arc::new(model), text })
+        let text = library::machine_text(given).map_err(error)?;
+        Machine::parse(&text, given)
     }
 
     /// A model from its file's text; `given` is for errors.
@@ -84,7 +81,7 @@ pub(crate) struct Workload {
     pub(crate) work: Arc<Work>,
     origin: Origin,
     /// Its name or file as it was given.
-    given: String,
+    pub(crate) given: String,
     asked: Asked,
 }
 
@@ -112,7 +109,8 @@ impl Workload {
     ) -> PyResult<Workload> {
         let asked = (foreground, only_foreground, recorded_khz, memory_bound, budget.to_owned());
         let options = options(&asked)?;
-        let work = py.detach(|| library::workload(&given, &options)).map_err(error)?;
+        let name = given.clone();
+        let work = alone(py, move || library::workload(&name, &options))?.map_err(error)?;
         let bundled = library::workloads().iter().any(|b| b.name == given);
         let origin =
             if bundled { Origin::Bundled(given.clone()) } else { Origin::File(given.clone().into()) };
@@ -136,12 +134,12 @@ impl Workload {
         let asked = (foreground, only_foreground, recorded_khz, memory_bound, budget.to_owned());
         let options = options(&asked)?;
         let data: Arc<[u8]> = data.into();
-        let source = || Source::Bytes { name: name.clone(), data: data.clone() };
         let work = if is_file_of_text(&name) {
             let text = String::from_utf8_lossy(&data);
             work::file::parse(&text, &name).map_err(error)?
         } else {
-            py.detach(|| wattwise_trace::import(source(), &options)).map_err(error)?
+            let source = Source::Bytes { name: name.clone(), data: data.clone() };
+            alone(py, move || wattwise_trace::import(source, &options))?.map_err(error)?
         };
         Ok(Workload { work: Arc::new(work), origin: Origin::Bytes(data), given: name, asked })
     }

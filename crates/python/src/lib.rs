@@ -2,6 +2,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | `arguments` | shares by the program's rule, numbers of any class |
 //! | `errors` | one line as an exception |
 //! | `inputs` | machines and workloads |
 //! | `lists` | what there is: machines, workloads, policies and their parameters |
@@ -14,6 +15,7 @@
 //! What people see (classes, docstrings, charts, Dask) is Python, in `python/wattwise/`; here is what only the engine can do.
 //! Nothing here holds Python's lock while the engine runs, but a policy that is written in Python.
 
+mod arguments;
 mod background;
 mod compare;
 mod errors;
@@ -28,6 +30,8 @@ mod tune;
 #[pyo3::pymodule]
 mod _wattwise {
     #[pymodule_export]
+    use crate::arguments::{increase, one_line, share};
+    #[pymodule_export]
     use crate::compare::{Compared, compare};
     #[pymodule_export]
     use crate::errors::Error;
@@ -40,9 +44,13 @@ mod _wattwise {
     #[pymodule_export]
     use crate::plan::{Plan, Running};
     #[pymodule_export]
-    use crate::table::{Table, read_ipc};
+    use crate::table::{Table, ipc_rows, read_ipc};
     #[pymodule_export]
     use crate::tune::tune;
+
+    /// The fewest replicas of a test of `tune`.
+    #[pymodule_export]
+    const LEAST_TEST_REPLICAS: u64 = wattwise_tune::gain::LEAST_REPLICAS;
 
     /// Version of the engine.
     #[pymodule_export]

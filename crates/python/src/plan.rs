@@ -4,7 +4,7 @@
 //!
 //! What a case comes to depends on the case alone (`advice::each`), so blocks may be run in any order, anywhere, twice.
 
-use crate::background::Watched;
+use crate::background::{self, Watched};
 use crate::compare::{first, rule};
 use crate::errors::error;
 use crate::inputs::{Machine, Workload, budget};
@@ -320,11 +320,11 @@ impl Plan {
         self.cases.policies.iter().flatten().map(str::to_owned).collect()
     }
 
-    /// The cases of a block on this thread, as the bytes of an Arrow file.
+    /// The cases of a block on one thread, as the bytes of an Arrow file.
     fn run<'py>(&self, py: Python<'py>, from: u64, to: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let range = self.range(from, to)?;
-        let bytes =
-            py.detach(|| self.cases.file(&self.cases.run(range, &Watched::default()))).map_err(error)?;
+        let (range, cases) = (self.range(from, to)?, self.cases.clone());
+        let work = move |watched: &Watched| cases.file(&cases.run(range, watched));
+        let bytes = background::run(py, &Arc::default(), &[], None, work)?.map_err(error)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -333,7 +333,9 @@ impl Plan {
         for (from, to) in &blocks {
             self.range(*from, *to)?;
         }
-        let threads = threads.max(1);
+        if threads == 0 {
+            return Err(error("threads=0: expected 1 or more"));
+        }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(error)?;
         // Whoever writes the results may be slower than who makes them: no more than this is kept.
         let (send, receive) = sync_channel(2 * threads);

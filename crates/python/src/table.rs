@@ -11,6 +11,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::fs::File;
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wattwise_advice::result::{Comparison, PolicyResult};
@@ -107,6 +108,15 @@ pub(crate) fn read_ipc(paths: Vec<PathBuf>) -> PyResult<Table> {
     let first = paths.first().ok_or_else(|| error("a table of no files"))?;
     let schema = open(first).map_err(error)?.schema();
     Ok(Table { schema, rows: Rows::Files(paths) })
+}
+
+/// Rows of an Arrow file.
+#[pyfunction]
+pub(crate) fn ipc_rows(data: &[u8]) -> PyResult<usize> {
+    let rows = || -> Result<usize, ArrowError> {
+        FileReader::try_new(Cursor::new(data), None)?.map(|batch| Ok(batch?.num_rows())).sum()
+    };
+    rows().map_err(|e| error(format!("a block: {e}; expected an Arrow file")))
 }
 
 /// A column of numbers with a name.

@@ -23,7 +23,8 @@ use wattwise_tune::gain::LEAST_REPLICAS;
 use wattwise_tune::log::Log;
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
-use wattwise_tune::tune::{Input, Tuning, split};
+use wattwise_tune::split::sides;
+use wattwise_tune::tune::{Input, Tuning};
 
 /// Searches; `tests` of the workloads, the last ones, are kept for the test, or half of them where it is 0. The result is what
 /// `wattwise tune --json` prints.
@@ -55,13 +56,9 @@ pub(crate) fn tune(
     let spend = spend(trials, time_s)?;
     let budget = budget(budget_text)?;
     let works: Vec<_> = workloads.iter().map(|w| w.work.clone()).collect();
-    let test: Vec<bool> = match tests {
-        0 => split(works.len(), seed),
-        n => (0..works.len()).map(|i| i + n >= works.len()).collect(),
-    };
-    if test.iter().all(|t| *t) {
-        return Err(error("WORKLOAD: every recording is kept for the test; expected one to search by"));
-    }
+    let named: Vec<(&str, &workload::Workload)> =
+        workloads.iter().map(|w| (w.given.as_str(), &*w.work)).collect();
+    let test = sides(&named, tests, seed).map_err(error)?;
     let cases = cases(&works, &machines, reference)?;
     let space = Space::parse(space, &cases[0].2).map_err(error)?;
     let watched = Arc::new(Watched::default());
@@ -121,6 +118,9 @@ fn spend(trials: Option<u64>, time_s: Option<f64>) -> PyResult<Spend> {
         Some(s) => return Err(error(format!("time_s={s}: expected seconds, more than 0"))),
         None => None,
     };
+    if trials == Some(0) {
+        return Err(error("trials=0: expected 1 or more, or None"));
+    }
     Ok(Spend { trials, time })
 }
 

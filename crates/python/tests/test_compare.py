@@ -125,10 +125,10 @@ def test_errors_are_the_command_line_s_one_line(call: object, options: list[str]
     ("arguments", "told"),
     [
         ({"policies": []}, "empty list"),
-        ({"policies": [3]}, "policy 3"),
+        ({"policies": [3]}, "policies=3: expected"),
         ({"goal": "enrgy"}, "did you mean 'energy'?"),
-        ({"max_slowdown": "-3%"}, "--max-slowdown -3%"),
-        ({"max_slowdown": float("nan")}, "--max-slowdown nan"),
+        ({"max_slowdown": "-3%"}, "max_slowdown: '-3%' is no share; expected"),
+        ({"max_slowdown": float("nan")}, "max_slowdown=nan: expected a share"),
         ({"replicas": 3}, "8 to 4096"),
         ({"power": "sun"}, "mains"),
         ({"system": "beos"}, "linux"),

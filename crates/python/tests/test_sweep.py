@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import resource
 import signal
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import rows
@@ -128,6 +132,149 @@ def test_a_summary_has_means_and_failures(short: Path, endless: Path, tmp_path: 
     assert "cases in" in done._repr_html_() and "Sweep" in repr(done)
 
 
+def test_a_summary_can_be_printed(short: Path, tmp_path: Path) -> None:
+    done = wattwise.sweep(short, "i7-4510u", ["performance", "powersave"], replicas=2, out=tmp_path / "s.arrow")
+    head, first, second = str(done.summary()).splitlines()
+    assert head.split() == ["workload", "machine", "policy", "cases", "failed", "energy_ratio", "elapsed_ratio"]
+    assert first.split()[:5] == ["short", "i7-4510u", "performance", "2", "0"] and second.split()[2] == "powersave"
+    assert first.index("performance") == second.index("powersave") == head.index("policy")
+    assert repr(wattwise.sweep(short, "i7-4510u", "performance", replicas=1, out=tmp_path / "t.arrow").summary()[:0]) == "[]"
+
+
+def damaged(file: Path, how: str, other: Path) -> None:
+    """What may happen to a block."""
+    data = file.read_bytes()
+    middle = len(data) // 3
+    if how == "emptied":
+        file.write_bytes(b"")
+    elif how == "cut":
+        file.write_bytes(data[: len(data) // 2])
+    elif how == "flipped":
+        file.write_bytes(data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :])
+    elif how == "longer":
+        file.write_bytes(data + b"\0")
+    elif how == "copied":
+        file.write_bytes(other.read_bytes())
+    elif how == "linked":
+        file.unlink()
+        file.symlink_to(other)
+    elif how == "piped":
+        file.unlink()
+        os.mkfifo(file)
+    elif how == "unnoted":
+        (file.parent / ".blocks.jsonl").unlink()
+    elif how == "torn":
+        notes = file.parent / ".blocks.jsonl"
+        lines = [line for line in notes.read_text().splitlines() if json.loads(line)["block"] != 1]
+        notes.write_text("\n".join(lines) + '\n{"plan": "')
+    elif how == "foreign notes":
+        notes = file.parent / ".blocks.jsonl"
+        notes.write_text(notes.read_text().replace('"plan": "', '"plan": "0') + "[]\n7\n{}\n" + '{"block": []}\n')
+
+
+HOW = ["emptied", "cut", "flipped", "longer", "copied", "linked", "piped", "unnoted", "torn", "foreign notes"]
+
+
+@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
+@pytest.mark.parametrize("how", HOW)
+def test_a_block_counts_by_its_content(short: Path, tmp_path: Path, suffix: str, how: str) -> None:
+    """Damaged, or another's: noticed and made again, with a line."""
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    arguments = {"policies": POLICIES, "replicas": 20, "block_s": 1e-9, "out": tmp_path / f"s.{suffix}"}
+    whole = wattwise.sweep(short, "i7-4510u", **arguments)  # type: ignore[arg-type]
+    expected = rows(whole)
+    first, second = whole.files[:2]
+    kept = first.read_bytes()
+    damaged(second, how, first)
+    with pytest.warns(UserWarning, match="not what this sweep wrote there; made again") as told:
+        again = wattwise.sweep(short, "i7-4510u", **arguments)  # type: ignore[arg-type]
+    assert len(told) == 1 and second.name in str(told[0].message) or how in ("unnoted", "foreign notes")
+    assert told[0].filename == __file__
+    assert rows(again) == expected and first.read_bytes() == kept and not second.is_symlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows(wattwise.sweep(short, "i7-4510u", **arguments)) == expected  # type: ignore[arg-type]
+
+
+def test_strange_files_are_named_and_left_out(short: Path, tmp_path: Path) -> None:
+    arguments = {"policies": POLICIES, "replicas": 4, "block_s": 1e-9, "out": tmp_path / "s.arrow"}
+    whole = wattwise.sweep(short, "i7-4510u", **arguments)  # type: ignore[arg-type]
+    expected, ours = rows(whole), whole.files
+    for name in ("block-99999.arrow", "block-00000.parquet", "notes.txt"):
+        (tmp_path / "s.arrow" / name).write_bytes(ours[0].read_bytes())
+    (tmp_path / "s.arrow" / "block-1.arrow").mkdir()
+    with pytest.warns(
+        UserWarning, match="block-00000.parquet, block-1.arrow, block-99999.arrow, notes.txt: not of this sweep; left out"
+    ):
+        again = wattwise.sweep(short, "i7-4510u", **arguments)  # type: ignore[arg-type]
+    assert again.files == ours and rows(again) == expected
+    assert (tmp_path / "s.arrow" / "notes.txt").exists()
+
+
+def test_a_folder_in_a_block_s_place_is_named(short: Path, tmp_path: Path) -> None:
+    arguments = {"policies": POLICIES, "replicas": 4, "block_s": 1e-9, "out": tmp_path / "s.arrow"}
+    second = wattwise.sweep(short, "i7-4510u", **arguments).files[1]  # type: ignore[arg-type]
+    second.unlink()
+    second.mkdir()
+    with pytest.raises(wattwise.Error, match=f"{second.name} is a folder in the place of a block; remove it"):
+        wattwise.sweep(short, "i7-4510u", **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan | {"plan": []},
+        lambda plan: plan | {"plan": None, "sha256": "0"},
+        lambda plan: plan | {"blocks": plan["blocks"][1:]},
+        lambda plan: plan | {"blocks": plan["blocks"][:-1]},
+        lambda plan: plan | {"blocks": [[0, 1e999]]},
+        lambda plan: [],
+    ],
+)
+def test_a_plan_that_was_changed_is_refused(short: Path, tmp_path: Path, change: Callable[[Any], object]) -> None:
+    out = tmp_path / "s.arrow"
+    wattwise.sweep(short, "i7-4510u", POLICIES, replicas=4, block_s=1e-9, out=out)
+    plan = out / ".plan.json"
+    plan.write_text(json.dumps(change(json.loads(plan.read_text()))))
+    with pytest.raises(wattwise.Error, match="name another folder"):
+        wattwise.sweep(short, "i7-4510u", POLICIES, replicas=4, block_s=1e-9, out=out)
+
+
+def test_a_plan_that_was_being_written_is_none(short: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s.arrow"
+    out.mkdir()
+    (out / "..plan.json.part").write_text("{")
+    assert len(wattwise.sweep(short, "i7-4510u", "performance", replicas=1, out=out)) == 1
+    assert [file.name for file in out.iterdir() if file.name.endswith(".part")] == []
+
+
+def test_a_block_that_goes_missing_later_is_named(short: Path, tmp_path: Path) -> None:
+    done = wattwise.sweep(short, "i7-4510u", POLICIES, replicas=4, block_s=1e-9, out=tmp_path / "s.arrow")
+    done.files[1].unlink()
+    with pytest.raises(wattwise.Error, match="block-00001.arrow: is gone"):
+        rows(done)
+
+
+def test_a_kill_at_any_moment_damages_nothing(short: Path, tmp_path: Path) -> None:
+    """Whatever was killed is gone on with, and nothing is taken for damaged."""
+    program = f"""
+import wattwise
+wattwise.sweep({str(short)!r}, "i7-4510u", {POLICIES!r}, replicas=400, block_s=1e-9, out={str(tmp_path / "s.arrow")!r})
+"""
+    out = tmp_path / "s.arrow"
+    for wanted in (1, 5, 20, 60):
+        running = subprocess.Popen([sys.executable, "-c", program])
+        while running.poll() is None and len(list(out.glob("block-*"))) < wanted:
+            pass
+        running.kill()
+        running.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = wattwise.sweep(short, "i7-4510u", POLICIES, replicas=400, block_s=1e-9, out=out)
+    assert [r["case"] for r in rows(done)] == list(range(1600)) and not list(out.glob(".*.part"))
+
+
 def test_more_than_ten_thousand_blocks_are_never_cut(tmp_path: Path, short: Path) -> None:
     done = wattwise.sweep(short, "thinkpad-r51", "performance", replicas=20_000, block_s=1e-9, out=tmp_path / "s.arrow")
     assert len(done.files) <= 10_000 and len(done) == 20_000
@@ -196,6 +343,11 @@ def test_ctrl_c_keeps_what_is_done(endless: Path, tmp_path: Path) -> None:
         ({"machines": []}, "empty list"),
         ({"machines": ["xeon"]}, "did you mean 'xeon-4210'?"),
         ({"replicas": 0}, "replicas=0"),
+        ({"threads": -1}, "threads=-1: expected a whole number, 1 to"),
+        ({"threads": 0}, "threads=0: expected a whole number, 1 to"),
+        ({"block_s": float("nan")}, "block_s=nan"),
+        ({"block_s": float("inf")}, "block_s=inf"),
+        ({"policies": [wattwise.SpeedPolicy]}, "only compare() takes a class"),
         ({"out": "sweep.csv"}, "ends in .parquet or .arrow"),
         ({"goal": "joy"}, "goal 'joy'"),
         ({"policies": ["schedutil+cmax=C99"]}, "cmax=C99"),

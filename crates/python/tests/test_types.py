@@ -25,6 +25,8 @@ text: str = answer.recommended
 rows: wattwise.Sweep = wattwise.sweep(["build"], ["xeon-4210"], "schedutil", out="x.arrow")
 names: list[str] = wattwise.machines().names
 cpus: int = wattwise.machine("this").cpus
+one: wattwise.Machine = wattwise.machine(wattwise.machines()[0])
+wattwise.sweep(iter(["build"]), machines=wattwise.machines(), policies={"schedutil"}, client="tcp://host:8786")
 """
 
 
@@ -53,7 +55,7 @@ def test_the_stubs_name_what_the_module_has() -> None:
     for name in dir(engine):
         if name.startswith("__"):
             continue
-        assert f"class {name}" in stub or f"def {name}(" in stub, name
+        assert f"class {name}" in stub or f"def {name}(" in stub or f"\n{name}: " in stub, name
         value = getattr(engine, name)
         if isinstance(value, type) and value.__module__ == "wattwise" and not issubclass(value, BaseException):
             for member in vars(value):

@@ -6,10 +6,12 @@
 //! switched to passive mode first.
 
 use crate::spec::{Deepest, PolicySpec};
+use std::fmt;
+use wattwise_figure::shell;
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
 use wattwise_policy::speed::tunables::kernel_name;
-use wattwise_policy::{DomainInfo, Khz, Settings, System};
+use wattwise_policy::{DomainInfo, Khz, Settings, System, speed};
 use wattwise_sim::platform;
 
 /// A driver of the speed.
@@ -90,6 +92,78 @@ impl Target {
     }
 }
 
+/// Commands to be given one after the other, each as its words. Shown, it is a line for a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commands(Vec<Vec<String>>);
+
+impl Commands {
+    fn one(words: impl IntoIterator<Item = impl Into<String>>) -> Commands {
+        Commands(vec![words.into_iter().map(Into::into).collect()])
+    }
+
+    /// The flags of a single `wattwise set`, or the command that has to be given before it.
+    ///
+    /// # Errors
+    /// That command, as a line.
+    pub fn flags_of_set(&self) -> Result<&[String], String> {
+        match &self.0[..] {
+            [set] => Ok(set.get(SET.len()..).unwrap_or_default()),
+            [first, ..] => Err(shell::line(first)),
+            [] => Ok(&[]),
+        }
+    }
+}
+
+impl fmt::Display for Commands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(shell::line).collect::<Vec<_>>().join(" && "))
+    }
+}
+
+const SET: [&str; 2] = ["wattwise", "set"];
+/// The flags of `wattwise set` that put a policy in force; each has a value.
+const FLAGS: [&str; 10] = [
+    "--governor",
+    "--epp",
+    "--boost",
+    "--max",
+    "--min",
+    "--freq",
+    "--idle-governor",
+    "--cstate",
+    "--tunable",
+    "--driver-mode",
+];
+
+/// Whether a line could be ours: only then is it shown as a command. A result file comes from a stranger, who may have written
+/// any command in it.
+pub fn is_ours(line: &str) -> bool {
+    line.split(" && ").all(|command| {
+        let words: Vec<&str> = command.split(' ').collect();
+        let plain = words.iter().all(|w| !w.is_empty() && shell::word(w) == **w);
+        plain
+            && match &words[..] {
+                ["wattwise", "set", flags @ ..] => {
+                    let pair = |pair: &[&str]| {
+                        pair.len() == 2 && FLAGS.contains(&pair[0]) && !pair[1].starts_with('-')
+                    };
+                    !flags.is_empty() && flags.chunks(2).all(pair)
+                }
+                ["powerd" | "powerd++", flags @ ..] => {
+                    let flag = |f: &str| ["-a", "-b", "-n", "-p", "-r", "-i", "-m", "-M"].contains(&f);
+                    let value = |v: &str| v.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
+                    flags.chunks(2).all(|pair| pair.len() == 2 && flag(pair[0]) && value(pair[1]))
+                }
+                ["sysctl", set] => {
+                    ["dev.cpu.0.freq=", "hw.perfpolicy="].iter().any(|name| set.starts_with(name))
+                }
+                ["apm", "-H" | "-L" | "-A"] => true,
+                ["rcctl", "enable" | "start", daemon] => speed::find(daemon).is_some(),
+                _ => false,
+            }
+    })
+}
+
 /// How policies are put in force on a machine, under the system that its model names.
 pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<String, String> + Sync {
     let target = System::find(&machine.system).map(|system| Target::of(machine, system));
@@ -100,11 +174,19 @@ pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<String, Stri
     }
 }
 
-/// The command that puts a policy in force.
+/// The line for a shell that puts a policy in force.
 ///
 /// # Errors
 /// One line that says why there is none.
 pub fn apply_line(spec: &PolicySpec, target: &Target) -> Result<String, String> {
+    commands(spec, target).map(|commands| commands.to_string())
+}
+
+/// The commands that put a policy in force.
+///
+/// # Errors
+/// One line that says why there are none.
+pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     let name = spec.speed.name;
     if !spec.speed.systems().contains(&target.system) {
         let on: Vec<&str> = spec.speed.systems().iter().map(|s| s.title()).collect();
@@ -144,7 +226,7 @@ fn only_the_models(spec: &PolicySpec, param: &str) -> String {
     format!("{}'s {param} describes the model and cannot be set", spec.speed.name)
 }
 
-fn linux(spec: &PolicySpec, target: &Target) -> Result<String, String> {
+fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     if target.driver.is_some_and(|d| d.name == NO_DRIVER) {
         return Err("the system has no say in this machine's speed".into());
     }
@@ -157,20 +239,27 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<String, String> {
         if idle.settings != Settings::defaults(idle.idle.params) {
             return Err(format!("the kernel's {} takes no parameters", idle.idle.name));
         }
-        flags.push(format!("--idle-governor {}", idle.idle.name));
+        flags.push(("--idle-governor", idle.idle.name.into()));
     }
     if spec.deepest.is_some() {
-        flags.extend(deeper_states(spec, target)?.map(|name| format!("--cstate {name}=off")));
+        flags.extend(deeper_states(spec, target)?.map(|name| ("--cstate", format!("{name}=off"))));
     }
-    let set = format!("wattwise set {}", flags.join(" "));
-    Ok(mode.map_or(set.clone(), |mode| format!("wattwise set --driver-mode {mode} && {set}")))
+    let set = |flags: Vec<Flag>| {
+        let words = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+        SET.map(String::from).into_iter().chain(words).collect::<Vec<_>>()
+    };
+    let first = mode.map(|mode| set(vec![("--driver-mode", mode.into())]));
+    Ok(Commands(first.into_iter().chain([set(flags)]).collect()))
 }
 
+/// A flag of `wattwise set`, and its value.
+type Flag = (&'static str, String);
+
 /// The driver's mode where another is needed, and the flags for the speed policy.
-fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static str>, Vec<String>), String> {
+fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static str>, Vec<Flag>), String> {
     let name = spec.speed.name;
     let own = target.driver.and_then(|d| d.own);
-    let governor = |name: &str| vec![format!("--governor {name}")];
+    let governor = |name: &str| vec![("--governor", name.to_owned())];
     match name {
         "hwp" | "amd-pstate-epp" | "intel_pstate" => {
             let mode = match target.driver {
@@ -185,7 +274,7 @@ fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static st
         "performance" => Ok((None, governor(name))),
         // There the word means the driver's own rule.
         "powersave" if own.is_some() => match (spec.limits.min, spec.limits.max) {
-            (None, None) => Ok((None, vec!["--governor powersave".into(), "--max min".into()])),
+            (None, None) => Ok((None, vec![("--governor", name.into()), ("--max", "min".into())])),
             _ => Err("powersave within limits is one speed: give it as --min and --max".into()),
         },
         "powersave" => Ok((None, governor(name))),
@@ -196,14 +285,14 @@ fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static st
                 Some(own) => {
                     Err(format!("{own} cannot hold one speed; cap it instead: performance+max={speed}"))
                 }
-                None => Ok((None, vec![format!("--freq {speed}")])),
+                None => Ok((None, vec![("--freq", speed)])),
             }
         }
         _ => {
             let mut flags = governor(name);
             for (param, value) in changed(spec) {
                 let tunable = kernel_name(name, param).ok_or_else(|| only_the_models(spec, param))?;
-                flags.push(format!("--tunable {tunable}={value}"));
+                flags.push(("--tunable", format!("{tunable}={value}")));
             }
             Ok((own.map(|_| "passive"), flags))
         }
@@ -211,7 +300,7 @@ fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static st
 }
 
 /// The flags for a policy that is the driver's own.
-fn own_flags(spec: &PolicySpec) -> Result<Vec<String>, String> {
+fn own_flags(spec: &PolicySpec) -> Result<Vec<Flag>, String> {
     let mut governor = "powersave";
     let mut epp = None;
     for p in spec.speed.params {
@@ -224,25 +313,24 @@ fn own_flags(spec: &PolicySpec) -> Result<Vec<String>, String> {
             _ => {}
         }
     }
-    let mut flags = vec![format!("--governor {governor}")];
-    flags.extend(epp.map(|epp| format!("--epp {epp}")));
-    Ok(flags)
+    let epp = epp.map(|epp| ("--epp", epp));
+    Ok([("--governor", governor.to_owned())].into_iter().chain(epp).collect())
 }
 
-fn limit_flags(spec: &PolicySpec, target: &Target, flags: &mut Vec<String>) -> Result<(), String> {
+fn limit_flags(spec: &PolicySpec, target: &Target, flags: &mut Vec<Flag>) -> Result<(), String> {
     let limits = &spec.limits;
     if limits.no_boost {
         if target.range.as_ref().is_some_and(|d| d.base >= d.fastest()) {
             return Err("this machine has no boost to switch off".into());
         }
-        flags.push("--boost off".into());
+        flags.push(("--boost", "off".into()));
     }
     let text = |b: Bound| match b {
         Bound::Khz(Khz(khz)) => khz.to_string(),
         Bound::Share(thousandths) => format!("{}%", f64::from(thousandths) / 1e3),
     };
-    flags.extend(limits.max.map(|b| format!("--max {}", text(b))));
-    flags.extend(limits.min.map(|b| format!("--min {}", text(b))));
+    flags.extend(limits.max.map(|b| ("--max", text(b))));
+    flags.extend(limits.min.map(|b| ("--min", text(b))));
     Ok(())
 }
 
@@ -270,7 +358,7 @@ fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
     }
 }
 
-fn freebsd(spec: &PolicySpec, target: &Target) -> Result<String, String> {
+fn freebsd(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     nothing_of_linux(spec, "FreeBSD")?;
     let (daemon, mode) = match spec.speed.name {
         "performance" => ("powerd", "maximum"),
@@ -279,7 +367,7 @@ fn freebsd(spec: &PolicySpec, target: &Target) -> Result<String, String> {
             let khz = spec.speed_settings.count("khz");
             return match khz {
                 0 => Err("userspace without khz is performance".into()),
-                _ => Ok(format!("sysctl dev.cpu.0.freq={}", khz / 1000)),
+                _ => Ok(Commands::one(["sysctl".into(), format!("dev.cpu.0.freq={}", khz / 1000)])),
             };
         }
         name => match spec.speed_settings.count("mode") {
@@ -288,16 +376,16 @@ fn freebsd(spec: &PolicySpec, target: &Target) -> Result<String, String> {
             _ => (name, "adaptive"),
         },
     };
-    let mut line = match mode {
-        "auto" => format!("{daemon} -a hiadaptive -b adaptive -n hiadaptive"),
-        mode => format!("{daemon} -a {mode} -b {mode} -n {mode}"),
-    };
+    let modes = if mode == "auto" { ["hiadaptive", "adaptive", "hiadaptive"] } else { [mode; 3] };
+    let mut words: Vec<String> = vec![daemon.into()];
+    words.extend(["-a", "-b", "-n"].into_iter().zip(modes).flat_map(|(f, mode)| [f.into(), mode.into()]));
+    let mut push = |flag: &str, value: String| words.extend([flag.into(), value]);
     for (param, value) in changed(spec) {
         match (daemon, param) {
             (_, "mode") => {}
-            (_, "poll") => line.push_str(&format!(" -p {value}")),
-            ("powerd", "running") => line.push_str(&format!(" -r {value}")),
-            ("powerd", "idle") => line.push_str(&format!(" -i {value}")),
+            (_, "poll") => push("-p", value.to_string()),
+            ("powerd", "running") => push("-r", value.to_string()),
+            ("powerd", "idle") => push("-i", value.to_string()),
             _ => return Err(only_the_models(spec, param)),
         }
     }
@@ -310,30 +398,32 @@ fn freebsd(spec: &PolicySpec, target: &Target) -> Result<String, String> {
                 return Err("a share of the highest speed, which is not known: give MHz".into());
             }
         };
-        line.push_str(&format!(" {flag} {}", khz / 1000));
+        push(flag, (khz / 1000).to_string());
     }
-    Ok(line)
+    Ok(Commands(vec![words]))
 }
 
-fn openbsd(spec: &PolicySpec) -> Result<String, String> {
+fn openbsd(spec: &PolicySpec) -> Result<Commands, String> {
     nothing_of_linux(spec, "OpenBSD")?;
     if !spec.limits.is_none() {
         return Err("OpenBSD's policies take no limits".into());
     }
     match spec.speed.name {
-        "performance" => Ok("apm -H".into()),
-        "powersave" => Ok("apm -L".into()),
+        "performance" => Ok(Commands::one(["apm", "-H"])),
+        "powersave" => Ok(Commands::one(["apm", "-L"])),
         "openbsd-auto" => {
             if let Some((param, _)) = changed(spec).into_iter().find(|(p, _)| *p == "cost") {
                 return Err(only_the_models(spec, param));
             }
             Ok(match spec.speed_settings.count("mains") {
-                0 => "apm -A".into(),
-                _ => "sysctl hw.perfpolicy=auto,auto".into(),
+                0 => Commands::one(["apm", "-A"]),
+                _ => Commands::one(["sysctl", "hw.perfpolicy=auto,auto"]),
             })
         }
         name => match changed(spec).is_empty() {
-            true => Ok(format!("rcctl enable {name} && rcctl start {name}")),
+            true => Ok(Commands(
+                ["enable", "start"].map(|verb| vec!["rcctl".into(), verb.into(), name.into()]).into(),
+            )),
             false => Err(format!("{name}'s own manual says which flags its parameters are")),
         },
     }
@@ -429,6 +519,52 @@ mod tests {
         assert_eq!(openbsd("openbsd-auto:version=2021"), ok("apm -A"));
         assert_eq!(openbsd("openbsd-auto:mains=auto"), ok("sysctl hw.perfpolicy=auto,auto"));
         assert_eq!(openbsd("powersave"), ok("apm -L"));
+    }
+
+    /// Each line that is made is known as ours, and no other command is.
+    #[test]
+    fn a_strangers_command_is_not_taken_for_ours() {
+        let machines = ["alderlake-p-laptop", "i7-4510u", "xeon-4210", "thinkpad-r51", "openbsd-laptop"];
+        let mut made = 0;
+        for machine in machines {
+            let model = library::machine(machine).expect("bundled");
+            for system in [System::Linux, System::FreeBsd, System::OpenBsd] {
+                let usual = crate::defaults::default_policies(&model, Some(system));
+                let target = Target::of(&model, system);
+                for line in usual.iter().filter_map(|policy| apply_line(policy, &target).ok()) {
+                    assert!(is_ours(&line), "{line}");
+                    made += 1;
+                }
+            }
+        }
+        assert!(made > 30, "{made}");
+        for line in [
+            "",
+            "rm -rf ~",
+            "wattwise set",
+            "wattwise set --governor powersave; rm -rf ~",
+            "wattwise set --governor powersave && rm -rf x",
+            "wattwise set --governor powersave --for rm -rf x",
+            "wattwise set --governor $(id)",
+            "wattwise set --governor 'a b'",
+            "wattwise set --root x",
+            "wattwise run -- id",
+            "sysctl kernel.core_pattern=x",
+            "powerd -P /etc/passwd",
+            "rcctl enable telnetd",
+            "wattwise set --governor powersave\nid",
+        ] {
+            assert!(!is_ours(line), "{line}");
+        }
+    }
+
+    /// `touch` is not run, however a C-state is called that did not come from a file of ours.
+    #[test]
+    fn a_state_of_any_name_is_one_argument() {
+        let mut target = Target::from(System::Linux);
+        target.idle_states = ["C1", "C6=off; touch x #"].map(String::from).to_vec();
+        let line = apply_line(&PolicySpec::parse("schedutil+cmax=C1").expect("a policy"), &target);
+        assert_eq!(line, ok("wattwise set --governor schedutil --cstate 'C6=off; touch x #=off'"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::apply::{self, Driver};
 use crate::job::{fits, reference_policy};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use wattwise_figure::nearest;
 use wattwise_figure::suggest;
@@ -40,6 +41,14 @@ pub enum LibraryError {
         path: PathBuf,
         /// The system's word.
         problem: std::io::Error,
+    },
+    /// A file with nothing in it.
+    #[error(
+        "{path}: is empty; expected the text of a machine or a workload, such as 'wattwise machines show NAME --file' prints"
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
     },
     /// A machine model that is wrong.
     #[error(transparent)]
@@ -182,8 +191,16 @@ fn summary_of(text: &str) -> String {
 /// # Errors
 /// One line: an unknown name with the nearest, or what is wrong with the file.
 pub fn machine(given: &str) -> Result<MachineModel, LibraryError> {
+    parsed(&machine_text(given)?, given)
+}
+
+/// The text of a machine's file, by name or file.
+///
+/// # Errors
+/// One line: an unknown name with the nearest, or why the file cannot be read.
+pub fn machine_text(given: &str) -> Result<Cow<'static, str>, LibraryError> {
     if let Some(text) = machine::builtin::text(given) {
-        return parsed(text, given);
+        return Ok(text.into());
     }
     let path = Path::new(given);
     if !path.exists() {
@@ -194,7 +211,7 @@ pub fn machine(given: &str) -> Result<MachineModel, LibraryError> {
             list: "machines",
         });
     }
-    parsed(&read_text(path)?, given)
+    read_text(path).map(Cow::from)
 }
 
 /// The machine of a file's text; `given` is for errors.
@@ -246,7 +263,9 @@ fn idle_exists(spec: &str) -> Result<(), String> {
 }
 
 fn read_text(path: &Path) -> Result<String, LibraryError> {
-    std::fs::read_to_string(path).map_err(|problem| LibraryError::Read { path: path.to_owned(), problem })
+    let text = std::fs::read_to_string(path)
+        .map_err(|problem| LibraryError::Read { path: path.to_owned(), problem })?;
+    if text.trim().is_empty() { Err(LibraryError::Empty { path: path.to_owned() }) } else { Ok(text) }
 }
 
 /// A workload by name or file: bundled, a workload file (`*.toml`), or a recording in any known format.

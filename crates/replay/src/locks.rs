@@ -3,7 +3,6 @@
 //! Figures that no machine file holds stand here, each with its source. Four were fitted, to one published
 //! figure each; the study's page (`wattwise reproduce powerctl`) says which and what is left to predict.
 
-use rayon::prelude::*;
 use wattwise_figure::Provenance;
 use wattwise_lockbench::judge;
 use wattwise_lockbench::section::Section;
@@ -225,7 +224,7 @@ pub fn run(machine: &MachineModel, plan: &LockMatrix, policies: &[WaitPolicy]) -
     let one = |&(repeat, policy, place): &(usize, &WaitPolicy, Place)| {
         record(repeat, &policy.name, place, &cell(machine, policy, place, plan.seed + repeat as u64))
     };
-    let records: Vec<Record> = jobs.par_iter().map(one).collect();
+    let records: Vec<Record> = wattwise_threads::map(&jobs, one);
     let mut notes = vec![
         "A model: one thread a CPU, MCS in order of asking. Energy is the packages', as RAPL shows it."
             .to_owned(),

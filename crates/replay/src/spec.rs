@@ -328,6 +328,9 @@ impl PolicySpec {
         let name = path.display().to_string();
         let fail = |problem: String| PolicyError::File { path: name.clone(), problem };
         let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+        if text.trim().is_empty() {
+            return Err(fail("is empty".into()));
+        }
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {

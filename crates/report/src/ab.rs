@@ -1,5 +1,6 @@
 //! The report of `ab`: the verdict, the pairs with their interval, the drift.
 
+use wattwise_figure::shell;
 use wattwise_figure::verdict::Verdict;
 use wattwise_live::ab::log::Read;
 use wattwise_live::ab::result::{Comparison, Judged, Judgement, MeanSd};
@@ -152,7 +153,7 @@ fn setup(read: &Read, r: &Judgement) -> Section {
     let mut rows = vec![row("Machine", r.machine.clone()), row("Energy", r.energy.clone())];
     for arm in &h.arms {
         let under = arm.policy.as_deref().unwrap_or("the machine as it is");
-        rows.push(row(&arm.name, format!("{} under {under}", arm.command.join(" "))));
+        rows.push(row(&arm.name, format!("{} under {under}", shell::line(&arm.command))));
     }
     rows.push(row("Window", r.window_s.map_or("the run’s own".to_owned(), |w| format!("{w:.3} s"))));
     rows.push(row("Idle power", r.floor_w.map_or("not measured".to_owned(), |w| format!("{w:.3} W"))));

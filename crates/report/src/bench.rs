@@ -1,6 +1,7 @@
 //! Pages of the machine's benchmarks and of single runs.
 
 use wattwise_figure::Spread;
+use wattwise_figure::shell;
 use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition::{Matrix, Pair};
 use wattwise_live::bench::wake::{WakeLatency, WakeUps};
@@ -91,7 +92,7 @@ pub fn throughput_sections(t: &Throughput) -> Vec<Section> {
     };
     let mut sections = vec![Section::Text {
         title: "Measured".to_owned(),
-        body: format!("{}\n\n{} on {}. Energy {}.", verdict, t.command.join(" "), t.machine, t.energy),
+        body: format!("{}\n\n{} on {}. Energy {}.", verdict, shell::line(&t.command), t.machine, t.energy),
     }];
     let point = |l: &wattwise_live::bench::throughput::Level| {
         let s = l.figure?;

@@ -96,7 +96,7 @@ pub(super) fn json(comparison: &Comparison, details: &[PolicyDetail]) -> String 
         })
         .collect();
     let data = Data { comparison, khz_max, depth_max, details, pool: pool.arrays };
-    serde_json::to_string(&data).expect("strings, numbers and lists serialise").replace('<', "\\u003c")
+    wattwise_page::script_json(&data).expect("strings, numbers and lists serialise")
 }
 
 /// Merges and quantises one CPU.

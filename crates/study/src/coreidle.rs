@@ -10,7 +10,6 @@
 //! step takes is set by one residency for each load (`FITTED`).
 
 use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows};
-use rayon::prelude::*;
 use wattwise_figure::mean_sd;
 use wattwise_model::residency::package_watts;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
@@ -195,15 +194,11 @@ fn cases(bench: &Bench) -> Result<Vec<Case>, StudyError> {
     let loads: [(&'static str, Make); 2] = [("cyclictest", cyclictest), ("tbench", tbench)];
     let all: Vec<_> =
         loads.into_iter().flat_map(|load| SCHEDULERS.map(|scheduler| (load, scheduler))).collect();
-    all.into_par_iter()
-        .map(|((load, make), (scheduler, policy))| {
-            let runs = SEEDS
-                .iter()
-                .map(|&seed| see(bench, &make(seed), policy))
-                .collect::<Result<_, StudyError>>()?;
-            Ok(Case { load, scheduler, runs })
-        })
-        .collect()
+    wattwise_threads::map(all, |((load, make), (scheduler, policy))| {
+        let runs =
+            SEEDS.iter().map(|&seed| see(bench, &make(seed), policy)).collect::<Result<_, StudyError>>()?;
+        Ok(Case { load, scheduler, runs })
+    })
 }
 
 /// Figures of one load under one scheduler; `first` is the load under the default scheduler.

@@ -4,7 +4,6 @@
 //! A change is against the same waiting without a lowered state, or against spinning for MWAIT.
 
 use crate::{Basis, Figure, Study, StudyError, number, rows};
-use rayon::prelude::*;
 use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
 use wattwise_lockbench::section::Section as Length;
@@ -55,7 +54,7 @@ impl Case<'_> {
                 let o = model::cell(self.machine, &policy, place, seed);
                 o.acquired.iter().sum::<u64>() as f64 / if efficiency { o.energy_j } else { o.elapsed_s }
             };
-            Ok(SEEDS.par_iter().map(of).collect::<Vec<f64>>())
+            Ok(wattwise_threads::map::<_, _, _, Vec<f64>>(&SEEDS, of))
         };
         let base = metric(base)?;
         let change =

@@ -7,7 +7,6 @@
 //! times is the spread over that phase.
 
 use crate::{Basis, Bench, Figure, Study, StudyError, machine_idle, number, rows, workload};
-use rayon::prelude::*;
 use wattwise_figure::mean_sd;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Step};
@@ -35,16 +34,13 @@ fn job_cycles() -> u64 {
 
 /// Run times in ms over all start phases.
 fn runtimes(bench: &Bench, policy: &str) -> Result<Vec<f64>, StudyError> {
-    (0..PHASES)
-        .into_par_iter()
-        .map(|i| {
-            let start = REST_NS + COMMON_PERIOD_NS * i / PHASES;
-            let w = workload("python", KHZ, vec![(start, 1, vec![Step::Run(Dist::Fixed(job_cycles()))])]);
-            let mut sim = bench.simulation(&w, policy, |_| {})?;
-            let outcome = sim.run_to_completion(REST_NS * 10)?;
-            Ok((outcome.elapsed_ns - start) as f64 / MS as f64)
-        })
-        .collect()
+    wattwise_threads::map(0..PHASES, |i| {
+        let start = REST_NS + COMMON_PERIOD_NS * i / PHASES;
+        let w = workload("python", KHZ, vec![(start, 1, vec![Step::Run(Dist::Fixed(job_cycles()))])]);
+        let mut sim = bench.simulation(&w, policy, |_| {})?;
+        let outcome = sim.run_to_completion(REST_NS * 10)?;
+        Ok((outcome.elapsed_ns - start) as f64 / MS as f64)
+    })
 }
 
 /// Run times of the job in ms under a policy, over all start phases, on another machine with its speeds.

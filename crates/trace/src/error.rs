@@ -1,12 +1,13 @@
 //! What can make a recording unusable, a line each: the file, what was expected, what to do.
 
+use crate::read::foreign;
 use std::path::PathBuf;
 
 /// A recording that cannot be used at all. A damaged one that still gives something is a warning instead.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened or read.
-    #[error("{path}: {error}; expected a readable recording (perf.data, trace.dat or ftrace text, also as .zst)", path = path.display())]
+    #[error("{path}: {error}; expected a readable recording (perf.data, trace.dat or ftrace text, also packed)", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -16,7 +17,7 @@ pub enum TraceError {
     /// The content is of no known format.
     #[error(
         "{name}: not a recording that wattwise knows (starts with {start}); expected perf.data, trace.dat or \
-         ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`"
+         ftrace text, also as .zst, .gz or .xz; make one with `wattwise record -o FILE -- COMMAND`"
     )]
     Unknown {
         /// The recording.
@@ -80,6 +81,31 @@ pub enum TraceError {
 impl TraceError {
     /// What starts like no recording.
     pub(crate) fn unknown(name: &str, start: &[u8]) -> TraceError {
+        if start.is_empty() {
+            return TraceError::Unusable {
+                name: name.to_owned(),
+                what: "is empty".into(),
+                remedy: "expected perf.data, trace.dat or ftrace text, also as .zst; make one with `wattwise record -o FILE -- COMMAND`".into(),
+            };
+        }
+        if let Some(kind) = foreign::of(start) {
+            let what = format!("{}, no recording that wattwise reads", kind.what);
+            return TraceError::Unusable {
+                name: name.to_owned(),
+                what,
+                remedy: kind.remedy.replace("FILE", &wattwise_figure::shell::file(name)),
+            };
+        }
+        if String::from_utf8_lossy(start).contains("sched_switch:") {
+            return TraceError::Unusable {
+                name: name.to_owned(),
+                what: "text of the scheduler's events without the CPU and the time of each, expected both"
+                    .into(),
+                remedy:
+                    "print it anew: `perf script -F comm,tid,cpu,time,event,trace`, or take tracefs's `trace`"
+                        .into(),
+            };
+        }
         let start = start.iter().take(16).flat_map(|b| b.escape_ascii()).map(char::from).collect();
         TraceError::Unknown { name: name.to_owned(), start }
     }

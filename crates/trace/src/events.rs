@@ -5,6 +5,7 @@
 
 use crate::marks::Work;
 use crate::notes::Notes;
+use crate::plan::Found;
 use std::collections::HashMap;
 
 /// Names beyond this number are all shown as the first: only a damaged file has so many.
@@ -155,6 +156,16 @@ pub enum EventKind {
         /// To which CPU.
         to: u16,
     },
+    /// `suspend_resume`: a step of a suspend or of the way back.
+    SuspendResume {
+        /// `machine_suspend`: whether the machine is suspended from here on. `None` for every other step.
+        suspended: Option<bool>,
+    },
+    /// What the monotonic clock shows at this time of the recording's own.
+    ClockSync {
+        /// In ns.
+        monotonic_ns: u64,
+    },
     /// The recorder lost so many events about here.
     Lost(u64),
     /// A task's name and process. At time 0: the task is older than the recording.
@@ -214,6 +225,8 @@ impl EventKind {
             EventKind::CpuFrequency { .. } => "cpu_frequency",
             EventKind::HrtimerStart { .. } => "hrtimer_start",
             EventKind::Migrate { .. } => "sched_migrate_task",
+            EventKind::SuspendResume { .. } => "suspend_resume",
+            EventKind::ClockSync { .. } => "clock_sync",
             EventKind::Lost(_) => "lost",
             EventKind::Named { .. } => "name",
             EventKind::Parent { .. } => "parent",
@@ -231,6 +244,7 @@ impl EventKind {
                 | EventKind::Parent { .. }
                 | EventKind::Ended { .. }
                 | EventKind::Counted { .. }
+                | EventKind::ClockSync { .. }
                 | EventKind::Work { .. }
         )
     }
@@ -275,8 +289,12 @@ pub struct Read {
     pub cpu_name: Option<String>,
     /// What wattwise's own recorder noted.
     pub notes: Notes,
+    /// Time that the machine was suspended, in ns: it is taken out of the events' times.
+    pub suspended_ns: u64,
     /// What could not be used, a sentence each.
     pub warnings: Vec<String>,
+    /// What asks for another reading.
+    pub(crate) found: Found,
 }
 
 /// Task names, each kept once.
@@ -337,7 +355,8 @@ impl Comms {
     fn add(&mut self, key: [u8; 16]) -> Comm {
         let comm = Comm(self.names.len() as u32);
         let end = key.iter().position(|&b| b == 0).unwrap_or(16);
-        self.names.push(String::from_utf8_lossy(&key[..end]).into());
+        // A program names its threads as it likes (PR_SET_NAME), with a line break too.
+        self.names.push(wattwise_figure::one_line(&String::from_utf8_lossy(&key[..end])).into());
         self.numbers.insert(key, comm);
         comm
     }

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text
-//!        -> events, in order of time, none kept -> lift    -> Workload
-//!                                               -> summary -> Summary
+//!        -> events, in order of time, none kept -> timeline -> lift    -> Workload
+//!                                                           -> summary -> Summary
 //! ```
+//!
+//! What only the whole of a recording tells (see [`plan`]) makes a plan, by which it is read once more.
 //!
 //! Formats are told by their content, never by a file's name. Recordings come from strangers: whatever
 //! the bytes say, reading ends, in memory bounded by the file and the limits here, and with an error of
@@ -17,19 +19,23 @@ pub mod events;
 mod lift;
 pub mod marks;
 mod notes;
+mod plan;
 pub mod read;
 #[cfg(feature = "record")]
 pub mod record;
 mod summary;
+mod timeline;
 
 pub use crate::error::TraceError;
 pub use crate::lift::DEFAULT_KHZ;
 pub use crate::notes::Notes;
 pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};
 
-use crate::events::{Comms, Read, Sink};
+use crate::events::{Comms, Event, Read, Sink};
+use crate::plan::{Away, Plan};
 use crate::read::Format;
 use crate::read::input::Input;
+use crate::timeline::Timeline;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wattwise_figure::Budget;
@@ -74,6 +80,8 @@ pub struct ImportOptions {
     /// Every timer rings at its recorded moment: for a replay whose work takes as long as recorded, so
     /// that what follows what stays as it was. By default a sleep *for* a time begins when its task gets to it.
     pub keep_moments: bool,
+    /// What the time is charged with that the machine was suspended, in W. By default it is in no account.
+    pub suspend_w: Option<f64>,
     /// Threads to leave out, such as the recorder's own.
     pub exclude_tids: Vec<u32>,
     /// Names of tasks to leave out; a task counts from when it takes another name.
@@ -108,9 +116,7 @@ fn lift(
     options: &ImportOptions,
     left_out: Vec<bool>,
 ) -> Result<(Workload, Vec<bool>), TraceError> {
-    let mut comms = Comms::default();
-    let mut lifter = crate::lift::Lifter::new(options, left_out);
-    let read = read(input, &mut comms, &mut lifter)?;
+    let (read, comms, lifter) = read(input, || crate::lift::Lifter::new(options, left_out.clone()))?;
     if lifter.switches() == 0 {
         return Err(TraceError::NoSwitches { name: input.name.clone(), events: read.events });
     }
@@ -124,9 +130,7 @@ fn lift(
 /// As [`import`].
 pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, TraceError> {
     let input = Input::open(&source, &options.budget)?;
-    let mut comms = Comms::default();
-    let mut counter = crate::summary::Counter::default();
-    let read = read(&input, &mut comms, &mut counter)?;
+    let (read, comms, counter) = read(&input, crate::summary::Counter::default)?;
     if counter.switches() == 0 {
         return Err(TraceError::NoSwitches { name: input.name, events: read.events });
     }
@@ -138,19 +142,63 @@ pub fn summarise(source: Source, options: &ImportOptions) -> Result<Summary, Tra
 /// # Errors
 /// When the source cannot be read, is of no known format or too damaged.
 pub fn visit(source: Source, options: &ImportOptions, sink: &mut impl Sink) -> Result<Read, TraceError> {
+    struct Nobody;
+    impl Sink for Nobody {
+        fn event(&mut self, _: &Event, _: &Comms) {}
+    }
     let input = Input::open(&source, &options.budget)?;
-    read(&input, &mut Comms::default(), sink)
+    let (plan, read, ..) = planned(&input, || Nobody)?;
+    let mut timeline = Timeline::new(&plan, sink);
+    read_by(&input, &plan, &mut Comms::default(), &mut timeline)?;
+    Ok(read)
 }
 
-/// Recognises the format and reads it.
-fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
+/// Reads by as many plans as it takes. What the last reading made counts.
+fn read<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Read, Comms, S), TraceError> {
+    let (_, read, comms, sink) = planned(input, make)?;
+    Ok((read, comms, sink))
+}
+
+/// A file has so many ring buffers at most that are looked at, and each may have to be sorted and cut.
+const MOST_READINGS: usize = 32;
+
+fn planned<S: Sink>(input: &Input, make: impl Fn() -> S) -> Result<(Plan, Read, Comms, S), TraceError> {
+    let mut plan = Plan::default();
+    let mut readings = 0;
+    loop {
+        readings += 1;
+        let (mut comms, mut sink) = (Comms::default(), make());
+        let mut timeline = Timeline::new(&plan, &mut sink);
+        let mut read = read_by(input, &plan, &mut comms, &mut timeline)?;
+        let span = timeline.span();
+        let next = timeline.next(&read.found, read.cpus);
+        if next != plan && readings < MOST_READINGS {
+            plan = next;
+            continue;
+        }
+        plan.is_enough(span).map_err(|what| TraceError::Unusable {
+            name: input.name.clone(),
+            what,
+            remedy: "take the recording of all CPUs (`-a`; tracefs's `trace`, not per_cpu/), whole, or record again with larger buffers \
+                     (`trace-cmd record -b KB`, buffer_size_kb)".into(),
+        })?;
+        let said = input.warnings.iter().cloned().chain(plan.warnings(span));
+        read.warnings.splice(0..0, said.collect::<Vec<_>>());
+        read.suspended_ns = plan.away(Away::Suspended).0;
+        if !plan.cpus.is_empty() {
+            read.cpus = None;
+        }
+        return Ok((plan, read, comms, sink));
+    }
+}
+
+/// Recognises the format and reads it once.
+fn read_by<S: Sink>(input: &Input, plan: &Plan, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
     let start = input.section(0, input.len().min(crate::read::START as u64)).unwrap_or_default();
-    let mut read = match crate::read::format(&start) {
-        Some(Format::PerfData) => crate::read::perf_data::read(input, comms, sink)?,
-        Some(Format::TraceDat) => crate::read::trace_dat::read(input, comms, sink)?,
-        Some(Format::FtraceText) => crate::read::ftrace_text::read(input, 0, comms, sink),
-        None => return Err(TraceError::unknown(&input.name, &start)),
-    };
-    read.warnings.splice(0..0, input.warnings.iter().cloned());
-    Ok(read)
+    match crate::read::format(&start) {
+        Some(Format::PerfData) => crate::read::perf_data::read(input, plan, comms, sink),
+        Some(Format::TraceDat) => crate::read::trace_dat::read(input, plan, comms, sink),
+        Some(Format::FtraceText) => crate::read::ftrace_text::read(input, 0, plan, comms, sink),
+        None => Err(TraceError::unknown(&input.name, &start)),
+    }
 }

@@ -13,6 +13,7 @@
 //! | `foreground` | of a replay that was written down: the foreground's thread ids, with commas |
 //! | `release_ns` | the same: when the foreground was released, in ns since the start |
 //! | `memory` | the same: `unknown` where nobody knows how much of the work waits for memory |
+//! | `incomplete` | `1`: written at the beginning; what the recorder writes at the end has it no more |
 //! | `cpuN_khz` | the clock of CPU N when the recording began, as cpufreq has it |
 
 use crate::bounds::{MAX_CPUS, MAX_TID};
@@ -40,6 +41,8 @@ pub struct Notes {
     pub khz: Option<u32>,
     /// The clock of some CPUs at the beginning, in kHz.
     pub cpu_khz: Vec<(u16, u32)>,
+    /// The recorder did not come to its end: it was killed, or the power failed.
+    pub incomplete: bool,
     /// Of a replay that was written down: the foreground's thread ids.
     pub foreground: Vec<u32>,
     /// The same: when the foreground was released, in ns since the start.
@@ -66,6 +69,7 @@ impl Notes {
         add("command", self.command.map(|c| c.to_string()));
         add("exit_code", self.exit_code.map(|c| c.to_string()));
         add("stopped", self.stopped.then(|| "1".into()));
+        add("incomplete", self.incomplete.then(|| "1".into()));
         add("clock_khz", self.khz.map(|k| k.to_string()));
         let foreground: Vec<String> = self.foreground.iter().map(u32::to_string).collect();
         add("foreground", Some(foreground.join(",")).filter(|f| !f.is_empty()));
@@ -80,6 +84,7 @@ impl Notes {
             "command" => self.command = value.parse().ok().filter(|c| *c > 0),
             "exit_code" => self.exit_code = value.parse().ok(),
             "stopped" => self.stopped = value == "1",
+            "incomplete" => self.incomplete = value == "1",
             "clock_khz" => self.khz = clock(value),
             "foreground" => self.foreground.extend(value.split(',').filter_map(thread)),
             "release_ns" => self.release_ns = value.parse().ok(),
@@ -164,6 +169,7 @@ mod tests {
             foreground: vec![4711, 4712],
             release_ns: Some(5_000_000),
             memory_unknown: true,
+            incomplete: true,
         };
         let bytes = notes.encode().unwrap_or_default();
         assert_eq!(decode(&bytes), notes);

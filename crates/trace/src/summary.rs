@@ -20,8 +20,10 @@ pub struct Summary {
     pub format: String,
     /// The processor's name, where the recording has it.
     pub cpu_name: Option<String>,
-    /// From the first event to the last.
+    /// From the first event to the last, without the time that was taken out.
     pub span_s: f64,
+    /// Of the time taken out, that in which the machine was suspended.
+    pub suspended_s: f64,
     /// All events, other tracepoints included.
     pub events: u64,
     /// Events that the recorder lost.
@@ -217,10 +219,11 @@ impl Counter {
         top.sort_by_key(|(tid, seen)| (std::cmp::Reverse(seen.busy), *tid));
         top.truncate(TOP);
         Summary {
-            name: name.to_owned(),
+            name: wattwise_figure::one_line(name),
             format: read.format.to_owned(),
-            cpu_name: read.cpu_name,
+            cpu_name: read.cpu_name.as_deref().map(wattwise_figure::one_line),
             span_s,
+            suspended_s: read.suspended_ns as f64 / 1e9,
             events: read.events,
             lost: read.lost,
             by_kind: self.kinds.into_iter().map(|(k, n)| (k.to_owned(), n)).collect(),

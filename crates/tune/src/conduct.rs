@@ -5,7 +5,6 @@ use crate::log::{Line, Log, Trial};
 use crate::result::Ended;
 use crate::search::{Method, Score, Search};
 use crate::space::Space;
-use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -220,7 +219,7 @@ impl Searching<'_> {
             let looks: &[Look] = known.map_or(&[], |t| &t.looks);
             self.field.race(policy, &rivals, looks, stop)
         };
-        batch.par_iter().map(one).collect()
+        wattwise_threads::map(batch, one)
     }
 
     fn take(&mut self, at: Vec<f64>, policy: PolicySpec, race: Race) {

@@ -2,12 +2,13 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | `split` | which recordings are searched by, and which are kept for the test |
 //! | `space` | which settings are free, and between which values |
 //! | `search` | where to look next |
 //! | `field` | the cases, and what a policy comes to in them |
 //! | `conduct` | the search, batch by batch |
 //! | `gain` | a gain over recordings, with its interval |
-//! | `tune` | all of it: split, search, confirmation, test, verdict |
+//! | `tune` | all of it: search, confirmation, test, verdict |
 //! | `log` | the file of a search, from which it can go on |
 //! | `result` | what is told, as JSON |
 //!
@@ -30,4 +31,5 @@ pub mod log;
 pub mod result;
 pub mod search;
 pub mod space;
+pub mod split;
 pub mod tune;

@@ -6,8 +6,6 @@
 //! (`--resume`) as if it had not been interrupted. Only the last line can be torn.
 
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use wattwise_advice::paired::Look;
 
@@ -133,7 +131,7 @@ pub fn read(path: &Path) -> Result<Read, LogError> {
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<wattwise_output::Log>,
     problem: Option<String>,
 }
 
@@ -143,7 +141,8 @@ impl Log {
     /// # Errors
     /// It cannot be written.
     pub fn create(path: &Path, plan: &SearchPlan) -> std::io::Result<Log> {
-        let mut log = Log { path: path.to_owned(), file: Some(File::create(path)?), problem: None };
+        let mut log =
+            Log { path: path.to_owned(), file: Some(wattwise_output::Log::create(path)?), problem: None };
         log.line(&Line::Plan(Box::new(plan.clone())));
         match log.problem.take() {
             Some(problem) => Err(std::io::Error::other(problem)),
@@ -156,8 +155,7 @@ impl Log {
     /// # Errors
     /// It cannot be written.
     pub fn resume(path: &Path, read: &Read) -> std::io::Result<Log> {
-        let file = OpenOptions::new().append(true).open(path)?;
-        file.set_len(read.whole)?;
+        let file = wattwise_output::Log::resume(path, read.whole)?;
         Ok(Log { path: path.to_owned(), file: Some(file), problem: None })
     }
 
@@ -171,7 +169,7 @@ impl Log {
         let Some(file) = &mut self.file else { return };
         let written = serde_json::to_vec(line).map_err(std::io::Error::other).and_then(|mut text| {
             text.push(b'\n');
-            file.write_all(&text)
+            file.append(&text)
         });
         if let Err(e) = written {
             self.problem = Some(format!("{}: {e}", self.path.display()));
@@ -262,7 +260,7 @@ mod tests {
     fn a_full_disk_ends_the_writing_alone() {
         let mut log = Log {
             path: "full".into(),
-            file: OpenOptions::new().write(true).open("/dev/full").ok(),
+            file: wattwise_output::Log::create(Path::new("/dev/full")).ok(),
             problem: None,
         };
         log.line(&Line::Trial(trial(1.0)));

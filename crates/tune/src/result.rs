@@ -107,7 +107,7 @@ pub struct Winner {
     pub policy: String,
     /// As a policy file.
     pub file: String,
-    /// The command that puts it in force, where there is one.
+    /// The command that puts it in force, where there is one; null where the verdict is that it is not worth it.
     pub apply: Option<String>,
     /// Why there is none.
     pub why_not: Option<String>,

@@ -254,6 +254,9 @@ fn inline(text: &str) -> Vec<Written> {
 fn file(path: &Path) -> Result<Vec<Written>, SpaceError> {
     let fail = |problem: String| SpaceError::File { path: path.display().to_string(), problem };
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    if text.trim().is_empty() {
+        return Err(fail("is empty".into()));
+    }
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
     let known = ["speed", "idle", "cores", CAPS_WORD];
     let mut parts = Vec::new();

@@ -43,6 +43,13 @@ fn where_there_is_nothing_to_find_nothing_is_claimed() {
         let test = r.winner.test.as_ref().unwrap();
         assert!(test.against_reference.covers_nothing(), "seed {}: {:?}", r.seed, test.against_reference);
         assert_eq!(r.verdict.worth_it, Some(false), "{}", r.verdict.text);
+        // What is advised against comes without the line that puts it in force.
+        assert_eq!(r.winner.apply, None, "{}", r.verdict.text);
+        assert!(
+            r.winner.why_not.as_ref().is_some_and(|why| why.contains("not worth it")),
+            "{:?}",
+            r.winner.why_not
+        );
     }
     // It could fail: intervals are narrow, and the policies that are the same in the mean are not the same run by run.
     for r in &results {

@@ -7,11 +7,13 @@ use std::process::ExitCode;
 mod arrows;
 mod charts;
 mod machines;
+mod writers;
 
 const USAGE: &str = "usage: cargo xtask CHORE
   arrows             no crate uses one that stands above it
   charts [--check]   bundle the reports' chart library from crates/xtask/charts/package-lock.json (needs npm)
-  machines [--check] the server estimator, the measured machines and the table of models, from machines/data";
+  machines [--check] the server estimator, the measured machines and the table of models, from machines/data
+  writers            files are written by the crate 'output' alone";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         ["charts", "--check"] => charts::run(true),
         ["machines"] => machines::run(false),
         ["machines", "--check"] => machines::run(true),
+        ["writers"] => writers::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

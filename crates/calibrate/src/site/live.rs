@@ -136,7 +136,7 @@ fn burner(cpu: u32, share: f64) -> Result<Burner, String> {
     let used_ns = std::sync::Arc::new(AtomicU64::new(0));
     let used = std::sync::Arc::clone(&used_ns);
     let (ended, (tell, told)) = (std::sync::Arc::clone(&end), std::sync::mpsc::channel());
-    let thread = std::thread::Builder::new().name(format!("burn-{cpu}")).spawn(move || {
+    let thread = wattwise_threads::named(&format!("burn-{cpu}")).spawn(move || {
         let mut set = rustix::thread::CpuSet::new();
         set.set(cpu as usize);
         let pinned = rustix::thread::sched_setaffinity(None, &set);

@@ -12,7 +12,7 @@ pub(crate) fn run(root: &dyn Root, cpus: &[u32], each: Duration) -> Result<Vec<P
         // By the clock: a thread that cannot be started keeps no other waiting.
         let begin = Instant::now();
         let one = |cpu: u32| {
-            std::thread::Builder::new().spawn_scoped(scope, move || {
+            wattwise_threads::named("timed").spawn_scoped(scope, move || {
                 let mut set = rustix::thread::CpuSet::new();
                 set.set(cpu as usize);
                 rustix::thread::sched_setaffinity(None, &set)

@@ -1,11 +1,18 @@
 //! What several commands take.
 
+pub(crate) mod output;
 pub(crate) mod root;
 pub(crate) mod select;
 pub(crate) mod settings;
 
 use std::time::Duration;
+use wattwise_figure::shell;
 use wattwise_figure::units::{Speed, duration_ns, speed};
+
+/// This very call, as a shell takes it: to be run again, and for those who find a journal.
+pub(crate) fn command_line() -> String {
+    shell::line(std::iter::once("wattwise".into()).chain(std::env::args_os().skip(1)))
+}
 
 /// A length of time: `30s`, `10min`, `300us`; seconds where it has no unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

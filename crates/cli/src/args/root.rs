@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use wattwise_hw::capture;
 use wattwise_hw::root::{DirRoot, Root};
+use wattwise_output::Scratch;
 
 /// Which machine is meant.
 #[derive(clap::Args, Default)]
@@ -17,7 +18,7 @@ pub(crate) struct RootArgs {
     journal: Option<PathBuf>,
     /// An emulated machine is gone with the command, and so is its journal.
     #[arg(skip)]
-    passing: OnceCell<tempfile::TempDir>,
+    passing: OnceCell<Scratch>,
 }
 
 /// Opens a machine: this one, or another as `flag` names it.
@@ -31,7 +32,10 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
     }
     let path = Path::new(root);
     match std::fs::metadata(path) {
-        Ok(m) if m.is_dir() => Ok(Box::new(DirRoot::new(path))),
+        Ok(m) if m.is_dir() => match DirRoot::open(path) {
+            Ok(tree) => Ok(Box::new(tree)),
+            Err(e) => Err(Failure::input(format!("{flag} {root}: {e}"))),
+        },
         Ok(_) => capture::open(path)
             .map(|tree| Box::new(tree) as _)
             .map_err(|e| Failure::input(format!("{flag} {e}"))),
@@ -55,6 +59,11 @@ impl RootArgs {
         open(self.root.as_deref(), "--root")
     }
 
+    /// Whether the machine ends with the command, and with it all that was changed.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.journal.is_none() && self.root.as_ref().is_some_and(|root| root.starts_with("emulated:"))
+    }
+
     /// The folder of the journals for this root.
     pub(crate) fn journal(&self) -> Result<PathBuf, Failure> {
         Ok(match (&self.journal, &self.root) {
@@ -63,7 +72,7 @@ impl RootArgs {
             (None, Some(root)) if root.starts_with("emulated:") => match self.passing.get() {
                 Some(folder) => folder.path().to_owned(),
                 None => {
-                    let folder = tempfile::Builder::new().prefix("wattwise-").tempdir().map_err(|e| {
+                    let folder = Scratch::new().map_err(|e| {
                         Failure::work(format!("no folder for an emulated machine's journal: {e}; set TMPDIR"))
                     })?;
                     self.passing.get_or_init(|| folder).path().to_owned()

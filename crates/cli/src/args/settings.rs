@@ -9,11 +9,12 @@ use wattwise_calibrate::gather::Seen;
 use wattwise_control::hold::Wishes;
 use wattwise_control::set::plan::Setting;
 use wattwise_figure::units::{Speed, duration_ns, power_uw, speed};
+use wattwise_figure::{share, shell};
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_policy::System;
-use wattwise_replay::apply::{Target, apply_line};
+use wattwise_replay::apply::{Target, commands};
 use wattwise_replay::library;
 use wattwise_replay::spec::{PolicySpec, cores_spec, is_cores};
 
@@ -53,7 +54,7 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "NAME")]
     idle_governor: Option<String>,
     /// Clock modulation: the share of the clock that is let through, such as 50%; 100% is none
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "SHARE")]
     tstate: Option<String>,
     /// Power limit: 15W for each package, or ZONE=15W, or ZONE/LIMIT=15W (dram=5W, package-0/short_term=28W)
     #[arg(long, value_name = "LIMIT")]
@@ -121,10 +122,7 @@ impl SettingArgs {
         }
         settings.extend(self.idle_governor.clone().map(Setting::IdleGovernor));
         if let Some(given) = &self.tstate {
-            let percent =
-                given.trim_end_matches('%').parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
-            let bad = || Failure::input(format!("--tstate '{given}'; expected a percentage such as 50%"));
-            settings.push(Setting::TState(percent.ok_or_else(bad)?));
+            settings.push(Setting::TState(flag("tstate", share(given))? * 100.0));
         }
         for given in &self.rapl {
             let (place, power) = given.split_once('=').map_or((None, given.as_str()), |(p, w)| (Some(p), w));
@@ -249,16 +247,15 @@ impl ArmArgs<'_> {
     fn policy(&self, path: &str) -> Result<Wishes, Failure> {
         let mut spec = PolicySpec::read(Path::new(path)).map_err(Failure::input)?;
         let (name, cores) = (spec.text.clone(), spec.cores.take());
-        let line = apply_line(&spec, &self.target()).map_err(|why| {
+        let commands = commands(&spec, &self.target()).map_err(|why| {
             Failure::impossible(format!("{path}: {name} cannot be put in force here: {why}"))
         })?;
         // A mode of the driver changes what else can be set: it is not held for the length of a command.
-        if let Some((mode, _)) = line.split_once(" && ") {
-            return Err(Failure::impossible(format!(
+        let flags = commands.flags_of_set().map_err(|mode| {
+            Failure::impossible(format!(
                 "{path}: {name} needs another mode of this machine's driver first: {mode}"
-            )));
-        }
-        let flags: Vec<&str> = line.trim_start_matches("wattwise set").split_whitespace().collect();
+            ))
+        })?;
         let args = OneWord::try_parse_from(flags).map_err(|e| {
             let reason = e.to_string();
             Failure::input(format!("{path}: {}", reason.lines().next().unwrap_or_default()))
@@ -275,14 +272,17 @@ impl ArmArgs<'_> {
 
     fn no_governor(&self, name: &str, governors: &[String], cpufreq: &Cpufreq) -> Failure {
         let known = wattwise_policy::speed::find(name).is_some();
+        let on_a_model = || shell::line(["wattwise", "compare", "-p", name]);
         match (governors.is_empty(), known) {
             (true, _) => Failure::impossible(format!(
-                "'{name}' cannot be put in force: {}; 'wattwise compare -p {name}' tries it on a model",
-                cpufreq.policies.why_not()
+                "'{name}' cannot be put in force: {}; on a model: {}",
+                cpufreq.policies.why_not(),
+                on_a_model()
             )),
             (false, true) => Failure::impossible(format!(
-                "'{name}' is no governor of this kernel, which has {}; 'wattwise compare -p {name}' tries it on a model",
-                governors.join(", ")
+                "'{name}' is no governor of this kernel, which has {}; on a model: {}",
+                governors.join(", "),
+                on_a_model()
             )),
             (false, false) => Failure::input(format!(
                 "'{name}'; expected current, a governor ({}), a core policy ('wattwise policies'), settings such as governor=powersave,max=60%, or the .toml of a policy or a profile",

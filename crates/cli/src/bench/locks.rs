@@ -1,10 +1,11 @@
 //! `wattwise bench locks`.
 
+use crate::args::output;
+use crate::args::output::{OpenOutput, OutputPath};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::screen::{Look, Screen, say};
-use crate::show::table::{drawn, wrapped};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use std::path::PathBuf;
+use crate::show::table::{cell, drawn, wrapped};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::time::Duration;
 use wattwise_hw::root::DirRoot;
 use wattwise_live::bench::locks::measure::{OTHERS, Subject};
@@ -58,10 +59,10 @@ pub(crate) struct Args {
     judge: String,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Write each measurement as a line of CSV
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    csv: Option<OutputPath>,
     /// Print as JSON (schema wattwise-bench-locks-1)
     #[arg(long)]
     json: bool,
@@ -73,6 +74,8 @@ const THREADS: [usize; 5] = [1, 2, 4, 8, 32];
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut plan = plan(args)?;
+    let csv = output::open("--csv", args.csv.as_ref())?;
+    let report = output::open("--report", args.report.as_ref())?;
     let mut bench = match &args.machine {
         Some(name) => {
             let machine = library::machine(name).map_err(Failure::input)?;
@@ -89,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         None => measured(args, &mut plan)?,
     };
     bench.verdict = judge::verdict(&bench.records, &args.judge);
-    write(args, &bench)?;
+    write(csv, report, &bench)?;
     if args.json {
         print_json(&bench)?;
     } else {
@@ -130,7 +133,7 @@ fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    Ok(bench)
+    bench.map_err(|why| Failure::impossible(format!("bench locks: {why}; fewer with --threads")))
 }
 
 /// All but the locks, which depend on where they run.
@@ -153,23 +156,19 @@ fn plan(args: &Args) -> Result<LockMatrix, Failure> {
     })
 }
 
-fn write(args: &Args, bench: &Bench) -> Result<(), Failure> {
-    let put = |flag: &str, path: &PathBuf, text: String| -> Result<(), Failure> {
-        std::fs::write(path, text).map_err(|e| {
-            Failure::input(format!("{flag} {}: {e}; expected a file that can be written", path.display()))
-        })?;
-        say!("written to {}", path.display());
-        Ok(())
+/// Writes the files that were opened.
+fn write(csv: Option<OpenOutput>, report: Option<OpenOutput>, bench: &Bench) -> Result<(), Failure> {
+    let put = |file: OpenOutput, text: &str| {
+        let name = file.name.clone();
+        file.write(text.as_bytes())?;
+        say!("written ({name})");
+        Ok::<_, Failure>(())
     };
-    if let Some(path) = &args.csv {
-        put("--csv", path, bench.csv())?;
+    if let Some(file) = csv {
+        put(file, &bench.csv())?;
     }
-    if let Some(path) = &args.report {
-        put(
-            "--report",
-            path,
-            wattwise_page::page("bench locks", "Locks and waiting", &page::sections(bench)),
-        )?;
+    if let Some(file) = report {
+        put(file, &wattwise_page::page("bench locks", "Locks and waiting", &page::sections(bench)))?;
     }
     Ok(())
 }
@@ -196,7 +195,7 @@ type Shown = fn(&Measured) -> String;
 fn text(bench: &Bench, look: Look) -> String {
     let wide = look.columns >= WIDE;
     let shown = |name: &str| wide || !LEFT_OUT.contains(&name);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let right = |text: String| cell(text).set_alignment(CellAlignment::Right);
     let columns: [(&str, Shown); 9] = [
         ("1/s", |c| count(c.acquisitions_per_s)),
         ("+-", |c| c.noise.map_or("?".into(), |n| format!("{:.0}%", n * 100.0))),
@@ -212,14 +211,14 @@ fn text(bench: &Bench, look: Look) -> String {
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let place = ["threads", "CS us", "NCS us"].map(|h| right(h.to_owned()));
     let figures = columns.iter().filter(|(h, _)| shown(h)).map(|(h, _)| right((*h).to_owned()));
-    table.set_header(place.into_iter().chain([Cell::new("lock")]).chain(figures));
+    table.set_header(place.into_iter().chain([cell("lock")]).chain(figures));
     let mut last = None;
     for c in &bench.cells {
         let new = last.replace(c.place) != Some(c.place);
         let place = |s: String| right(if new { s } else { String::new() });
         let own = [c.place.threads.to_string(), c.place.cs_us.to_string(), c.place.ncs_us.to_string()];
         let figures = columns.iter().filter(|(h, _)| shown(h)).map(|(_, of)| right(of(c)));
-        table.add_row(own.map(place).into_iter().chain([Cell::new(&c.lock)]).chain(figures));
+        table.add_row(own.map(place).into_iter().chain([cell(&c.lock)]).chain(figures));
     }
     let mut out = String::new();
     page::summary(bench).iter().for_each(|line| out += &format!("{}\n", wrapped(line, "")));

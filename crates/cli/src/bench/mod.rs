@@ -6,9 +6,8 @@ mod throughput;
 mod transition;
 mod wake;
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::Outcome;
 use clap::Subcommand;
-use std::path::Path;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -38,11 +37,4 @@ pub(crate) fn run(args: &Args) -> Outcome {
         What::Throughput(args) => crate::bench::throughput::run(args),
         What::Wake(args) => crate::bench::wake::run(args),
     }
-}
-
-/// Writes a result's file.
-fn write(flag: &str, path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|e| {
-        Failure::input(format!("{flag} {}: {e}; expected a file that can be written", path.display()))
-    })
 }

@@ -1,18 +1,19 @@
 //! `bench throughput`.
 
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::args::root as hardware;
-use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
 use crate::show::result_file;
 use crate::show::screen::say;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wattwise_control::hold::{Wishes, hold};
 use wattwise_control::set::plan::Setting;
 use wattwise_figure::Random;
+use wattwise_figure::shell;
 use wattwise_figure::units::{Speed, speed};
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_live::ab::figure;
@@ -51,10 +52,10 @@ pub(in super::super) struct Args {
     watts_of: String,
     /// Write every run as CSV
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    csv: Option<OutputPath>,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Print as JSON (schema wattwise.bench-throughput/1)
     #[arg(long)]
     json: bool,
@@ -83,6 +84,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let root = args.root.open()?;
     let prices = library::machine(&args.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
+    let csv = output::open("--csv", args.csv.as_ref())?;
+    let report = output::open("--report", args.report.as_ref())?;
     let levels = levels(args, &Cpufreq::read(&*root))?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let server = preset.filter(|_| args.command.is_empty()).map_or(Ok(None), Server::start)?;
@@ -98,8 +101,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             settings: levels[at].map(|khz| Setting::Freq(Speed::Khz(khz))).into_iter().collect(),
             ..Wishes::default()
         };
-        let held =
-            hold(&*root, &journal, &crate::machine::set::command_line(), &wishes, &|| signals.reason())?;
+        let held = hold(&*root, &journal, &crate::args::command_line(), &wishes, &|| signals.reason())?;
         let (measured, ended) = measure(&mut observer, &job, &signals).map_err(Failure::input)?;
         drop(held);
         if let Some(signal) = signals.caught() {
@@ -107,7 +109,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         if let Some(failure) = &measured.failure {
             let last = ended.output.trim_end().lines().last().unwrap_or("");
-            return Err(Failure::work(format!("'{}' {failure}; it printed last: {last}", command.join(" "))));
+            return Err(Failure::work(format!(
+                "{} {failure}; it printed last: {last}",
+                shell::line(&command)
+            )));
         }
         let figure = figure(&pattern, &ended.output).map_err(|e| Failure::work(format!("--metric: {e}")))?;
         let busy = measured.machine.others_s.map(|s| s + measured.cpu_s());
@@ -131,12 +136,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         knee: if levels.len() > 1 { knee(&levels, more_is_better) } else { None },
         levels,
     };
-    if let Some(path) = &args.csv {
-        write("--csv", path, &result_file::throughput_csv(&result))?;
+    if let Some(file) = csv {
+        file.write(result_file::throughput_csv(&result).as_bytes())?;
     }
-    if let Some(path) = &args.report {
+    if let Some(file) = report {
         let sections = wattwise_report::throughput_sections(&result);
-        write("--report", path, &wattwise_page::page("bench throughput", &result.machine, &sections))?;
+        file.write(wattwise_page::page("bench throughput", &result.machine, &sections).as_bytes())?;
     }
     match args.json {
         true => print_json(&result)?,

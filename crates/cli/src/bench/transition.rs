@@ -1,10 +1,10 @@
 //! `bench transition`.
 
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::args::root as hardware;
-use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::result_file;
-use std::path::PathBuf;
 use wattwise_control::delays::transition::{Live, measure};
 use wattwise_control::delays::wake::pin;
 use wattwise_control::hold::{Wishes, hold};
@@ -27,10 +27,10 @@ pub(in super::super) struct Args {
     seed: u64,
     /// Write the matrix as CSV
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    csv: Option<OutputPath>,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Print as JSON (schema wattwise.bench-transition/1)
     #[arg(long)]
     json: bool,
@@ -61,6 +61,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             policy.name()
         )));
     }
+    let csv = output::open("--csv", args.csv.as_ref())?;
+    let report = output::open("--report", args.report.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let wishes = Wishes {
         settings: vec![Setting::Governor("userspace".to_owned())],
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         cores: None,
     };
     let journal = args.root.journal()?;
-    let command = crate::machine::set::command_line();
+    let command = crate::args::command_line();
     let held = hold(&*root, &journal, &command, &wishes, &|| signals.reason())?;
     // The loop must feel the speed that it times; another root's CPUs are not ours.
     if root.is_this_machine() {
@@ -87,12 +89,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         pairs,
     };
     drop(held);
-    if let Some(path) = &args.csv {
-        write("--csv", path, &result_file::transition_csv(&matrix))?;
+    if let Some(file) = csv {
+        file.write(result_file::transition_csv(&matrix).as_bytes())?;
     }
-    if let Some(path) = &args.report {
+    if let Some(file) = report {
         let sections = wattwise_report::transition_sections(&matrix);
-        write("--report", path, &wattwise_page::page("bench transition", &matrix.machine, &sections))?;
+        file.write(wattwise_page::page("bench transition", &matrix.machine, &sections).as_bytes())?;
     }
     match args.json {
         true => print_json(&matrix)?,

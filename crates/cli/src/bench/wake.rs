@@ -1,12 +1,12 @@
 //! `bench wake`.
 
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::args::root as hardware;
-use crate::bench::write;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
 use crate::show::result_file;
 use crate::show::screen::say;
-use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_control::delays::wake::{allowed, cross, timer};
 use wattwise_control::hold::{Wishes, hold};
@@ -34,7 +34,7 @@ pub(in super::super) struct Args {
     sleep: String,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Print as JSON (schema wattwise.bench-wake/1)
     #[arg(long)]
     json: bool,
@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         )));
     }
     let waker = cpus.iter().copied().find(|c| *c != sleeper);
+    let report = output::open("--report", args.report.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let journal = this.journal()?;
     let states = states(&*root, sleeper as u32);
@@ -62,16 +63,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // The machine as it is, then each state as the deepest.
     for deepest in std::iter::once(None).chain((0..states.len()).map(Some)) {
         let wishes = wishes(&states, deepest, sleeper);
-        let held =
-            match hold(&*root, &journal, &crate::machine::set::command_line(), &wishes, &|| signals.reason())
-            {
-                Ok(held) => held,
-                Err(e) if deepest.is_some() && rows.len() == 1 => {
-                    say!("C-states cannot be chosen here: {e}");
-                    break;
-                }
-                Err(e) => return Err(e.into()),
-            };
+        let held = match hold(&*root, &journal, &crate::args::command_line(), &wishes, &|| signals.reason()) {
+            Ok(held) => held,
+            Err(e) if deepest.is_some() && rows.len() == 1 => {
+                say!("C-states cannot be chosen here: {e}");
+                break;
+            }
+            Err(e) => return Err(e.into()),
+        };
         let before = states_now(&*root, sleeper as u32);
         let timer_us = timer(sleeper, sleep, args.times).map_err(Failure::work)?;
         let cross_us = match waker {
@@ -103,9 +102,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         sleep_us: sleep.as_micros() as u64,
         states: rows,
     };
-    if let Some(path) = &args.report {
+    if let Some(file) = report {
         let sections = wattwise_report::wake_sections(&result);
-        write("--report", path, &wattwise_page::page("bench wake", &result.machine, &sections))?;
+        file.write(wattwise_page::page("bench wake", &result.machine, &sections).as_bytes())?;
     }
     match args.json {
         true => print_json(&result)?,

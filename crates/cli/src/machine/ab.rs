@@ -1,6 +1,8 @@
 //! `ab`: a sound comparison on the live machine, or an exact one on a model.
 
 use crate::args::duration;
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
@@ -10,9 +12,10 @@ use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
-use wattwise_figure::Provenance;
 use wattwise_figure::verdict::Aim;
+use wattwise_figure::{Provenance, share, shell};
 use wattwise_hw::root::{Root, text};
+use wattwise_hw::states::supply::Source;
 use wattwise_hw::states::writers;
 use wattwise_live::ab::arm::{Arm, Live, Parts};
 use wattwise_live::ab::conduct::{Bench, Budget, Design, Progress, conduct};
@@ -60,13 +63,13 @@ pub(crate) struct Args {
     #[arg(long, requires = "window")]
     battery: bool,
     /// The smallest difference that matters
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = part)]
     effect: f64,
     /// The chance to find it
-    #[arg(long, alias = "power", value_name = "PERCENT", default_value = "90%", value_parser = percent)]
+    #[arg(long, alias = "power", value_name = "SHARE", default_value = "90%", value_parser = part)]
     chance: f64,
     /// How sure the interval is
-    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = part)]
     confidence: f64,
     /// Pairs from which the number of pairs follows
     #[arg(long, value_name = "PAIRS", default_value_t = 10)]
@@ -90,7 +93,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CELSIUS", default_value_t = 2.0)]
     temperature: f64,
     /// A pair is dropped when other programs use more than this of all CPUs
-    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share)]
     others: f64,
     /// Of the order of runs [default: from the clock, and kept in the file]
     #[arg(long)]
@@ -100,13 +103,13 @@ pub(crate) struct Args {
     watts_of: String,
     /// Everything that happens, as JSON lines [default: wattwise-ab-TIME.jsonl]
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<OutputPath>,
     /// Go on with an interrupted experiment's file: its plan counts, not these arguments
     #[arg(long, value_name = "FILE", conflicts_with_all = ["arms", "output"])]
-    resume: Option<PathBuf>,
+    resume: Option<OutputPath>,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Print the judged result as JSON (schema wattwise.ab-result/1)
     #[arg(long)]
     json: bool,
@@ -127,23 +130,28 @@ enum OfWord {
     Cpu,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    let value = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    value
-        .map(|v| v / 100.0)
-        .filter(|v| (0.0..=1.0).contains(v))
-        .ok_or_else(|| "expected a percentage such as 2%".into())
+/// A share that is neither nothing nor all: a chance that is certain, or a difference of nothing, takes for ever.
+fn part(text: &str) -> Result<f64, String> {
+    match share(text) {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        Ok(_) => Err(format!("'{text}'; expected more than 0% and less than 100%, such as 2%")),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    conducted(args).map(|(code, _)| code)
+}
+
+/// Runs the comparison: the exit code, and what the log has; none on a model.
+pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     if let Some(machine) = &args.machine {
-        return on_a_model(args, machine);
+        return on_a_model(args, machine).map(|code| (code, None));
     }
     let root = args.root.open()?;
-    let signals = Signals::catch().map_err(Failure::work)?;
     let (path, header, earlier) = match &args.resume {
         Some(path) => {
-            let read = file::read(path).map_err(Failure::input)?;
+            let read = file::read(path.path()).map_err(Failure::input)?;
             (path.clone(), read.header.clone(), Some(read))
         }
         None => (args.output.clone().unwrap_or_else(default_file), args.header(&*root)?, None),
@@ -151,10 +159,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let metric = header.metric.as_deref().map(pattern).transpose()?;
     let arms = ready(&*root, &header)?;
     let observer = observer(&*root, &header)?;
+    let report = output::open("--report", args.report.as_ref())?;
     let file = match &earlier {
-        Some(read) => Writer::resume(&path, read).map_err(Failure::work)?,
-        None => Writer::create(&path, &header).map_err(Failure::input)?,
+        Some(read) => Writer::resume(path.path(), read).map_err(Failure::work)?,
+        None => Writer::create(path.path(), &header).map_err(Failure::input)?,
     };
+    path.keep_apart();
+    let signals = Signals::catch().map_err(Failure::work)?;
     let journal = args.root.journal()?;
     let mut live = Live::new(Parts {
         root: &*root,
@@ -168,7 +179,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         metric,
         tell: Box::new(tell),
     });
-    pre_flight(&*root, &path, &header);
+    pre_flight(&*root, path.path(), &header);
     if !args.idle_floor.is_zero() && earlier.as_ref().is_none_or(|r| r.floor_w.is_none()) {
         live.floor(args.idle_floor).map_err(Failure::work)?;
     }
@@ -179,10 +190,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut file = live.into_file();
     file.line(&Line::End { why: conducted.end, warm: conducted.warm }).map_err(Failure::work)?;
     screen::progress("");
-    let read = file::read(&path).map_err(Failure::work)?;
+    let read = file.read().map_err(Failure::work)?;
     let judged = result::of(&read);
-    if let Some(path) = &args.report {
-        write_report(path, &wattwise_report::ab_html(&read, &judged))?;
+    if let Some(report) = report {
+        report.write(wattwise_report::ab_html(&read, &judged).as_bytes())?;
     }
     if args.json {
         print_json(&judged)?;
@@ -190,24 +201,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print(&result::text(&judged))?;
     }
     if let Some(why) = stopped {
-        say!("{why}; 'wattwise ab --resume {}' goes on with the same plan", path.display());
-        return Ok(signals.caught().map_or(1, |signal| 128 + signal as u8));
+        say!("{why}; to go on with the same plan: wattwise ab --resume {}", shell::file(&path));
+        return Ok((signals.caught().map_or(1, |signal| 128 + signal as u8), Some(read)));
     }
     if judged.pairs == 0 {
         let why = judged.dropped.last().map_or(String::new(), |(_, why)| format!(", the last because {why}"));
         return Err(Failure::work(format!("ab: no pair counts{why}; nothing was compared")));
     }
-    Ok(0)
+    Ok((0, Some(read)))
 }
 
-fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(path, page).map_err(|e| {
-        Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-    })
-}
-
-fn default_file() -> PathBuf {
-    PathBuf::from(format!("wattwise-ab-{}.jsonl", now()))
+fn default_file() -> OutputPath {
+    PathBuf::from(format!("wattwise-ab-{}.jsonl", now())).into()
 }
 
 fn now() -> u64 {
@@ -347,8 +352,9 @@ fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
     for writer in writers::running(root) {
         say!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
     }
-    if wattwise_hw::states::power::supply(root).mains == Some(false) && !header.battery {
-        say!("the machine runs on its battery: it may slow down as that empties");
+    let supply = wattwise_hw::states::supply::supply(root);
+    if supply.source == Source::Battery && !header.battery {
+        say!("the machine runs on its battery ({}): it may slow down as that empties", supply.why);
     }
 }
 
@@ -407,12 +413,13 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
         detail: args.report.is_some(),
         budget: wattwise_figure::Budget::default(),
     };
+    let report = output::open("--report", args.report.as_ref())?;
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
-    if let Some(path) = &args.report {
-        let command = format!("wattwise {}", crate::machine::set::command_line());
-        write_report(path, &wattwise_report::compare_html(&comparison, &details, &command))?;
+    if let Some(report) = report {
+        let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
+        report.write(html.as_bytes())?;
     }
     if args.json {
         print_json(&comparison)?;

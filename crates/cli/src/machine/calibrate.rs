@@ -1,10 +1,12 @@
 //! `calibrate`: this machine as a model, by its own meters.
 
 use crate::args::duration;
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::show::screen::{progress, say};
-use crate::show::table::drawn;
+use crate::show::table::{cell, drawn};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -16,6 +18,7 @@ use wattwise_calibrate::pages::sections;
 use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Live, Site};
 use wattwise_calibrate::truth;
+use wattwise_figure::shell;
 use wattwise_live::run::child::Signals;
 use wattwise_model::machine::Confidence;
 use wattwise_trace::record;
@@ -31,7 +34,7 @@ pub(crate) struct Args {
     budget: Duration,
     /// The machine file to write [default: where '--machine this' finds it; this.toml for another root]
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<OutputPath>,
     /// Write the machine file even if the fit misses its own check
     #[arg(long)]
     keep_bad: bool,
@@ -40,7 +43,7 @@ pub(crate) struct Args {
     seed: u64,
     /// Write a page of power against load, speed and C-state, measured beside fitted
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     #[command(flatten)]
     root: hardware::RootArgs,
     /// Print the result as JSON
@@ -97,12 +100,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
     let output = match &args.output {
         Some(path) => path.clone(),
-        None if root.is_this_machine() => crate::model::own::to_write()?,
-        None => PathBuf::from("this.toml"),
+        None if root.is_this_machine() => crate::model::own::to_write()?.into(),
+        None => PathBuf::from("this.toml").into(),
     };
-    let kept = output.with_extension("windows.jsonl");
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    writable(&output)?;
+    // Ten minutes of work are not to end with a folder that is not there.
+    let file = output.open("--output")?;
+    let report = output::open("--report", args.report.as_ref())?;
+    let kept = output.is_file().then(|| output.path().with_extension("windows.jsonl"));
+    let stem = output.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let signals = Signals::catch().map_err(Failure::work)?;
     let sleep = |time: Duration| {
         signals.sleep(time);
@@ -127,25 +132,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
         name: stem,
         budget_s: args.budget.as_secs_f64(),
         journal: args.root.journal()?,
-        kept: Some(kept.clone()),
+        kept: kept.clone(),
         seed: args.seed,
         clock_khz: root.is_this_machine().then(record::clock_khz).flatten().map(u64::from),
         state: state_of(site.root()),
     };
     let calibration = calibrate(&*site, &plan, &mut |p| told(p)).map_err(failure)?;
     progress("");
-    if let Some(path) = &args.report {
+    if let Some(report) = report {
         let page = wattwise_page::page("calibrate", "This machine, calibrated", &sections(&calibration));
-        std::fs::write(path, page).map_err(|e| {
-            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-        })?;
+        report.write(page.as_bytes())?;
     }
     let passed = calibration.check.quantile(0.95).is_none_or(|p95| p95 <= Check::limit(calibration.meters));
     if passed || args.keep_bad {
-        std::fs::write(&output, &calibration.text).map_err(|e| not_written(&output, e))?;
-        _ = std::fs::remove_file(&kept);
+        file.write(calibration.text.as_bytes())?;
+        kept.iter().for_each(|kept| _ = std::fs::remove_file(kept));
     }
-    let found = found(&output, args.output.is_none() && root.is_this_machine(), &calibration);
+    let found = found(output.path(), args.output.is_none() && root.is_this_machine(), &calibration);
     if args.json {
         print_json_as(SCHEMA, &found)?;
     } else {
@@ -160,20 +163,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         )));
     }
     Ok(0)
-}
-
-fn not_written(path: &Path, e: std::io::Error) -> Failure {
-    Failure::input(format!("--output {}: {e}; expected a file that can be written", path.display()))
-}
-
-/// Ten minutes of work are not to end with a folder that is not there.
-fn writable(path: &Path) -> Result<(), Failure> {
-    let there = path.exists();
-    std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| not_written(path, e))?;
-    if !there {
-        _ = std::fs::remove_file(path);
-    }
-    Ok(())
 }
 
 fn failure(e: CalibrationError) -> Failure {
@@ -255,12 +244,15 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
     table.set_header(["figure", "value", "95 % interval", "standing"]);
     for f in &found.figures {
         let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
-        table.add_row(vec![
-            f.figure.clone(),
-            format!("{:.3}{unit}", f.value),
-            format!("{:.3} to {:.3}", f.low, f.high),
-            f.standing.to_owned(),
-        ]);
+        table.add_row(
+            [
+                f.figure.clone(),
+                format!("{:.3}{unit}", f.value),
+                format!("{:.3} to {:.3}", f.low, f.high),
+                f.standing.to_owned(),
+            ]
+            .map(cell),
+        );
     }
     if calibration.fit.is_some() {
         _ = writeln!(out, "\n{}", drawn(table, false));
@@ -269,7 +261,7 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
         _ = writeln!(out, "Note: {note}");
     }
     if written {
-        let flag = if found.default { String::new() } else { format!("-m {file} ") };
+        let flag = if found.default { String::new() } else { format!("-m {} ", shell::file(&found.file)) };
         _ = writeln!(out, "\n{file}: written. Use it: wattwise compare {flag}-- COMMAND");
     }
     out

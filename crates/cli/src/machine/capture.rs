@@ -1,8 +1,8 @@
 //! `capture`: a machine in a file.
 
+use crate::args::output::{OutputPath, written};
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use wattwise_hw::capture::Options;
 pub(crate) struct Args {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: OutputPath,
     /// Follow load, speeds, residencies, energy, temperature and mains for this long (30s, 10min)
     #[arg(long = "for", value_name = "DURATION")]
     length: Option<String>,
@@ -42,15 +42,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let length = args.length.as_deref().map_or(Ok(Duration::ZERO), |l| duration("for", l))?;
     let root = args.root.open()?;
     let options = Options { length, every, acpi: args.acpi, registers: Vec::new() };
+    let file = args.output.open("--output")?;
     // A signal ends the series; what was seen until then is written.
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::work)?;
     }
-    let head =
-        capture::capture(&*root, &options, &args.output, &|| stop.load(Ordering::Relaxed)).map_err(|e| {
-            Failure::input(format!("{}: {e}; expected a place to write to", args.output.display()))
-        })?;
+    let head = capture::capture(&*root, &options, file.out, &|| stop.load(Ordering::Relaxed));
+    let head = written(&file.name, head)?;
     if args.json {
         print_json(&head)?;
         return Ok(0);

@@ -209,6 +209,9 @@ fn stats(p: &CpufreqPolicy, human: bool) -> String {
     if let Some(total) = stats.total_transitions {
         _ = write!(line, "  ({total})");
     }
+    if human && !stats.left_out.is_empty() {
+        _ = write!(line, "  left out: {}", stats.left_out.join("; "));
+    }
     line
 }
 

@@ -20,9 +20,9 @@ pub(crate) struct Args {
     /// Mount only while this command runs
     #[arg(long = "for", value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
     command: Vec<String>,
-    /// How busy every CPU is, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
-    load: u32,
+    /// How busy every CPU is, such as 50%
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = wattwise_figure::share)]
+    load: f64,
     /// Keep the machine's time still instead of letting it run with the clock
     #[arg(long)]
     still: bool,
@@ -47,6 +47,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let problem = "not a folder; make an empty one to mount on";
         return Err(Failure::input(format!("{}: {problem}", args.mountpoint.display())));
     }
+    // A mount hides what is below it: no link of a stranger's says where.
+    wattwise_hw::root::folder::open(&args.mountpoint)
+        .map_err(|e| Failure::input(format!("{}: {e}", args.mountpoint.display())))?;
     serve(args, &machine)
 }
 

@@ -1,16 +1,17 @@
 //! `info`: every power state of a machine, by topic, what is the same folded together.
 
+mod power;
+mod speed;
+
 use crate::args::root as hardware;
 use crate::args::select::SelectorArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
 use clap::ValueEnum;
 use std::fmt::Write;
-use wattwise_figure::units::{show_khz, show_ns, show_uw, trim};
+use wattwise_figure::units::{show_khz, trim};
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::info::Info;
 use wattwise_hw::probe::Probed;
-use wattwise_hw::states::cpufreq::{CpufreqPolicy, Stats};
-use wattwise_hw::states::power::Zone;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -83,14 +84,14 @@ fn page(info: &Info, topics: &[Topic]) -> String {
         }
         let (title, body) = match topic {
             Topic::Cpus => ("CPUs", cpus(info)),
-            Topic::Speed => ("Speed (P-states)", speed(info)),
+            Topic::Speed => ("Speed (P-states)", speed::speed(info)),
             Topic::Idle => ("Idle (C-states)", idle(info)),
             Topic::Registers => ("Registers and firmware (T-states, HWP, thermal logs)", registers(info)),
-            Topic::Energy => ("Energy and power limits", energy(info)),
+            Topic::Energy => ("Energy and power limits", power::energy(info)),
             Topic::Uncore => ("Uncore", uncore(info)),
             Topic::Graphics => ("Graphics", graphics(info)),
-            Topic::Thermal => ("Temperature and sensors", thermal(info)),
-            Topic::Supply => ("Battery and mains", supply(info)),
+            Topic::Thermal => ("Temperature and sensors", power::thermal(info)),
+            Topic::Supply => ("Battery and mains", power::supply(info)),
             Topic::Writers => ("Other programs that write these settings", others(info)),
         };
         _ = write!(out, "\n{title}\n{body}");
@@ -153,174 +154,6 @@ fn cpus(info: &Info) -> String {
         }
     }
     out
-}
-
-fn speed(info: &Info) -> String {
-    let mut out = String::new();
-    if let Some(driver) = &info.cpufreq.driver {
-        let settings: Vec<String> =
-            driver.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        line(&mut out, driver.name, format!("{} mode; {}", driver.mode, settings.join(", ")));
-    }
-    if let Some(boost) = &info.cpufreq.boost {
-        line(&mut out, "boost", format!("{} (/{})", if boost.on { "on" } else { "off" }, boost.path));
-    }
-    if info.cpufreq.policies.value.is_none() {
-        return out + &missing(&info.cpufreq.policies);
-    }
-    let mut groups: Vec<(CpufreqPolicy, Vec<&CpufreqPolicy>)> = Vec::new();
-    for policy in info.cpufreq.policies() {
-        let settings = settings(policy);
-        match groups.iter_mut().find(|(key, _)| *key == settings) {
-            Some((_, members)) => members.push(policy),
-            None => groups.push((settings, vec![policy])),
-        }
-    }
-    for (_, members) in &groups {
-        out += &policies(members);
-    }
-    if let Some(groups) = &info.energy_performance_bias.value {
-        for (cpus, bias) in groups {
-            line(&mut out, "bias (EPB)", format!("{bias} on CPUs {cpus} (0 performance to 15 power)"));
-        }
-    }
-    if let Some((now, choices)) = &info.platform_profile {
-        line(&mut out, "profile", format!("{now} (of {})", choices.join(", ")));
-    }
-    out
-}
-
-/// What is set, without what differs between equal policies.
-fn settings(policy: &CpufreqPolicy) -> CpufreqPolicy {
-    CpufreqPolicy {
-        path: String::new(),
-        affected: CpuSet::new(),
-        related: CpuSet::new(),
-        current_khz: policy.current_khz.map(|_| 0),
-        hardware_current_khz: policy.hardware_current_khz.map(|_| 0),
-        stats: None,
-        ..policy.clone()
-    }
-}
-
-/// Policies with equal settings, as one block.
-fn policies(members: &[&CpufreqPolicy]) -> String {
-    let mut out = String::new();
-    let Some(first) = members.first() else { return out };
-    let all = |set: fn(&CpufreqPolicy) -> &CpuSet| -> CpuSet {
-        members.iter().flat_map(|p| set(p).iter()).collect()
-    };
-    let (affected, related) = (all(|p| &p.affected), all(|p| &p.related));
-    let heading = match members {
-        [one] => format!("{}: CPU {}", one.name(), affected),
-        _ if members.iter().all(|p| p.affected.len() == 1) => {
-            format!("{} policies, one a CPU: CPUs {affected}", members.len())
-        }
-        _ => {
-            let sets: Vec<String> = members.iter().map(|p| p.affected.to_string()).collect();
-            format!("{} policies: CPUs {}", members.len(), sets.join(" | "))
-        }
-    };
-    _ = writeln!(out, "  {heading}");
-    if members.len() == 1 {
-        line(
-            &mut out,
-            "  same clock",
-            format!("CPU {related} in hardware; CPU {affected} switched by software"),
-        );
-    }
-    let driver = first.driver.as_deref().unwrap_or("(none named)");
-    let latency = match first.transition_latency_ns {
-        Some(ns) if ns > 0 => format!("a change of speed takes at most {}", show_ns(ns)),
-        _ => "how long a change of speed takes is not told".to_owned(),
-    };
-    line(&mut out, "  driver", format!("{driver}; {latency}"));
-    let range = |(low, high): (u64, u64)| format!("{} to {}", show_khz(low), show_khz(high));
-    if let Some(limits) = first.hardware_khz {
-        let base = first.base_khz.map(|b| format!(", {} without boost", show_khz(b))).unwrap_or_default();
-        line(&mut out, "  hardware", format!("{}{base}", range(limits)));
-    }
-    let list = |levels: &[u64]| levels.iter().map(|l| show_khz(*l)).collect::<Vec<_>>().join(", ");
-    if !first.levels_khz.is_empty() {
-        line(&mut out, "  levels", list(&first.levels_khz));
-    }
-    if !first.boost_levels_khz.is_empty() {
-        line(&mut out, "  boost levels", list(&first.boost_levels_khz));
-    }
-    if let Some(limits) = first.limits_khz {
-        let bios = first.bios_limit_khz.filter(|b| first.hardware_khz.is_some_and(|(_, top)| *b < top));
-        let bios = bios.map(|b| format!("; the firmware allows {}", show_khz(b))).unwrap_or_default();
-        line(&mut out, "  limits", format!("{}{bios}", range(limits)));
-    }
-    if let Some(governor) = &first.governor {
-        let told = first.setspeed_khz.map(|s| format!(", told {}", show_khz(s))).unwrap_or_default();
-        line(&mut out, "  governor", format!("{governor}{told} (of {})", first.governors.join(", ")));
-    }
-    if !first.tunables.is_empty() {
-        let tunables: Vec<String> = first.tunables.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        line(&mut out, "  tunables", tunables.join(", "));
-    }
-    if let Some(epp) = &first.epp {
-        line(&mut out, "  preference", format!("{epp} (of {})", first.epps.join(", ")));
-    }
-    if let Some(on) = first.boost {
-        line(&mut out, "  boost", if on { "on" } else { "off" });
-    }
-    now_and_so_far(&mut out, members);
-    out
-}
-
-/// The speeds at this moment, and the time at each since the counters began.
-fn now_and_so_far(out: &mut String, members: &[&CpufreqPolicy]) {
-    let range = |(low, high): (u64, u64)| format!("{} to {}", show_khz(low), show_khz(high));
-    let spread = |speed: fn(&CpufreqPolicy) -> Option<u64>| {
-        let speeds: Vec<u64> = members.iter().filter_map(|p| speed(p)).collect();
-        let (low, high) = (speeds.iter().min()?, speeds.iter().max()?);
-        Some(if low == high { show_khz(*low) } else { range((*low, *high)) })
-    };
-    let now: Vec<String> = [
-        spread(|p| p.hardware_current_khz).map(|s| format!("{s} by the hardware")),
-        spread(|p| p.current_khz).map(|s| format!("{s} by the kernel")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if !now.is_empty() {
-        line(out, "  now", now.join("; "));
-    }
-    if let Some(stats) = total(members) {
-        let whole: f64 = stats.time_in_state.iter().map(|(_, s)| s).sum();
-        let share = |s: f64| if whole > 0.0 { s / whole * 100.0 } else { 0.0 };
-        let shares: Vec<String> = stats
-            .time_in_state
-            .iter()
-            .map(|(khz, s)| format!("{} {:.2} %", show_khz(*khz), share(*s)))
-            .collect();
-        let changes = stats.total_transitions.map(|n| format!("; {n} changes")).unwrap_or_default();
-        line(out, "  time at", format!("{}{changes}", shares.join(", ")));
-    }
-}
-
-/// The statistics of some policies together.
-fn total(members: &[&CpufreqPolicy]) -> Option<Stats> {
-    let mut sum: Option<Stats> = None;
-    for stats in members.iter().filter_map(|p| p.stats.as_ref()) {
-        let Some(sum) = &mut sum else {
-            sum = Some(stats.clone());
-            continue;
-        };
-        for (khz, s) in &stats.time_in_state {
-            match sum.time_in_state.iter_mut().find(|(k, _)| k == khz) {
-                Some((_, total)) => *total += s,
-                None => sum.time_in_state.push((*khz, *s)),
-            }
-        }
-        sum.total_transitions = sum.total_transitions.zip(stats.total_transitions).map(|(a, b)| a + b);
-    }
-    if let Some(sum) = &mut sum {
-        sum.time_in_state.sort_unstable_by_key(|(khz, _)| *khz);
-    }
-    sum
 }
 
 fn idle(info: &Info) -> String {
@@ -427,38 +260,6 @@ fn registers(info: &Info) -> String {
     out
 }
 
-fn energy(info: &Info) -> String {
-    let Some(zones) = &info.energy.value else { return missing(&info.energy) };
-    let mut out = String::new();
-    for zone in zones {
-        show_zone(&mut out, zone, 0);
-    }
-    out
-}
-
-fn show_zone(out: &mut String, zone: &Zone, depth: usize) {
-    let energy = match zone.energy_uj.value {
-        Some(uj) => format!("{} J counted", trim(uj as f64 / 1e6, 3)),
-        None => format!("energy unavailable: {}", zone.energy_uj.why_not()),
-    };
-    let wraps =
-        zone.max_energy_uj.map(|m| format!(", wraps at {} J", trim(m as f64 / 1e6, 0))).unwrap_or_default();
-    line(out, &format!("{}{}", "  ".repeat(depth), zone.name), format!("{energy}{wraps}"));
-    for limit in &zone.limits {
-        let power = match limit.power_uw {
-            Some(0) | None => "no limit".to_owned(),
-            Some(uw) => format!("at most {}", show_uw(uw)),
-        };
-        let window = limit.window_us.map(|us| format!(" over {}", show_ns(us * 1000))).unwrap_or_default();
-        let most =
-            limit.most_uw.filter(|m| *m > 0).map(|m| format!(" (up to {})", show_uw(m))).unwrap_or_default();
-        line(out, "", format!("{}{}: {power}{window}{most}", "  ".repeat(depth), limit.name));
-    }
-    for inside in &zone.inside {
-        show_zone(out, inside, depth + 1);
-    }
-}
-
 fn uncore(info: &Info) -> String {
     let Some(uncores) = &info.uncore.value else { return missing(&info.uncore) };
     let mut out = String::new();
@@ -497,48 +298,6 @@ fn graphics(info: &Info) -> String {
     }
     if out.is_empty() {
         out = "  not available: no graphics whose driver (i915, xe) tells of its power\n".to_owned();
-    }
-    out
-}
-
-fn thermal(info: &Info) -> String {
-    let mut out = String::new();
-    for t in &info.sensors.temperatures {
-        line(&mut out, &t.name, format!("{} C", trim(t.celsius, 1)));
-    }
-    for p in &info.sensors.power {
-        let watts = p.watts.map(|w| format!("{} W", trim(w, 3)));
-        let joules = p.joules.map(|j| format!("{} J counted", trim(j, 3)));
-        line(&mut out, &p.name, watts.or(joules).unwrap_or_default());
-    }
-    for (name, rpm) in &info.sensors.fans {
-        line(&mut out, name, format!("{rpm} rpm"));
-    }
-    if out.is_empty() {
-        out = "  not available by sysfs: no thermal zone and no hwmon sensor is listed (a virtual machine has none)\n".into();
-    }
-    out
-}
-
-fn supply(info: &Info) -> String {
-    let mut out = String::new();
-    if let Some(mains) = info.supply.mains {
-        line(&mut out, "mains", if mains { "connected" } else { "not connected" });
-    }
-    for b in &info.supply.batteries {
-        let wh = |v: Option<f64>| v.map_or("?".into(), |v| format!("{} Wh", trim(v, 2)));
-        let power = b.power_w.map(|w| format!(", {} W", trim(w, 2))).unwrap_or_default();
-        let text = format!(
-            "{}: {} of {} (new {}){power}",
-            b.status,
-            wh(b.energy_wh),
-            wh(b.full_wh),
-            wh(b.design_wh)
-        );
-        line(&mut out, &b.name, text);
-    }
-    if out.is_empty() {
-        out = "  not available by sysfs: neither battery nor adapter is listed\n".into();
     }
     out
 }

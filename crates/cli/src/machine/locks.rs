@@ -1,7 +1,7 @@
 //! `locks advise`: which of a program's mutexes are contended, and which lock would serve them.
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::table::seconds;
+use crate::show::table::{cell, seconds};
 use clap::Subcommand;
 use comfy_table::{ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 use wattwise_child::{Running, Signals, exit_code};
+use wattwise_figure::shell;
 use wattwise_lockbench::advise::{LockAdvice, MutexUse, SCHEMA, advise};
+use wattwise_output::Scratch;
 
 /// What takes the place of a program's pthread mutexes.
 const LIBRARY: &str = "libwattwise_pthread.so";
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 fn run_advise(args: &AdviseArgs) -> Outcome {
     let library = library(args.library.as_deref())?;
-    let folder = tempfile::tempdir().map_err(|e| Failure::work(format!("a temporary folder: {e}")))?;
+    let folder = Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")))?;
     let (code, elapsed_s) = watched(args, &library, folder.path())?;
     let files = counted(folder.path())?;
     if files.is_empty() {
@@ -139,7 +141,7 @@ fn text(advice: &LockAdvice, args: &AdviseArgs, library: &Path) -> String {
             _ = writeln!(out, "No mutex is waited for enough to matter: any lock serves, glibc's own too.")
         }
         Some(lock) => {
-            _ = writeln!(out, "To try it:    WATTWISE_LOCK={lock} LD_PRELOAD={} ...", library.display());
+            _ = writeln!(out, "To try it:    WATTWISE_LOCK={lock} LD_PRELOAD={} ...", shell::word(library));
             _ = writeln!(out, "To prove it:  wattwise ab, with and without");
         }
     }
@@ -162,17 +164,20 @@ fn table<'a>(mutexes: impl Iterator<Item = &'a MutexUse>) -> Table {
     ]);
     for m in mutexes {
         let share = 100.0 * m.contended as f64 / m.locked.max(1) as f64;
-        table.add_row([
-            format!("{} (by {})", m.mutex, m.caller),
-            m.locked.to_string(),
-            format!("{share:.1} %"),
-            seconds(m.waited_s),
-            seconds(m.longest_wait_s),
-            format!("{:.1} us", m.held_s * 1e6),
-            m.most_waiting.saturating_add(1).to_string(),
-            m.lock.unwrap_or("any").to_owned(),
-            m.why.clone(),
-        ]);
+        table.add_row(
+            [
+                format!("{} (by {})", m.mutex, m.caller),
+                m.locked.to_string(),
+                format!("{share:.1} %"),
+                seconds(m.waited_s),
+                seconds(m.longest_wait_s),
+                format!("{:.1} us", m.held_s * 1e6),
+                m.most_waiting.saturating_add(1).to_string(),
+                m.lock.unwrap_or("any").to_owned(),
+                m.why.clone(),
+            ]
+            .map(cell),
+        );
     }
     table
 }

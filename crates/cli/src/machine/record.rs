@@ -1,8 +1,8 @@
 //! `wattwise record`: record the scheduler while a command runs.
 
+use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print_json_as};
 use crate::show::screen::say;
-use std::path::PathBuf;
 use std::time::Duration;
 use wattwise_trace::record;
 use wattwise_trace::record::RecordOptions;
@@ -13,8 +13,8 @@ pub(crate) const SCHEMA: &str = "wattwise.record/1";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The recording to write: perf.data, packed when the name ends in .zst
-    #[arg(long, short)]
-    output: PathBuf,
+    #[arg(long, short, value_name = "FILE")]
+    output: OutputPath,
     /// Record for this long at most (30s, 2min); without a command it must be given
     #[arg(long, value_name = "DURATION", value_parser = crate::args::duration)]
     duration: Option<Duration>,
@@ -56,8 +56,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         duration,
         timers: args.timers,
         ring_bytes: (args.ring as usize) << 20,
-        ..RecordOptions::new(&args.output, args.command.clone())
+        ..RecordOptions::new(args.output.path(), args.command.clone())
     };
+    args.output.keep_apart();
     let report = record::run(&options).map_err(not_recorded)?;
     if args.json {
         print_json_as(SCHEMA, &report)?;
@@ -83,7 +84,7 @@ pub(crate) fn not_recorded(error: record::RecordError) -> Failure {
     match error {
         e if e.is_impossible() => Failure::impossible(e),
         record::RecordError::Command(e) => Failure { code: e.code(), message: e.to_string() },
-        e @ record::RecordError::Output { .. } => Failure::input(e),
+        e @ record::RecordError::Create { .. } => Failure::input(e),
         e => Failure::work(e),
     }
 }

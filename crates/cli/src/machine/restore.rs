@@ -40,6 +40,12 @@ pub(crate) struct RestoreOutput {
     held_by: Vec<u32>,
 }
 
+impl RestoreOutput {
+    fn new() -> RestoreOutput {
+        RestoreOutput { schema: SCHEMA, ..RestoreOutput::default() }
+    }
+}
+
 /// What came of one journal.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -57,6 +63,10 @@ pub(crate) struct Entry {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
+    if args.root.is_passing() {
+        // An emulated machine is as new: nothing of it was changed, and there is no folder to look in.
+        return finish(args, &RestoreOutput::new(), false);
+    }
     let folder = args.root.journal()?;
     if !args.dry_run && root.is_this_machine() {
         let released = wattwise_control::cores::hold::clean(&*root, &folder, true)?;
@@ -67,8 +77,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let cannot = |e: std::io::Error| {
         Failure::input(format!("{}: {e}; expected a folder of journals", folder.display()))
     };
-    let listing = journal::list(&folder).map_err(cannot)?;
-    let mut report = RestoreOutput { schema: SCHEMA, ..RestoreOutput::default() };
+    let listing =
+        if args.dry_run { journal::look(&folder) } else { journal::list(&folder) }.map_err(cannot)?;
+    let mut report = RestoreOutput::new();
     report.held_by = listing.journals.iter().filter(|f| f.held).map(|f| f.pid).collect();
     for (path, why) in &listing.unreadable {
         say!("{}: {why}; left as it is", path.display());
@@ -103,10 +114,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         report.journals.push(Entry { journal, command, result, note });
     }
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&text(&report, args.dry_run))?;
+    finish(args, &report, failed)
+}
+
+fn finish(args: &Args, report: &RestoreOutput, failed: bool) -> Outcome {
+    match args.json {
+        true => print_json(report)?,
+        false => print(&text(report, args.dry_run))?,
     }
     Ok(u8::from(failed))
 }

@@ -1,15 +1,17 @@
 //! `run`: one measured run of a command, under settings that are held meanwhile.
 
+use crate::args::output;
+use crate::args::output::{OutputPath, written};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
 use crate::show::screen::{say, tell};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use std::path::PathBuf;
 use wattwise_control::hold::hold;
 use wattwise_control::powerctl::Profile;
 use wattwise_figure::Provenance;
+use wattwise_figure::shell;
 use wattwise_live::run::child::{Job, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::{Measured, measure};
@@ -33,7 +35,7 @@ pub(crate) struct Args {
     watts_of: String,
     /// Write the figures to a file, as JSON (schema wattwise.run/1)
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<OutputPath>,
     /// Print the figures as JSON on standard output, after what the command prints
     #[arg(long)]
     json: bool,
@@ -71,18 +73,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let wishes = ArmArgs { root: &*root }.wishes(args.policy.as_deref().unwrap_or("current"))?;
     let profile = args.thread_profile.as_deref().map(str::parse::<Profile>).transpose();
     let profile = profile.map_err(|e| Failure::input(format!("--thread-profile {e}")))?;
-    let mut file = match &args.output {
-        None => None,
-        Some(path) => Some(std::fs::File::create(path).map_err(|e| {
-            Failure::input(format!("--output {}: {e}; expected a file that can be written", path.display()))
-        })?),
-    };
+    let file = output::open("--output", args.output.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let mut observer = Observer::open(&*root, Some(&prices));
     let mut held =
-        hold(&*root, &args.root.journal()?, &crate::machine::set::command_line(), &wishes, &|| {
-            signals.reason()
-        })?;
+        hold(&*root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
     let job = Job { command: args.command.clone(), profile, ..Job::default() };
     let (measured, _) = measure(&mut observer, &job, &signals)
         .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
@@ -101,9 +96,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         mean_w: measured.mean_w(),
         measured,
     };
-    if let (Some(file), Some(path)) = (&mut file, &args.output) {
-        serde_json::to_writer_pretty(file, &report)
-            .map_err(|e| Failure::work(format!("--output {}: {e}", path.display())))?;
+    if let Some(mut file) = file {
+        let text = serde_json::to_writer_pretty(&mut file.out, &report).map_err(std::io::Error::from);
+        written(&file.name, text.and_then(|()| file.out.finish()))?;
     }
     if args.json {
         print_json(&report)?;
@@ -118,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 pub(crate) fn text(report: &RunResult) -> String {
     let m = &report.measured;
     let o = &m.machine;
-    let mut out = format!("\n{}", report.command.join(" "));
+    let mut out = format!("\n{}", shell::line(&report.command));
     if let Some(policy) = &report.policy {
         _ = write!(out, "   under {policy}");
     }

@@ -192,7 +192,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
     let signals = Signals::catch().map_err(Failure::work)?;
     let changes: Vec<Change> = plan.steps.iter().map(|s| s.change.clone()).collect();
     let stop = || signals.reason();
-    let command = command_line();
+    let command = crate::args::command_line();
     let mut held = if changes.is_empty() {
         None
     } else {
@@ -253,12 +253,6 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
         }
     }
     Ok(code)
-}
-
-/// The command as given, for whoever finds the journal.
-pub(crate) fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
-    words.join(" ")
 }
 
 /// Equal outcomes on many CPUs are one line.

@@ -11,8 +11,10 @@ use clap::ValueEnum;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
+use wattwise_figure::shell;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::Workload;
+use wattwise_output::Scratch;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
 use wattwise_replay::defaults::default_policies;
@@ -44,8 +46,8 @@ pub(crate) struct Args {
     /// What the best policy has least of
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
-    /// Policies slower than the reference by more than this are not recommended: 10%, or 'any'
-    #[arg(long, default_value = "10%", value_parser = slowdown)]
+    /// Policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
+    #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase)]
     max_slowdown: f64,
     /// The policy that the others are held against; by default what the machine does unless told otherwise
     #[arg(long, value_name = "POLICY")]
@@ -63,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LATENCY", value_parser = crate::args::latency_ns)]
     latency_limit: Option<u64>,
     /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20%
-    #[arg(long, value_parser = share)]
+    #[arg(long, value_parser = wattwise_figure::share)]
     memory_bound: Option<f64>,
     #[command(flatten)]
     recording: RecordingArgs,
@@ -117,29 +119,6 @@ enum PowerWord {
     Battery,
 }
 
-/// A share, as `20%` or `0.2`.
-fn share(text: &str) -> Result<f64, String> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|v| v / 100.0),
-        None => text.parse(),
-    };
-    match value {
-        Ok(v) if (0.0..=1.0).contains(&v) => Ok(v),
-        _ => Err("expected a share such as 20% or 0.2".into()),
-    }
-}
-
-pub(crate) fn slowdown(text: &str) -> Result<f64, String> {
-    if text == "any" {
-        return Ok(f64::INFINITY);
-    }
-    let value = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-    match value {
-        Ok(v) if v >= 0.0 && v.is_finite() => Ok(if text.ends_with('%') { v / 100.0 } else { v }),
-        _ => Err("expected a share such as 3%, or 'any'".into()),
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut policies = Vec::new();
     for text in &args.policy {
@@ -168,7 +147,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for case in &cases {
         let job = args.job(case);
         let (comparison, details) = conduct(&job, args.rule(), replicas, &case.reference)?;
-        outputs.one(case, &job, (&comparison, &details), &command_line())?;
+        outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
         let stopped = comparison.replicas < replicas;
         done.push(comparison);
         if stopped && done.len() < cases.len() {
@@ -235,16 +214,6 @@ fn usual_policies(args: &Args, machine: &MachineModel) -> Vec<PolicySpec> {
     default_policies(machine, system)
 }
 
-/// This very call, to be shown as the way to run it again.
-fn command_line() -> String {
-    let quote = |a: String| {
-        let plain = !a.is_empty() && a.chars().all(|c| c.is_ascii_alphanumeric() || "-_=+:,./%".contains(c));
-        if plain { a } else { format!("'{}'", a.replace('\'', "'\\''")) }
-    };
-    let rest: Vec<String> = std::env::args().skip(1).map(quote).collect();
-    format!("wattwise {}", rest.join(" "))
-}
-
 /// The machines that are known before the workloads are; none: each recording names its own.
 fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
     if !args.machine.is_empty() {
@@ -274,12 +243,12 @@ fn workloads(args: &Args, options: &ImportOptions) -> Result<(Vec<Workload>, u8)
 
 /// The command, recorded just now, and its exit code.
 fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Failure> {
-    let folder = tempfile::tempdir().map_err(Failure::work)?;
+    let folder = Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")))?;
     let file = folder.path().join("recording.perf");
     let recorded = record::run(&record::RecordOptions::new(&file, args.command.clone()));
     match recorded {
         Ok(report) => {
-            let name = args.command.join(" ");
+            let name = shell::line(&args.command);
             let code = report.exit_code().unwrap_or(0);
             if code != 0 && !args.even_if_failed {
                 let message = format!(
@@ -329,20 +298,5 @@ impl Progress {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_and_slowdowns() {
-        assert_eq!(share("20%"), Ok(0.2));
-        assert_eq!(share("0.2"), Ok(0.2));
-        assert!(share("120%").is_err() && share("x").is_err());
-        assert_eq!(slowdown("3%"), Ok(0.03));
-        assert_eq!(slowdown("any"), Ok(f64::INFINITY));
-        assert!(slowdown("-1%").is_err() && slowdown("nan").is_err());
     }
 }

@@ -1,19 +1,20 @@
 //! Where a comparison's results go, and in which shape. Files are opened before the work: one that cannot be written
 //! is better known before than after it.
 
+use crate::args::output;
+use crate::args::output::{OpenOutput, OutputPath, written};
 use crate::exit::{Failure, print, print_json};
 use crate::model::cases::Case;
 use crate::show::screen::{Screen, say, tell};
 use crate::show::table::Order;
 use crate::show::{csv, markdown, summary, table};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wattwise_advice::compare::PolicyDetail;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Goal;
 use wattwise_advice::summary::ComparisonSet;
 use wattwise_advice::watched::watch;
+use wattwise_output::Output;
 use wattwise_replay::export::{Ftrace, Perfetto};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -22,17 +23,17 @@ use wattwise_replay::spec::PolicySpec;
 pub(crate) struct OutputArgs {
     /// Write a report: one HTML file that needs no network ('-': standard output)
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     #[command(flatten)]
     format: FormatArgs,
     /// Write a trace for ui.perfetto.dev: what each CPU runs, its C-states and speed, and the power, under each policy
     /// ('-': standard output)
     #[arg(long, value_name = "FILE")]
-    perfetto: Option<PathBuf>,
+    perfetto: Option<OutputPath>,
     /// Write what a Linux kernel would have recorded under the one policy that is named, as ftrace text ('-': standard
     /// output)
     #[arg(long, value_name = "FILE")]
-    ftrace: Option<PathBuf>,
+    ftrace: Option<OutputPath>,
 }
 
 #[derive(clap::Args)]
@@ -41,7 +42,7 @@ struct FormatArgs {
     /// Print the result as JSON (schema wattwise-compare-3; of several comparisons wattwise-compare-set-1)
     #[arg(long)]
     json: bool,
-    /// Print the result as CSV, a row for each policy of each comparison
+    /// Print the result as CSV, a row for each policy of each comparison; a text that a spreadsheet would calculate has ' before it
     #[arg(long)]
     csv: bool,
     /// Print the result as Markdown tables
@@ -65,10 +66,9 @@ impl OutputArgs {
         self.report.is_some()
     }
 
-    /// The files that are asked for, by flag.
-    fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        let all = [("--report", &self.report), ("--perfetto", &self.perfetto), ("--ftrace", &self.ftrace)];
-        all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)))
+    /// The files that are asked for.
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.report, &self.perfetto, &self.ftrace].into_iter().flatten().map(OutputPath::path)
     }
 
     /// Opens all files.
@@ -81,16 +81,12 @@ impl OutputArgs {
         if self.ftrace.is_some() && (asked.several || asked.policies != 1) {
             return Err(Failure::input("--ftrace: expected one workload, one machine and one --policy"));
         }
-        self.check_clashes()?;
-        let open = |flag: &'static str, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| Target::open(flag, path)).transpose()
-        };
-        let perfetto = open("--perfetto", &self.perfetto)?;
-        let to_terminal = self.files().all(|(_, path)| path != Path::new("-"));
+        let perfetto = output::open("--perfetto", self.perfetto.as_ref())?;
+        let to_terminal = self.files().all(|path| path != Path::new("-"));
         Ok(Outputs {
-            report: open("--report", &self.report)?,
+            report: output::open("--report", self.report.as_ref())?,
             perfetto: perfetto.map(|t| (t.name, Perfetto::new(t.out))),
-            ftrace: open("--ftrace", &self.ftrace)?,
+            ftrace: output::open("--ftrace", self.ftrace.as_ref())?,
             format: match &self.format {
                 FormatArgs { json: true, .. } => Format::Json,
                 FormatArgs { csv: true, .. } => Format::Csv,
@@ -101,54 +97,6 @@ impl OutputArgs {
             asked,
         })
     }
-
-    /// Two outputs to one place.
-    fn check_clashes(&self) -> Result<(), Failure> {
-        let f = &self.format;
-        let printed = [("--json", f.json), ("--csv", f.csv), ("--markdown", f.markdown)];
-        let printed = printed.into_iter().filter(|(_, on)| *on).map(|(flag, _)| (flag, Path::new("-")));
-        let all: Vec<(&str, &Path)> = printed.chain(self.files()).collect();
-        for (i, (flag, path)) in all.iter().enumerate() {
-            if let Some((other, _)) = all[..i].iter().find(|(_, p)| p == path) {
-                let place = if *path == Path::new("-") {
-                    "standard output".into()
-                } else {
-                    path.display().to_string()
-                };
-                return Err(Failure::input(format!(
-                    "{flag} and {other}: both to {place}; expected different files"
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A file or standard output, and how errors name it.
-struct Target {
-    name: String,
-    out: Box<dyn Write>,
-}
-
-impl Target {
-    fn open(flag: &str, path: &Path) -> Result<Target, Failure> {
-        if path == Path::new("-") {
-            let out = Box::new(BufWriter::new(std::io::stdout()));
-            return Ok(Target { name: format!("{flag} -"), out });
-        }
-        let name = format!("{flag} {}", path.display());
-        let file = File::create(path)
-            .map_err(|e| Failure::input(format!("{name}: {e}; expected a file that can be written")))?;
-        Ok(Target { name, out: Box::new(BufWriter::new(file)) })
-    }
-}
-
-/// What became of writing to an output. A reader who has gone away ends the program in peace.
-fn written<T>(name: &str, result: std::io::Result<T>) -> Result<T, Failure> {
-    result.map_err(|e| match e.kind() {
-        std::io::ErrorKind::BrokenPipe if name.ends_with(" -") => std::process::exit(0),
-        _ => Failure::work(format!("{name}: {e}")),
-    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -163,9 +111,9 @@ enum Format {
 
 /// The outputs, opened.
 pub(crate) struct Outputs {
-    report: Option<Target>,
-    perfetto: Option<(String, Perfetto<Box<dyn Write>>)>,
-    ftrace: Option<Target>,
+    report: Option<OpenOutput>,
+    perfetto: Option<(String, Perfetto<Output>)>,
+    ftrace: Option<OpenOutput>,
     format: Format,
     asked: Asked,
 }
@@ -179,11 +127,10 @@ impl Outputs {
         (comparison, details): (&Comparison, &[PolicyDetail]),
         command: &str,
     ) -> Result<(), Failure> {
-        if let Some(mut report) = self.report.take() {
-            let html = wattwise_report::compare_html(comparison, details, command);
-            let out = report.out.write_all(html.as_bytes()).and_then(|()| report.out.flush());
-            written(&report.name, out)?;
-            say!("report written ({})", report.name);
+        if let Some(report) = self.report.take() {
+            let name = report.name.clone();
+            report.write(wattwise_report::compare_html(comparison, details, command).as_bytes())?;
+            say!("report written ({name})");
         }
         self.add_to_perfetto(case, job, comparison)?;
         self.write_ftrace(job, comparison)?;
@@ -226,7 +173,8 @@ impl Outputs {
         let Some(target) = self.ftrace.take() else { return Ok(()) };
         let mut trace = Ftrace::new(target.out, job.machine, job.workload);
         watch(job, &job.policies[0], comparison.window_s, &mut trace).map_err(Failure::work)?;
-        let events = written(&target.name, trace.finish())?;
+        let finished = trace.into_output().and_then(|(events, out)| out.finish().map(|()| events));
+        let events = written(&target.name, finished)?;
         say!("ftrace text written ({}): {events} events", target.name);
         Ok(())
     }
@@ -234,7 +182,8 @@ impl Outputs {
     /// Ends all outputs, with what can only be told of all comparisons.
     pub(crate) fn end(self, mut comparisons: Vec<Comparison>, goal: Goal) -> Result<(), Failure> {
         if let Some((name, trace)) = self.perfetto {
-            let n = written(&name, trace.finish())?;
+            let finished = trace.into_output().and_then(|(n, out)| out.finish().map(|()| n));
+            let n = written(&name, finished)?;
             say!(
                 "Perfetto trace written ({name}): {} replays, {} runs, {} stays in C-states, {} wake-ups, {} \
                  changes of speed, {} values of power",

@@ -10,6 +10,7 @@
 //! model of another machine, as after a disk was moved. Whatever else has changed since (kernel, microcode, mains) is told.
 
 use crate::exit::Failure;
+use rustix::fs::Mode;
 use std::path::{Path, PathBuf};
 use wattwise_calibrate::calibration::state_of;
 use wattwise_calibrate::gather::Seen;
@@ -35,7 +36,8 @@ fn own_folder() -> Option<PathBuf> {
 pub(crate) fn to_write() -> Result<PathBuf, Failure> {
     let path = own_folder().unwrap_or_else(|| PathBuf::from(ALL_USERS)).join(FILE);
     let folder = path.parent().unwrap_or(Path::new("/"));
-    std::fs::create_dir_all(folder)
+    // Root may have a user's XDG_DATA_HOME: that user's links are not followed.
+    wattwise_hw::root::folder::make(folder, Mode::from_raw_mode(0o755))
         .map_err(|e| Failure::input(format!("{}: {e}; name another file with --output", folder.display())))?;
     Ok(path)
 }

@@ -7,9 +7,20 @@ use wattwise_trace::ImportOptions;
 pub(crate) struct RecordingArgs {
     #[command(flatten)]
     whose: WhoseArgs,
+    /// Charge the time that the recorded machine was suspended with so many watts [default: it is taken out]
+    #[arg(long, value_name = "WATTS", value_parser = watts)]
+    suspend_watts: Option<f64>,
     /// The most that a replay may take, such as tasks=1e6,events=1e10; what is not named keeps its default
     #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default())]
     pub(crate) budget: Budget,
+}
+
+/// Of a machine that sleeps: less than it has awake.
+fn watts(text: &str) -> Result<f64, String> {
+    let watts = text.trim().trim_end_matches('W').trim_end().parse().ok();
+    watts
+        .filter(|w| (0.0..=10_000.0).contains(w))
+        .ok_or_else(|| format!("'{text}': expected watts from 0 to 10000, such as 0.5"))
 }
 
 /// Whose work it is, and at which clock it was recorded.
@@ -34,6 +45,7 @@ impl RecordingArgs {
             khz: self.whose.recorded_khz,
             foreground: self.whose.foreground.clone(),
             only_foreground: self.whose.only_foreground,
+            suspend_w: self.suspend_watts,
             budget: self.budget,
             ..ImportOptions::default()
         }

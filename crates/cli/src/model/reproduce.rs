@@ -1,12 +1,13 @@
 //! `wattwise reproduce`: published studies, rerun on models of their machines.
 
+use crate::args::output;
+use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::show::screen::{Look, Screen, say};
-use crate::show::table::{drawn, wrapped};
+use crate::show::table::{cell, drawn, wrapped};
 use clap::ValueEnum;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
 use std::fmt::Write;
-use std::path::PathBuf;
 use wattwise_page::{Section, Table};
 use wattwise_study::{Figure, Study, StudyError};
 
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     study: Option<Name>,
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
     /// Print the figures as JSON (schema wattwise.reproduce/1)
     #[arg(long)]
     json: bool,
@@ -60,15 +61,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
             wattwise_study::coreidle::run,
         ],
     };
+    let report = output::open("--report", args.report.as_ref())?;
     let studies: Vec<Study> = one.iter().map(|s| s()).collect::<Result<_, _>>().map_err(Failure::work)?;
-    if let Some(path) = &args.report {
+    if let Some(report) = report {
         let mut sections = vec![verdicts(&studies)];
         sections.extend(studies.iter().flat_map(|s| s.page.clone()));
         let title = studies.iter().map(|s| s.title).collect::<Vec<_>>().join("; ");
-        std::fs::write(path, wattwise_page::page("reproduce", &title, &sections)).map_err(|e| {
-            Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-        })?;
-        say!("report written to {}", path.display());
+        let name = report.name.clone();
+        report.write(wattwise_page::page("reproduce", &title, &sections).as_bytes())?;
+        say!("report written ({name})");
     }
     if args.json {
         print_json_as(SCHEMA, &Studies { studies })?;
@@ -117,7 +118,7 @@ fn table(head: &[String], rows: &[Vec<String>], look: Look) -> String {
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(look.columns as u16);
     let right = |(at, text): (usize, &String)| {
-        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+        cell(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
     };
     table.set_header(head.iter().enumerate().map(right));
     for row in rows {

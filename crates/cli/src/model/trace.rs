@@ -4,6 +4,7 @@ use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::recording::RecordingArgs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use wattwise_figure::shell;
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Program, Recorded, Strangers, Workload};
 use wattwise_replay::library;
 use wattwise_replay::library::Bundled;
@@ -16,7 +17,7 @@ pub(crate) const IMPORT_SCHEMA: &str = "wattwise.import/1";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A recording (perf.data, trace.dat, ftrace text, each also as .zst), or the name of a bundled one
+    /// A recording (perf.data, trace.dat, ftrace text, each also as .zst, .gz or .xz), or the name of a bundled one
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,
@@ -27,7 +28,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
-    /// A recording (perf.data, trace.dat, ftrace text, each also as .zst), or the name of a bundled one
+    /// A recording (perf.data, trace.dat, ftrace text, each also as .zst, .gz or .xz), or the name of a bundled one
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,
@@ -158,8 +159,10 @@ pub(crate) struct Imported {
     cpus: u16,
     /// Clock at which its run times are taken to be recorded, in kHz.
     recorded_khz: u32,
-    /// From its first event to its last, in seconds.
+    /// From its first event to its last, without the time that was taken out, in seconds.
     span_s: f64,
+    /// Of the time taken out, that in which the machine was suspended, in seconds.
+    suspended_s: f64,
     /// Its events.
     events: u64,
     /// Events that the recorder lost.
@@ -192,6 +195,7 @@ impl Imported {
             cpus: r.map_or(0, |r| r.cpus),
             recorded_khz: r.map_or(0, |r| r.khz),
             span_s: w.span_ns as f64 * 1e-9,
+            suspended_s: r.map_or(0.0, |r| r.suspended_ns as f64 * 1e-9),
             events: r.map_or(0, |r| r.events),
             lost: r.map_or(0, |r| r.lost),
             tasks: w.tasks.len(),
@@ -229,7 +233,7 @@ pub(crate) fn import(args: &ImportArgs) -> Outcome {
     for w in &i.warnings {
         out += &format!("warning: {w}\n");
     }
-    out += &format!("replay it: wattwise compare {}\n", args.file.display());
+    out += &format!("replay it: wattwise compare {}\n", shell::file(&args.file));
     print(&out)?;
     Ok(0)
 }

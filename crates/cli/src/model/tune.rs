@@ -1,22 +1,21 @@
 //! `wattwise tune`: a policy's settings for this work on this machine, tested on recordings that the search did not see.
 
+use crate::args::output::{OpenOutput, OutputPath, not_opened};
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::cases::{Asked, Case, cases};
-use crate::model::compare::{GoalWord, slowdown};
+use crate::model::compare::GoalWord;
 use crate::model::machine;
 use crate::model::recording::WhoseArgs;
 use crate::model::stop::Stop;
 use crate::show::screen::{self, Screen, say};
 use crate::show::tune::text;
 use clap::ValueEnum;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tempfile::NamedTempFile;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
+use wattwise_figure::shell;
 use wattwise_figure::units::duration_ns;
 use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
@@ -30,7 +29,8 @@ use wattwise_tune::gain::LEAST_REPLICAS;
 use wattwise_tune::log::{Log, Read, SCHEMA as LOG_SCHEMA, SearchPlan, read};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
-use wattwise_tune::tune::{Input, TuneError, Tuning, split, tune};
+use wattwise_tune::split::sides;
+use wattwise_tune::tune::{Input, TuneError, Tuning, tune};
 
 #[derive(clap::Args)]
 #[command(
@@ -62,11 +62,11 @@ pub(crate) struct Args {
     /// What is to be least
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
-    /// Policies slower than the reference by more than this are not taken: 10%, or 'any'
-    #[arg(long, default_value = "10%", value_parser = slowdown)]
+    /// Policies slower than the reference by more than this are not taken: 10%, 1.1x, or 'any'
+    #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase)]
     max_slowdown: f64,
-    /// Policies whose 99th percentile of wake-up latency is more than this above the reference's are not taken: 50%, or 'any'
-    #[arg(long, value_name = "SHARE", default_value = "any", value_parser = slowdown)]
+    /// Policies whose 99th percentile of wake-up latency is more than this above the reference's are not taken: 50%, 1.5x, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "any", value_parser = wattwise_figure::increase)]
     max_p99: f64,
     /// Runs of the test with other phases, seeds and figures
     #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(LEAST_REPLICAS..=4096))]
@@ -76,13 +76,13 @@ pub(crate) struct Args {
     seed: u64,
     /// The policy file
     #[arg(long, short, value_name = "FILE", default_value = "wattwise-tuned.toml")]
-    output: PathBuf,
+    output: OutputPath,
     /// Every trial, as JSON lines [default: the policy file's name with .jsonl]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
-    log: Option<PathBuf>,
+    log: Option<OutputPath>,
     /// Go on with an interrupted search's log: its plan counts, not these arguments; --budget is of the whole search
     #[arg(long, value_name = "LOG", conflicts_with_all = ["workload", "machine", "space", "test", "reference"])]
-    resume: Option<PathBuf>,
+    resume: Option<OutputPath>,
     /// Print the result as JSON (schema wattwise.tune/1)
     #[arg(long)]
     json: bool,
@@ -121,14 +121,21 @@ impl FromStr for TuneBudget {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let earlier = args.resume.as_deref().map(read).transpose().map_err(Failure::input)?;
+    let earlier = args.resume.as_ref().map(|path| read(path.path())).transpose().map_err(Failure::input)?;
+    if let (Some(path), Some(earlier)) = (&args.resume, earlier.as_ref().filter(|e| !e.tested)) {
+        say!(
+            "{}: is incomplete; the search goes on after its {} trials",
+            path.display(),
+            earlier.trials.len()
+        );
+    }
     let plan = earlier.as_ref().map_or_else(|| args.plan(), |e| e.plan.clone());
     let asked = Loaded::new(&plan)?;
     let cases = asked.cases(&plan)?;
     let space = Space::parse(&plan.space, &cases[0].reference).map_err(Failure::input)?;
     let plan = SearchPlan { space: space.text().to_owned(), ..plan };
     let limits = limits(&plan)?;
-    let mut output = Output::open(&args.output)?;
+    let output = open_policy(&args.output)?;
     let mut log = args.open_log(&plan, earlier.as_ref())?;
     let jobs: Vec<ReplayJob<'_>> = cases.iter().map(|c| job(c, asked.budget)).collect();
     let inputs: Vec<Input<'_>> = cases
@@ -154,17 +161,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
     screen::progress("");
     let result = result.map_err(|e| match e {
         TuneError::Tested | TuneError::Changed => {
-            let path = args.resume.as_deref().unwrap_or(Path::new("")).display().to_string();
+            let path = args.resume.as_ref().map_or(String::new(), |path| path.display().to_string());
             Failure::input(format!("--resume {path}: {e}"))
         }
         e => Failure::work(e),
     })?;
-    output.write(&result.winner.file)?;
+    write_policy(output, &result.winner.file)?;
     if args.json {
         print_json(&result)?;
     } else {
         print(&text(&result, Screen::Out.colour()))?;
-        say!("policy file written: {}; try it with 'wattwise compare -p {0}'", args.output.display());
+        let file = args.output.display();
+        say!("policy file written: {file}; to try it: wattwise compare -p {}", shell::file(&args.output));
     }
     if stop.flag().load(Ordering::Relaxed) {
         say!("stopped after {} trials: this is the best of what was looked at", result.spent.trials);
@@ -202,14 +210,20 @@ impl Args {
     /// The log, which is no other search's.
     fn open_log(&self, plan: &SearchPlan, earlier: Option<&Read>) -> Result<Log, Failure> {
         if let (Some(path), Some(earlier)) = (&self.resume, earlier) {
-            return Log::resume(path, earlier)
+            path.keep_apart();
+            return Log::resume(path.path(), earlier)
                 .map_err(|e| Failure::input(format!("--resume {}: {e}", path.display())));
         }
-        let path = self.log.clone().unwrap_or_else(|| self.output.with_extension("jsonl"));
+        let path = match &self.log {
+            Some(path) => path.clone(),
+            None if self.output.is_file() => self.output.path().with_extension("jsonl").into(),
+            // Beside a pipe or a device there is no place for one.
+            None => return Ok(Log::none()),
+        };
         let name = format!("--log {}", path.display());
         // What is no file, such as /dev/null, holds nothing that could be lost.
-        if path.is_file() && std::fs::metadata(&path).is_ok_and(|m| m.len() > 0) {
-            match read(&path) {
+        if path.is_file() && std::fs::metadata(path.path()).is_ok_and(|m| m.len() > 0) {
+            match read(path.path()) {
                 Err(_) => {
                     return Err(Failure::input(format!(
                         "{name}: there is such a file, and it is no log; expected a new one"
@@ -217,15 +231,15 @@ impl Args {
                 }
                 Ok(there) if !there.tested && !there.trials.is_empty() => {
                     return Err(Failure::input(format!(
-                        "{name}: has an interrupted search; 'wattwise tune --resume {}' goes on with it, or name another log or remove it",
-                        path.display()
+                        "{name}: has an interrupted search; name another log, remove it, or go on with it: wattwise tune --resume {}",
+                        shell::file(&path)
                     )));
                 }
                 Ok(_) => {}
             }
         }
-        Log::create(&path, plan)
-            .map_err(|e| Failure::input(format!("{name}: {e}; expected a file that can be written")))
+        path.keep_apart();
+        Log::create(path.path(), plan).map_err(|e| not_opened(&name, e))
     }
 }
 
@@ -250,14 +264,6 @@ struct Loaded {
 impl Loaded {
     fn new(plan: &SearchPlan) -> Result<Loaded, Failure> {
         let names: Vec<&String> = plan.workloads.iter().chain(&plan.test).collect();
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) {
-                let flag = if i < plan.workloads.len() { "WORKLOAD" } else { "--test" };
-                return Err(Failure::input(format!(
-                    "{flag} {name}: named twice; expected recordings that are either searched by or kept for the test"
-                )));
-            }
-        }
         let budget: Budget =
             plan.replay_budget.parse().map_err(|e| Failure::input(format!("--budget {e}")))?;
         let options = ImportOptions {
@@ -271,15 +277,8 @@ impl Loaded {
             .iter()
             .map(|name| library::workload(name, &options).map_err(Failure::input))
             .collect::<Result<_, _>>()?;
-        let test = match plan.test.is_empty() {
-            true => split(works.len(), plan.seed),
-            false => (0..works.len()).map(|i| i >= plan.workloads.len()).collect(),
-        };
-        if test.iter().all(|t| *t) {
-            return Err(Failure::input(
-                "WORKLOAD: every recording is kept for the test; expected one to search by",
-            ));
-        }
+        let named: Vec<(&str, &Workload)> = names.iter().map(|n| n.as_str()).zip(&works).collect();
+        let test = sides(&named, plan.test.len(), plan.seed).map_err(Failure::input)?;
         Ok(Loaded { works, test, budget })
     }
 
@@ -308,45 +307,22 @@ fn job<'c>(case: &'c Case<'_>, budget: Budget) -> ReplayJob<'c> {
     }
 }
 
-/// The policy file: written beside its place and moved there once it is whole.
-struct Output {
-    path: PathBuf,
-    file: Option<NamedTempFile>,
+/// Opens the policy file.
+fn open_policy(path: &OutputPath) -> Result<OpenOutput, Failure> {
+    if path.is_file() && path.path().extension().is_none_or(|e| e != "toml") {
+        return Err(Failure::input(format!(
+            "--output {}: expected a name that ends in .toml, by which other commands know a policy file",
+            path.display()
+        )));
+    }
+    path.open("--output")
 }
 
-impl Output {
-    fn open(path: &Path) -> Result<Output, Failure> {
-        use std::os::unix::fs::PermissionsExt;
-        let failed = |e: std::io::Error| {
-            Failure::input(format!("--output {}: {e}; expected a file that can be written", path.display()))
-        };
-        if path.extension().is_none_or(|e| e != "toml") {
-            return Err(Failure::input(format!(
-                "--output {}: expected a name that ends in .toml, by which other commands know a policy file",
-                path.display()
-            )));
-        }
-        if path.is_dir() {
-            return Err(failed(std::io::ErrorKind::IsADirectory.into()));
-        }
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // The user's mask takes from it what it takes from every file.
-        let permissions = std::fs::Permissions::from_mode(0o666);
-        let file = tempfile::Builder::new()
-            .prefix(".wattwise-tune-")
-            .permissions(permissions)
-            .tempfile_in(folder)
-            .map_err(failed)?;
-        Ok(Output { path: path.to_owned(), file: Some(file) })
-    }
-
-    fn write(&mut self, text: &str) -> Result<(), Failure> {
-        let Some(mut file) = self.file.take() else { return Ok(()) };
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all());
-        written.and_then(|()| file.persist(&self.path).map(drop).map_err(|e| e.error)).map_err(|e| {
-            Failure::work(format!("--output {}: {e}; what was found:\n{text}", self.path.display()))
-        })
-    }
+/// Writes the policy file. What was found is shown where that fails: it may have taken hours.
+fn write_policy(output: OpenOutput, text: &str) -> Result<(), Failure> {
+    output
+        .write(text.as_bytes())
+        .map_err(|f| Failure { message: format!("{}; what was found:\n{text}", f.message), ..f })
 }
 
 /// Progress on a terminal.

@@ -1,17 +1,21 @@
 //! Comparisons as CSV (RFC 4180): a row for each policy of each comparison, units in the names.
+//!
+//! Names come from strangers' files, and a spreadsheet calculates a cell that begins with `=`. So texts are cells by
+//! `csv_cell`, which puts `'` before such a beginning; numbers stay numbers, negative ones too.
 
 use crate::exit::Failure;
 use serde::Serialize;
 use wattwise_advice::result::{Comparison, PolicyResult};
 use wattwise_advice::say::shown_kind;
+use wattwise_figure::csv_cell;
 
 /// A row; figures that are not numbers are empty.
 #[derive(Serialize)]
-struct Row<'a> {
-    workload: &'a str,
-    machine: &'a str,
-    policy: &'a str,
-    reference: &'a str,
+struct Row {
+    workload: String,
+    machine: String,
+    policy: String,
+    reference: String,
     is_recommended: bool,
     is_tied: bool,
     is_admissible: bool,
@@ -35,7 +39,7 @@ struct Row<'a> {
     above_idle_j: Option<f64>,
     mean_w: Option<f64>,
     edp_js: Option<f64>,
-    response_kind: Option<&'a str>,
+    response_kind: Option<String>,
     response_p50_s: Option<f64>,
     response_p95_s: Option<f64>,
     waiting_s: Option<f64>,
@@ -45,18 +49,18 @@ struct Row<'a> {
     wake_latency_p50_us: Option<f64>,
     wake_latency_p99_us: Option<f64>,
     transitions: u64,
-    approximation: Option<&'a str>,
+    approximation: Option<String>,
 }
 
-fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
+fn row(c: &Comparison, r: &PolicyResult) -> Row {
     let number = |x: f64| Some(x).filter(|x| x.is_finite());
     let u = &r.uncertain;
     let kind = r.responses.as_ref().and_then(shown_kind);
     Row {
-        workload: &c.workload.name,
-        machine: &c.machine,
-        policy: &r.policy,
-        reference: &c.reference,
+        workload: csv_cell(&c.workload.name),
+        machine: csv_cell(&c.machine),
+        policy: csv_cell(&r.policy),
+        reference: csv_cell(&c.reference),
         is_recommended: r.policy == c.answer.recommended,
         is_tied: r.tied,
         is_admissible: r.admissible,
@@ -79,7 +83,7 @@ fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
         above_idle_j: number(r.above_idle_j),
         mean_w: number(r.mean_w),
         edp_js: number(r.edp_js),
-        response_kind: kind.map(|k| k.kind.as_str()),
+        response_kind: kind.map(|k| csv_cell(&k.kind)),
         response_p50_s: kind.and_then(|k| k.p50_s),
         response_p95_s: kind.and_then(|k| k.p95_s),
         waiting_s: r.responses.as_ref().map(|r| r.waiting_s),
@@ -89,7 +93,7 @@ fn row<'a>(c: &'a Comparison, r: &'a PolicyResult) -> Row<'a> {
         wake_latency_p50_us: number(r.wake_latency_us.p50),
         wake_latency_p99_us: number(r.wake_latency_us.p99),
         transitions: r.transitions,
-        approximation: r.approximation.as_deref(),
+        approximation: r.approximation.as_deref().map(csv_cell),
     }
 }
 

@@ -5,22 +5,62 @@ use crate::show::table::{self, Order};
 use std::fmt::Write;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;
+use wattwise_figure::one_line;
 
-/// Text that Markdown shows as it is, in a table's cell too.
+/// Text that Markdown shows as it is, in a table's cell too: no markup, HTML, link or mention comes of it.
+///
+/// GitHub makes links of `https://...`, `www....` and addresses by themselves (GFM 6.9), the last even where `@` is escaped,
+/// and tells people whom `@name` mentions: a character of no width after the `@` prevents both.
 fn escaped(text: &str) -> String {
+    let text = one_line(text);
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '(' | ')' | '#' | '|' | '~'
-            | '&' | '!' | '$' | '@' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
+    for (at, c) in text.char_indices() {
+        let links = match c {
+            ':' => text[at..].starts_with("://"),
+            '.' => text[..at].len() >= 3 && text.as_bytes()[at - 3..at].eq_ignore_ascii_case(b"www"),
+            _ => false,
+        };
+        let acts = matches!(
+            c,
+            '\\' | '`'
+                | '*'
+                | '_'
+                | '{'
+                | '}'
+                | '['
+                | ']'
+                | '<'
+                | '>'
+                | '('
+                | ')'
+                | '#'
+                | '|'
+                | '~'
+                | '&'
+                | '!'
+                | '$'
+                | '@'
+        );
+        if acts || links {
+            out.push('\\');
+        }
+        out.push(c);
+        if c == '@' {
+            out.push_str("&#8203;");
         }
     }
     out
+}
+
+/// The same as a paragraph or an item of its own: at its beginning `-`, `+`, `=` and `1.` begin lists and headings too.
+fn paragraph(text: &str) -> String {
+    let text = escaped(text.trim());
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match text.as_bytes().get(digits) {
+        Some(b'.') if digits > 0 => format!("{}\\{}", &text[..digits], &text[digits..]),
+        Some(b'-' | b'+' | b'=') if digits == 0 => format!("\\{text}"),
+        _ => text,
+    }
 }
 
 /// A table; the first columns are text, the others numbers.
@@ -41,7 +81,7 @@ fn table(head: &[&str], text_columns: usize, rows: impl Iterator<Item = Vec<Stri
 pub(crate) fn comparison(c: &Comparison) -> String {
     let mut out = String::new();
     _ = writeln!(out, "### {} on {}\n", escaped(&c.workload.name), escaped(&c.machine));
-    _ = writeln!(out, "{}\n", escaped(&c.answer.text));
+    _ = writeln!(out, "{}\n", paragraph(&c.answer.text));
     let head =
         ["", "policy", "energy", "against ref.", table::time_word(c), table::beside_time(c), "best in"];
     let rows = table::order(c, Order::Best).into_iter().map(|r| {
@@ -52,7 +92,7 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     out += &table(&head, 2, rows);
     out.push('\n');
     for note in table::notes(c) {
-        _ = writeln!(out, "- {}", escaped(&note));
+        _ = writeln!(out, "- {}", paragraph(&note));
     }
     out
 }
@@ -65,7 +105,7 @@ pub(crate) fn set(set: &ComparisonSet) -> String {
         out.push('\n');
     }
     _ = writeln!(out, "### All {} comparisons\n", set.comparisons.len());
-    _ = writeln!(out, "{}\n", escaped(&summary::answer(&set.summary)));
+    _ = writeln!(out, "{}\n", paragraph(&summary::answer(&set.summary)));
     out += &table(&summary::HEAD, 2, summary::rows(&set.summary, usize::MAX).into_iter());
     out
 }

@@ -5,6 +5,8 @@ pub(crate) mod markdown;
 pub(crate) mod report;
 pub(crate) mod result_file;
 pub(crate) mod screen;
+#[cfg(test)]
+mod strangers;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod tune;

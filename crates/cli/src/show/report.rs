@@ -1,5 +1,6 @@
 //! `report`: result files again.
 
+use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print};
 use crate::show::result_file::{ResultFile, run_name, sentence};
 use crate::show::screen::Screen;
@@ -13,7 +14,7 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     /// Write a report: one HTML file that needs no network, instead of printing
     #[arg(long, alias = "html", value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<OutputPath>,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -35,16 +36,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         return Ok(0);
     };
+    let report = path.open("--report")?;
     let html = match &results[..] {
         // On its own, a comparison has a page that can be explored.
-        [ResultFile::Compare(c)] => {
-            wattwise_report::compare_html(c, &[], &format!("wattwise report {}", args.files[0].display()))
-        }
+        [ResultFile::Compare(c)] => wattwise_report::compare_html(c, &[], &crate::args::command_line()),
         _ => wattwise_page::page("report", &title(args), &sections(args, &results)),
     };
-    std::fs::write(path, html).map_err(|e| {
-        Failure::input(format!("--report {}: {e}; expected a file that can be written", path.display()))
-    })?;
+    report.write(html.as_bytes())?;
     Ok(0)
 }
 

@@ -4,13 +4,15 @@ use crate::machine::run;
 use crate::show::screen::Look;
 use crate::show::table::Order;
 use crate::show::{summary, table};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::de::DeserializeOwned;
+use std::borrow::BorrowMut;
 use std::fmt::Write;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;
-use wattwise_figure::Spread;
+use wattwise_figure::shell;
+use wattwise_figure::{Spread, one_line};
 use wattwise_live::ab::log as ab_file;
 use wattwise_live::ab::log::Read;
 use wattwise_live::ab::result;
@@ -21,6 +23,7 @@ use wattwise_live::bench::transition::Matrix;
 use wattwise_live::bench::wake;
 use wattwise_live::bench::wake::{WakeLatency, WakeUps};
 use wattwise_page::Section;
+use wattwise_replay::apply::is_ours;
 
 /// What a result file holds.
 pub(crate) enum ResultFile {
@@ -42,23 +45,32 @@ impl ResultFile {
         ResultFile::parse(&bytes).map_err(|why| format!("{at}: {why}"))
     }
 
-    fn parse(bytes: &[u8]) -> Result<ResultFile, String> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<ResultFile, String> {
         #[derive(serde::Deserialize)]
         struct Schema {
             schema: String,
         }
         fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<Box<T>, String> {
-            serde_json::from_slice(bytes).map(Box::new).map_err(|e| e.to_string())
+            // Read as it is first, for errors that name the line.
+            serde_json::from_slice::<T>(bytes).map_err(|e| e.to_string())?;
+            let mut value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+            one_line_each(&mut value);
+            serde_json::from_value(value).map(Box::new).map_err(|e| e.to_string())
         }
         let first = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
         if first.starts_with(b"{\"header\"") {
-            return ab_file::parse(bytes).map(|r| ResultFile::Ab(Box::new(r)));
+            return ab_file::parse(bytes).map(|r| ResultFile::Ab(Box::new(in_lines(r))));
         }
         let Schema { schema } = serde_json::from_slice(bytes)
             .map_err(|e| format!("{e}; expected a result file of wattwise (made with --json or --output)"))?;
         match schema.as_str() {
-            wattwise_advice::result::SCHEMA => whole(bytes).map(ResultFile::Compare),
-            wattwise_advice::summary::SCHEMA => whole(bytes).map(ResultFile::CompareSet),
+            wattwise_advice::result::SCHEMA => {
+                whole::<Comparison>(bytes).map(checked).map(ResultFile::Compare)
+            }
+            wattwise_advice::summary::SCHEMA => whole::<ComparisonSet>(bytes).map(|mut set| {
+                set.comparisons = set.comparisons.into_iter().map(checked).collect();
+                ResultFile::CompareSet(set)
+            }),
             run::SCHEMA => whole(bytes).map(ResultFile::Run),
             transition::SCHEMA => whole(bytes).map(ResultFile::Transition),
             throughput::SCHEMA => whole(bytes).map(ResultFile::Throughput),
@@ -124,11 +136,44 @@ impl ResultFile {
     }
 }
 
+/// Every text as one line of which a terminal shows each character: the file may be a stranger's.
+fn one_line_each(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => *text = one_line(text),
+        Value::Array(items) => items.iter_mut().for_each(one_line_each),
+        Value::Object(fields) => fields.values_mut().for_each(one_line_each),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The same for what is shown of an experiment.
+fn in_lines(mut read: Read) -> Read {
+    let header = &mut read.header;
+    for arm in &mut header.arms {
+        arm.name = one_line(&arm.name);
+        arm.policy = arm.policy.as_deref().map(one_line);
+    }
+    for text in [&mut header.version, &mut header.watts_of, &mut header.machine] {
+        *text = one_line(text);
+    }
+    read
+}
+
+/// A comparison whose command is shown only if it could be ours: whoever pastes it would run it.
+fn checked<C: BorrowMut<Comparison>>(mut of: C) -> C {
+    let answer = &mut of.borrow_mut().answer;
+    if answer.apply.take_if(|line| !is_ours(line)).is_some() {
+        answer.why_not = Some("the file's command is none that wattwise writes".into());
+    }
+    of
+}
+
 /// How a run is named beside others.
 pub(crate) fn run_name(r: &run::RunResult) -> String {
     match &r.policy {
-        Some(policy) => format!("{} under {policy}", r.command.join(" ")),
-        None => r.command.join(" "),
+        Some(policy) => format!("{} under {policy}", shell::line(&r.command)),
+        None => shell::line(&r.command),
     }
 }
 
@@ -193,7 +238,7 @@ fn plain(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let cell = |at: usize, text: String| {
-        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+        table::cell(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
     };
     table.set_header(head.iter().enumerate().map(|(at, h)| cell(at, (*h).to_owned())));
     for row in rows {
@@ -250,7 +295,7 @@ pub(crate) fn transition_csv(m: &Matrix) -> String {
 /// A figure by speed, and the knee.
 pub(crate) fn throughput(t: &Throughput) -> String {
     let mut out = sentence(&throughput_verdict(t)) + "\n\n";
-    out += &format!("{}\n{}; energy {}\n", t.command.join(" "), t.machine, t.energy);
+    out += &format!("{}\n{}; energy {}\n", shell::line(&t.command), t.machine, t.energy);
     let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
     let rows = t.levels.iter().enumerate().map(|(at, l)| {
         vec![

@@ -6,7 +6,16 @@
 
 use crate::exit::Failure;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use wattwise_figure::on_screen;
+
+/// Whether standard output has something else: an output file named `-`.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Leaves standard output to a result: what is printed from now on goes to standard error.
+pub(crate) fn leave_standard_output() {
+    LEFT.store(true, Ordering::Relaxed);
+}
 
 /// What the tables' styles are written as: bold, dim, green, and back.
 const STYLES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
@@ -104,6 +113,10 @@ fn styled(text: &str, colour: bool) -> String {
 
 /// Prints to standard output; a reader who has gone away (`| head`) ends the program in peace.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    if LEFT.load(Ordering::Relaxed) {
+        tell(text);
+        return Ok(());
+    }
     let text = styled(text, Screen::Out.colour());
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),

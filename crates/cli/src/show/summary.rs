@@ -1,7 +1,7 @@
 //! What several comparisons come to, for people.
 
 use crate::show::screen::Look;
-use crate::show::table::{WIDE, drawn, shortened, wrapped};
+use crate::show::table::{WIDE, cell, drawn, shortened, wrapped};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::summary::{PolicySummary, Summary};
@@ -75,8 +75,8 @@ pub(crate) fn text(s: &Summary, look: Look) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let aligned = |(column, text): (usize, &str)| match column {
-        2..=5 => Cell::new(text).set_alignment(CellAlignment::Right),
-        _ => Cell::new(text),
+        2..=5 => cell(text).set_alignment(CellAlignment::Right),
+        _ => cell(text),
     };
     let bold = |cell: Cell| if colour { cell.add_attribute(Attribute::Bold) } else { cell };
     table.set_header(HEAD.into_iter().enumerate().map(aligned).map(bold));

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
+use wattwise_figure::one_line;
 
 /// Time with a unit that suits it.
 pub(crate) fn seconds(s: f64) -> String {
@@ -155,8 +156,8 @@ fn rows(c: &Comparison, look: Look, by: Order) -> String {
     let (colour, wide) = (look.colour, look.columns >= WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
-    let mut header = vec![Cell::new(""), Cell::new("policy")];
+    let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
+    let mut header = vec![cell(""), cell("policy")];
     header.extend(["energy", "against ref.", time_word(c), beside_time(c), "best in"].map(right));
     if wide {
         header.extend([ABOVE_IDLE, SLOWEST].map(right));
@@ -167,7 +168,7 @@ fn rows(c: &Comparison, look: Look, by: Order) -> String {
     table.set_header(header);
     for r in order(c, by) {
         let recommended = r.policy == c.answer.recommended;
-        let mut row = vec![Cell::new(mark(c, r)), Cell::new(shortened(&r.policy, NAME))];
+        let mut row = vec![cell(mark(c, r)), cell(shortened(&r.policy, NAME))];
         row.extend(figures(c, r).iter().map(|figure| right(figure)));
         if wide {
             row.extend(
@@ -184,6 +185,11 @@ fn rows(c: &Comparison, look: Look, by: Order) -> String {
         table.add_row(row.into_iter().map(paint).collect::<Vec<_>>());
     }
     drawn(table, colour)
+}
+
+/// A cell: one line, whatever a name has in it, for a second line would look like a row.
+pub(crate) fn cell(text: impl AsRef<str>) -> Cell {
+    Cell::new(one_line(text.as_ref()))
 }
 
 /// A table as text: flush left, no blanks at the ends of lines.

@@ -1,7 +1,7 @@
 //! What a search found, for people.
 
-use crate::show::table::{drawn, shortened, wrapped};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use crate::show::table::{cell, drawn, shortened, wrapped};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_tune::gain::Gain;
 use wattwise_tune::result::{Ended, Test, TuneResult, Used};
@@ -29,7 +29,7 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
     _ = writeln!(out, "{}", wrapped(&r.verdict.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
     match (&r.winner.apply, &r.winner.why_not) {
         (Some(command), _) => _ = writeln!(out, "To apply {}: {command}", r.winner.policy),
-        (None, Some(why)) => _ = writeln!(out, "{} cannot be applied: {why}.", r.winner.policy),
+        (None, Some(why)) => _ = writeln!(out, "No command applies {}: {why}.", r.winner.policy),
         (None, None) => {}
     }
     if r.front.is_empty() {
@@ -49,8 +49,8 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
 fn front(r: &TuneResult, colour: bool) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
-    let head = ["", "policies that no other beats in everything"].map(Cell::new);
+    let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
+    let head = ["", "policies that no other beats in everything"].map(cell);
     table.set_header(head.into_iter().chain([r.goal.as_str(), "time", "p99 wait"].map(right)));
     // From end to end, the winner among them.
     let step = r.front.len().div_ceil(MOST).max(1);
@@ -58,7 +58,7 @@ fn front(r: &TuneResult, colour: bool) -> String {
         let wins = p.policy == r.winner.policy;
         if wins || i % step == 0 {
             let figures = [p.cost_ratio, p.time_ratio, p.p99_ratio].map(change);
-            let row = [Cell::new(if wins { "*" } else { "" }), Cell::new(shortened(&p.policy, NAME))];
+            let row = [cell(if wins { "*" } else { "" }), cell(shortened(&p.policy, NAME))];
             table.add_row(row.into_iter().chain(figures.iter().map(|f| right(f))));
         }
     }

@@ -96,6 +96,19 @@ pub fn read(folder: &Path) -> Result<Option<HeldMask>, Problem> {
     }
 }
 
+/// Whether a living process is in charge. Only looks: makes neither the folder nor the lock.
+///
+/// # Errors
+/// A folder or a lock that is none of ours.
+pub fn somebody_is_in_charge(folder: &Path) -> Result<bool, Problem> {
+    let lock = PrivateFolder::open(folder).and_then(|folder| folder.file(LOCK, OFlags::RDONLY));
+    match lock {
+        Ok(lock) => Ok(matches!(lock.try_lock(), Err(TryLockError::WouldBlock))),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(cannot(&folder.join(LOCK), &e)),
+    }
+}
+
 fn cannot(path: &Path, e: &std::io::Error) -> Problem {
     Problem::Failed(format!("{}: {e}; run as root or give --journal FOLDER", path.display()))
 }
@@ -165,12 +178,16 @@ mod tests {
     #[test]
     fn one_is_in_charge_and_a_killed_one_leaves_its_state() -> Result<(), Problem> {
         let folder = tempfile::tempdir().map_err(|e| Problem::Failed(e.to_string()))?;
+        assert!(!somebody_is_in_charge(folder.path())?);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0, "looking makes nothing");
         let charge = Charge::take(folder.path())?.expect("free");
         assert!(Charge::take(folder.path())?.is_none());
+        assert!(somebody_is_in_charge(folder.path())?);
         let holder = Holder::Process { pid: 7, policy: "lpmd".into() };
         let state = HeldMask::new("boot".into(), holder, MechanismKind::Group, PathBuf::new());
         charge.note(&state)?;
         drop(charge);
+        assert!(!somebody_is_in_charge(folder.path())?);
         let next = Charge::take(folder.path())?.expect("free again");
         assert_eq!(next.found()?, Some(state));
         next.clear();

@@ -33,18 +33,37 @@ const COMMAND: &str = "coreidle: interrupts and kernel work";
 const WORK: &str = "sys/devices/virtual/workqueue/cpumask";
 
 impl Steerable {
-    /// Tries each.
-    pub fn find(root: &dyn Root) -> Steerable {
+    /// What steering would try. Only looks: to try is to write.
+    pub fn look(root: &dyn Root) -> Steerable {
         let mut found = Steerable::default();
         for number in root.list("proc/irq").unwrap_or_default() {
             let path = format!("proc/irq/{number}/smp_affinity_list");
-            let Some(now) = text(root, &path).filter(|_| number.parse::<u32>().is_ok()) else { continue };
+            if number.parse::<u32>().is_ok() && text(root, &path).is_some() {
+                found.lists.push(path);
+            }
+        }
+        for path in [WORK, "proc/irq/default_smp_affinity"] {
+            if text(root, path).is_some() {
+                found.masks.push(path.to_owned());
+            }
+        }
+        found
+    }
+
+    /// Tries each.
+    pub fn find(root: &dyn Root) -> Steerable {
+        let Steerable { lists, masks, .. } = Steerable::look(root);
+        let mut found = Steerable { masks, ..Steerable::default() };
+        for path in lists {
+            let Some(now) = text(root, &path) else { continue };
             let moves =
                 root.open(&path, Access::Write).and_then(|mut f| f.write_at(0, now.as_bytes())).is_ok();
             match moves {
                 true => found.lists.push(path),
                 false => {
-                    let actions = root.list(&format!("proc/irq/{number}")).unwrap_or_default();
+                    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                    let number = folder.rsplit('/').next().unwrap_or_default();
+                    let actions = root.list(folder).unwrap_or_default();
                     // The handler's name is that of a folder.
                     let known = |n: &&String| {
                         !n.contains("affinity")
@@ -53,11 +72,6 @@ impl Steerable {
                     let name = actions.iter().find(known).map_or("", String::as_str);
                     found.fixed.push(format!("{number} {name} on CPU {now}").replace("  ", " "));
                 }
-            }
-        }
-        for path in [WORK, "proc/irq/default_smp_affinity"] {
-            if text(root, path).is_some() {
-                found.masks.push(path.to_owned());
             }
         }
         found

@@ -24,21 +24,20 @@ pub fn pin(cpu: usize) -> Result<(), String> {
 
 /// How late sleeps of a length end on a CPU, us.
 pub fn timer(cpu: usize, sleep: Duration, times: usize) -> Result<Vec<f64>, String> {
-    let samples = std::thread::scope(|scope| {
-        scope
-            .spawn(|| {
-                pin(cpu)?;
-                let mut late = Vec::with_capacity(times);
-                for _ in 0..times {
-                    let due = Instant::now() + sleep;
-                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                    late.push(Instant::now().saturating_duration_since(due).as_nanos() as f64 / 1e3);
-                }
-                Ok(late)
-            })
-            .join()
-    });
-    samples.unwrap_or_else(|_| Err("the sleeping thread panicked".to_owned()))
+    let sleeps = || {
+        pin(cpu)?;
+        let mut late = Vec::with_capacity(times);
+        for _ in 0..times {
+            let due = Instant::now() + sleep;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            late.push(Instant::now().saturating_duration_since(due).as_nanos() as f64 / 1e3);
+        }
+        Ok(late)
+    };
+    std::thread::scope(|scope| {
+        let thread = wattwise_threads::named("sleeper").spawn_scoped(scope, sleeps).map_err(no_thread)?;
+        thread.join().unwrap_or_else(|_| Err("the sleeping thread panicked".to_owned()))
+    })
 }
 
 /// From a write on one CPU until the reader that slept on another runs, us.
@@ -48,7 +47,7 @@ pub fn cross(sleeper: usize, waker: usize, sleep: Duration, times: usize) -> Res
     let (mut read, mut write) = std::io::pipe().map_err(|e| e.to_string())?;
     std::thread::scope(|scope| {
         let woken_at = &woken_at;
-        let reader = scope.spawn(move || -> Result<Vec<f64>, String> {
+        let reads = move || -> Result<Vec<f64>, String> {
             pin(sleeper)?;
             let mut late = Vec::with_capacity(times);
             let mut byte = [0];
@@ -57,11 +56,16 @@ pub fn cross(sleeper: usize, waker: usize, sleep: Duration, times: usize) -> Res
                 late.push((now - woken_at.load(Ordering::Acquire)) as f64 / 1e3);
             }
             Ok(late)
-        });
+        };
+        let reader = wattwise_threads::named("sleeper").spawn_scoped(scope, reads).map_err(no_thread)?;
         pin_and_wake(waker, sleep, times, &mut write, woken_at, start)?;
         drop(write);
         reader.join().unwrap_or_else(|_| Err("the sleeping thread panicked".to_owned()))
     })
+}
+
+fn no_thread(e: std::io::Error) -> String {
+    format!("no thread that sleeps can be started: {e}")
 }
 
 fn pin_and_wake(

@@ -339,8 +339,7 @@ impl Following {
         let (stop, stopped) = mpsc::channel::<()>();
         let (ready, begun) = mpsc::channel::<()>();
         let (spec, policy) = (spec.clone(), policy.to_owned());
-        let thread = std::thread::Builder::new()
-            .name("coreidle".to_owned())
+        let thread = wattwise_threads::named("coreidle")
             .spawn(move || {
                 let mut pause =
                     |time| matches!(stopped.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));

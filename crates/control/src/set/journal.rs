@@ -151,7 +151,7 @@ impl Journal {
 
     /// What transactions begun after this one have changed and not put back.
     pub fn later_targets(&self) -> BTreeSet<Target> {
-        let journals = list_open(&self.place.folder).map(|l| l.journals).unwrap_or_default();
+        let journals = list_open(&self.place.folder, OFlags::RDONLY).map(|l| l.journals).unwrap_or_default();
         // By name, not by place in the list: our own may be one that cannot be read.
         let age = |name: &str| (name.len(), name.to_owned());
         let later = journals.into_iter().filter(|f| age(&f.place.name) > age(&self.place.name));
@@ -191,19 +191,28 @@ fn names(folder: &PrivateFolder) -> io::Result<Vec<(u64, String)>> {
     Ok(names)
 }
 
-/// Everything in a folder of journals; no folder is no journal.
+/// Everything in a folder of journals, to be put back; no folder is no journal.
 pub fn list(folder: &Path) -> io::Result<Listing> {
+    list_for(folder, OFlags::RDWR | OFlags::APPEND)
+}
+
+/// As [`list`], only to be looked at: nothing is opened for writing, and the journals cannot be finished.
+pub fn look(folder: &Path) -> io::Result<Listing> {
+    list_for(folder, OFlags::RDONLY)
+}
+
+fn list_for(folder: &Path, how: OFlags) -> io::Result<Listing> {
     match PrivateFolder::open(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Listing::default()),
-        folder => list_open(&Arc::new(folder?)),
+        folder => list_open(&Arc::new(folder?), how),
     }
 }
 
-fn list_open(folder: &Arc<PrivateFolder>) -> io::Result<Listing> {
+fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
     let mut listing = Listing::default();
     for (_, name) in names(folder)?.into_iter().rev() {
         let path = folder.path().join(&name);
-        let file = match folder.file(&name, OFlags::RDWR | OFlags::APPEND) {
+        let file = match folder.file(&name, how) {
             Ok(file) => file,
             // Put back and removed by another since we listed it.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -283,8 +292,8 @@ impl OpenJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::private;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use wattwise_hw::root::folder::trusted;
 
     fn items() -> Vec<Item> {
         (0..3)
@@ -394,10 +403,10 @@ mod tests {
 
     #[test]
     fn a_strangers_folder_and_journal_are_refused() -> io::Result<()> {
-        assert!(private::trusted(1000, 0o600, 0).is_err_and(|why| why.contains("user 1000")));
-        assert!(private::trusted(1000, 0o600, 1000).is_ok());
-        assert!(private::trusted(0, 0o600, 1000).is_ok());
-        assert!(private::trusted(0, 0o620, 0).is_err());
+        assert!(trusted(1000, 0o600, 0).is_err_and(|why| why.contains("user 1000")));
+        assert!(trusted(1000, 0o600, 1000).is_ok());
+        assert!(trusted(0, 0o600, 1000).is_ok());
+        assert!(trusted(0, 0o620, 0).is_err());
         if rustix::process::geteuid().is_root() {
             let folder = tempfile::tempdir()?;
             let file = folder.path().join("000001.jsonl");

@@ -26,7 +26,7 @@ use wattwise_hw::rules::{Refusal, View};
 use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 use wattwise_hw::states::cpuidle::Cpuidle;
 use wattwise_hw::states::power;
-use wattwise_hw::states::power::Zone;
+use wattwise_hw::states::power::{Limit, Zone};
 use wattwise_policy::speed::tunables::kernel_name;
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -297,8 +297,12 @@ impl<'r> Planner<'r> {
         {
             return Err(input(format!("--min {low}% is above --max {high}%; expected a range")));
         }
+        let boosted = self.turns_boost_on();
         for policy in self.policies()? {
             let name = policy.name();
+            if boosted {
+                self.expect_boost(policy, max);
+            }
             let now = |file: &str| {
                 let text = self.overlay.text(&format!("{}/{file}", policy.path))?;
                 text.parse::<u64>().ok()
@@ -313,7 +317,7 @@ impl<'r> Planner<'r> {
             let (new_low, new_high) = (resolve("--min", min, low)?, resolve("--max", max, high)?);
             for (flag, khz) in [("--min", new_low), ("--max", new_high)] {
                 if let Some((slowest, fastest)) = policy.hardware_khz
-                    && !(slowest..=fastest).contains(&khz)
+                    && !(slowest..=if boosted { u64::MAX } else { fastest }).contains(&khz)
                     && khz != low
                     && khz != high
                 {
@@ -346,6 +350,28 @@ impl<'r> Planner<'r> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a step before turns boost on: then speeds can be had that the hardware's range does not show yet.
+    fn turns_boost_on(&self) -> bool {
+        let on = |s: &Step| match &s.change.target {
+            Target::File(path) if path.ends_with("/boost") => s.change.value == "1",
+            Target::File(path) if path.ends_with("/no_turbo") => s.change.value == "0",
+            _ => false,
+        };
+        self.plan.steps.iter().any(|s| s.verdict.is_ok() && on(s))
+    }
+
+    /// The hardware's highest speed as it will be with boost: as the driver names it, else whatever is asked for.
+    fn expect_boost(&mut self, policy: &CpufreqPolicy, max: Option<Speed>) {
+        let named = self.overlay.text(&format!("{}/amd_pstate_max_freq", policy.path));
+        let asked = match max {
+            Some(Speed::Khz(khz)) => policy.hardware_khz.map(|(_, fastest)| fastest.max(khz).to_string()),
+            _ => None,
+        };
+        if let Some(fastest) = named.or(asked) {
+            self.overlay.made.insert(format!("{}/cpuinfo_max_freq", policy.path), fastest);
+        }
     }
 
     /// One speed held: the governor `userspace`, told that speed.
@@ -411,9 +437,13 @@ impl<'r> Planner<'r> {
                     policy.driver.as_deref().unwrap_or("(unknown)")
                 )));
             }
+            // As they are under the governor that the plan has set by now: drivers narrow the list with it. A word that
+            // the kernel knows is left to its rules, which say why not.
             let raw = value.parse::<u8>().is_ok();
-            if !raw && !policy.epps.iter().any(|e| e == value) {
-                return Err(unknown("--epp", value, &policy.epps, policy.name()));
+            let epps = rules::preferences(&self.overlay, &policy.path);
+            let known = rules::PREFERENCES.iter().any(|(word, _)| *word == value) || value == "default";
+            if !raw && !known && !epps.iter().any(|e| e == value) {
+                return Err(unknown("--epp", value, &epps, policy.name()));
             }
             self.write(
                 format!("{}/energy_performance_preference", policy.path),
@@ -490,9 +520,7 @@ impl<'r> Planner<'r> {
         let inventory = self.inventory;
         let mut found = false;
         for cpu in inventory.cpuidle.cpus().iter().filter(|c| self.cpus.contains(c.cpu)) {
-            for state in
-                cpu.states.iter().filter(|s| s.name.eq_ignore_ascii_case(name) || s.index.to_string() == name)
-            {
+            for state in cpu.states.iter().filter(|s| s.is_called(name)) {
                 found = true;
                 let path = format!("{CPUS}/cpu{}/cpuidle/state{}/disable", cpu.cpu, state.index);
                 self.write(path, format!("cpu{} {}", cpu.cpu, state.name), if on { "0" } else { "1" })?;
@@ -561,45 +589,68 @@ impl<'r> Planner<'r> {
         let Some(top) = &zones.value else {
             return Err(impossible(format!("no power limit can be set here: {}", zones.why_not())));
         };
-        let all: Vec<&Zone> = top.iter().flat_map(Zone::walk).collect();
         let wanted = zone.unwrap_or("package");
-        // `package` means every package; the same package shown again by MMIO is one too many.
-        let named =
-            |z: &&&Zone| z.name == wanted || z.name.rsplit_once('-').is_some_and(|(stem, _)| stem == wanted);
-        let chosen: Vec<&&Zone> = all.iter().filter(named).filter(|z| !z.path.contains("mmio")).collect();
-        if chosen.is_empty() {
-            let names: Vec<String> = all.iter().map(|z| z.name.clone()).collect();
+        let twins = zones_meant(top, wanted);
+        if twins.is_empty() {
+            let names: Vec<String> = top.iter().flat_map(Zone::walk).map(|z| z.name.clone()).collect();
             return Err(unknown("--rapl", wanted, &names, "this machine"));
         }
-        for zone in chosen {
-            let limit = match constraint {
-                None => zone.limits.first(),
-                Some(name) => zone.limits.iter().find(|l| l.name == name),
-            };
-            let Some(limit) = limit else {
-                let names: Vec<String> = zone.limits.iter().map(|l| l.name.clone()).collect();
-                return Err(match constraint {
-                    Some(name) if !names.is_empty() => unknown("--rapl", name, &names, &zone.name),
-                    _ => impossible(format!("--rapl: {} has no limit that can be set", zone.name)),
-                });
-            };
-            if let Some(most) = limit.most_uw.filter(|most| *most > 0)
-                && power_uw > most
-            {
-                return Err(input(format!(
-                    "--rapl {}: {} {} takes at most {}",
-                    show_uw(power_uw),
-                    zone.name,
-                    limit.name,
-                    show_uw(most)
-                )));
+        if power_uw > rules::HIGHEST_LIMIT_UW {
+            return Err(input(format!(
+                "--rapl {}: expected at most {}, the most that a limit's register holds",
+                show_uw(power_uw),
+                show_uw(rules::HIGHEST_LIMIT_UW)
+            )));
+        }
+        for twins in twins {
+            self.limit_of_zone(&twins, constraint, power_uw)?;
+        }
+        Ok(())
+    }
+
+    /// Limits one zone, shown by one door or by several: the lowest of their limits is in force, so that one is set, and
+    /// those that would be lower then. Limits that are off stay as they are, unless there is no other.
+    fn limit_of_zone(
+        &mut self,
+        twins: &[&Zone],
+        constraint: Option<&str>,
+        power_uw: u64,
+    ) -> Result<(), PlanError> {
+        let first = twins[0];
+        let limits: Vec<(&Zone, &Limit)> =
+            twins.iter().filter_map(|z| Some((*z, z.limit(constraint)?))).collect();
+        let Some((_, limit)) = limits.first() else {
+            let names: Vec<String> = first.limits.iter().map(|l| l.name.clone()).collect();
+            return Err(match constraint {
+                Some(name) if !names.is_empty() => unknown("--rapl", name, &names, &first.name),
+                _ => impossible(format!("--rapl: {} has no limit that can be set", first.name)),
+            });
+        };
+        let name = limit.name.clone();
+        let mut limits: Vec<(&Zone, &Limit)> = limits.into_iter().filter(|(_, l)| l.name == name).collect();
+        limits.sort_by_key(|(z, _)| z.holds_uw(&name).unwrap_or(u64::MAX));
+        if let [(ruler, _), rest @ ..] = limits.as_slice()
+            && !rest.is_empty()
+        {
+            self.plan.notes.push(twins_note(&name, ruler, rest));
+        }
+        for (at, (zone, limit)) in limits.iter().enumerate() {
+            if at > 0 && zone.holds_uw(&name).is_none_or(|uw| uw >= power_uw) {
+                continue;
+            }
+            if let Some(most) = limit.most_uw.filter(|most| *most > 0 && power_uw > *most) {
+                self.plan.notes.push(format!(
+                    "{} is above the {} that {} names as its highest (max_power_uw): the kernel takes it, the processor may not use it",
+                    show_uw(power_uw), show_uw(most), zone.name
+                ));
             }
             if zone.enabled == Some(false) {
                 self.plan.notes.push(format!("the limits of {} are not enforced (enabled is 0)", zone.name));
             }
+            let door = if limits.len() > 1 { format!(" ({})", zone.door) } else { String::new() };
             self.write(
                 format!("{}/constraint_{}_power_limit_uw", zone.path, limit.index),
-                format!("{} {} limit", zone.name, limit.name),
+                format!("{}{door} {name} limit", zone.name),
                 power_uw.to_string(),
             )?;
         }
@@ -892,6 +943,42 @@ impl<'r> Planner<'r> {
         }
         self.plan.beside = beside;
     }
+}
+
+/// The zones that a name means, each with its twins: an outermost zone can be shown by several doors, under one name. The
+/// registers' door comes first; inner zones are taken from there.
+fn zones_meant<'z>(top: &'z [Zone], wanted: &str) -> Vec<Vec<&'z Zone>> {
+    let mut doors: Vec<&Zone> = top.iter().collect();
+    doors.sort_by_key(|z| z.door != "msr");
+    let mut meant: Vec<Vec<&Zone>> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for zone in doors {
+        let is_twin = !seen.insert(&zone.name);
+        if zone.is_meant_by(wanted) {
+            match meant.iter_mut().find(|twins| is_twin && twins[0].name == zone.name) {
+                Some(twins) => twins.push(zone),
+                None => meant.push(vec![zone]),
+            }
+        }
+        let inner = zone.walk().into_iter().skip(1).filter(|z| !is_twin && z.is_meant_by(wanted));
+        meant.extend(inner.map(|z| vec![z]));
+    }
+    meant
+}
+
+/// Which of several limits is in force.
+fn twins_note(name: &str, ruler: &Zone, rest: &[(&Zone, &Limit)]) -> String {
+    let shown = |z: &Zone| match z.holds_uw(name) {
+        Some(uw) => format!("{} ({})", show_uw(uw), z.door),
+        None => format!("none ({})", z.door),
+    };
+    let others: Vec<String> = rest.iter().map(|(z, _)| shown(z)).collect();
+    format!(
+        "{} has several {name} limits: {} is in force, the lowest; the other is {}",
+        ruler.name,
+        shown(ruler),
+        others.join(", ")
+    )
 }
 
 /// A speed in kHz for one policy. Percentages go to the nearest level where there is a table.

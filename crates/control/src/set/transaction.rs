@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use wattwise_hw::probe::why;
+use wattwise_hw::probe::{why, why_not_written};
 use wattwise_hw::root::Root;
 
 /// A change to be made.
@@ -128,7 +128,8 @@ impl<'r> Transaction<'r> {
         }
         let journal = self.journal.as_mut().ok_or("has ended")?;
         let failed = |e: io::Error| why(&e, &target.path(), self.root);
-        target.write(self.root, &change.value).map_err(failed)?;
+        let refused = |e: io::Error| why_not_written(&e, &target.path(), self.root);
+        target.write(self.root, &change.value).map_err(refused)?;
         let got = target.read(self.root).map_err(failed)?;
         journal.wrote(at, &got).map_err(|e| format!("the journal cannot be written ({e})"))?;
         self.items[at].ours.push(got.clone());

@@ -323,6 +323,8 @@ struct IntelPstate {
 struct AmdPstate {
     status: String,
     prefcore: Option<String>,
+    /// Whether the kernel sets the preferences itself (7.1 and 7.2): `enabled`, `disabled`.
+    dynamic_epp: Option<String>,
     /// ACPI CPPC: highest, nominal, lowest nonlinear, lowest performance.
     cppc: [u32; 4],
     lowest_nonlinear_khz: u32,
@@ -501,6 +503,9 @@ impl Description {
         if let Some(p) = &self.amd_pstate {
             if !["active", "passive", "guided", "disable"].contains(&p.status.as_str()) {
                 return wrong("amd_pstate.status", "active, passive, guided or disable is expected");
+            }
+            if p.dynamic_epp.as_deref().is_some_and(|d| !["enabled", "disabled"].contains(&d)) {
+                return wrong("amd_pstate.dynamic_epp", "enabled or disabled is expected");
             }
             if !p.cppc.is_sorted_by(|a, b| a >= b) || p.cppc[3] == 0 || p.cppc[0] > 255 {
                 return wrong("amd_pstate.cppc", "four falling numbers of 1 to 255 are expected");
@@ -1134,6 +1139,9 @@ impl Builder<'_> {
             self.put(format!("{base}/status"), &p.status);
             if let Some(prefcore) = &p.prefcore {
                 self.put(format!("{base}/prefcore"), prefcore);
+            }
+            if let Some(dynamic_epp) = &p.dynamic_epp {
+                self.put(format!("{base}/dynamic_epp"), dynamic_epp);
             }
             for cpu in self.cpus.clone() {
                 let base = format!("{CPU}/cpu{}/acpi_cppc", cpu.id);

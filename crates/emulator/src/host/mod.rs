@@ -20,6 +20,8 @@ use wattwise_figure::Random;
 use wattwise_hw::msr::counters::{APERF, MPERF, TSC};
 use wattwise_hw::rules::{self, Limit};
 use wattwise_hw::rules::{Relation, View};
+use wattwise_hw::states::supply;
+use wattwise_hw::states::supply::{Feeds, Source};
 use wattwise_model::machine::Thermal;
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -163,6 +165,8 @@ pub(crate) struct Zone {
     folder: String,
     domain: Domain,
     package: u32,
+    /// Into how many the kernel divides its package: each shows its part.
+    dies: u64,
     pub(crate) range_uj: u64,
     pub(crate) energy_uj: u64,
     /// Microwatt-nanoseconds short of the next microjoule.
@@ -176,6 +180,8 @@ pub(crate) struct Battery {
     full: u64,
     /// Whether it counts energy (uWh) or charge (uAh).
     energy: bool,
+    /// Gauges of some makers count what is drawn as negative, those of others what is charged: on mains, or without.
+    negative_on_mains: Option<bool>,
     voltage_uv: u64,
     /// What is left, in thousandths of what is shown.
     left_milli: u64,
@@ -184,6 +190,14 @@ pub(crate) struct Battery {
     since_ns: u64,
     /// Microwatt-nanoseconds drawn since the last renewal.
     drawn: u128,
+}
+
+impl Battery {
+    /// As its gauge shows a flow of that size.
+    fn signed(&self, size: u64, mains: bool) -> i64 {
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        if self.negative_on_mains == Some(mains) { -size } else { size }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -518,6 +532,8 @@ impl Host {
             }
         }
         let mut package_of_folder: BTreeMap<String, u32> = BTreeMap::new();
+        let names: BTreeSet<String> =
+            zones.iter().filter_map(|folder| self.text(&format!("{folder}/name"))).collect();
         for folder in zones {
             let name = self.text(&format!("{folder}/name")).unwrap_or_default();
             let package = name.strip_prefix("package-").and_then(|n| n.split('-').next()?.parse().ok());
@@ -536,7 +552,10 @@ impl Host {
             let energy = self.number(&format!("{folder}/energy_uj")).unwrap_or(0);
             self.enliven(&format!("{folder}/energy_uj"), Live::Energy { zone });
             let range_uj = range.max(1);
+            let of_package = format!("package-{package}-die-");
+            let dies = names.iter().filter(|name| name.starts_with(&of_package)).count().max(1) as u64;
             self.zones.push(Zone {
+                dies,
                 folder,
                 domain,
                 package,
@@ -550,15 +569,23 @@ impl Host {
 
     /// Mains and batteries.
     fn scan_supplies(&mut self) {
+        let supply = supply::read(self);
+        self.mains = supply.source == Source::Mains;
+        // The adapters that feed it now come and go with the mains; where none does, the first that could. The others stay.
+        let feeding = supply.adapters.iter().filter(|a| a.feeds == Feeds::Machine);
+        let mut switched: Vec<&str> = feeding.map(|a| a.name.as_str()).collect();
+        if switched.is_empty() || !self.mains {
+            let able = supply.adapters.iter().filter(|a| a.feeds == Feeds::Nothing);
+            switched = able.min_by_key(|a| a.kind != "Mains").map(|a| a.name.as_str()).into_iter().collect();
+        }
+        for name in &switched {
+            self.enliven(&format!("sys/class/power_supply/{name}/online"), Live::Mains);
+        }
         for name in self.list("sys/class/power_supply") {
             let folder = format!("sys/class/power_supply/{name}");
             let n = |name: &str| self.number(&format!("{folder}/{name}"));
             match self.text(&format!("{folder}/type")).as_deref() {
-                Some("Mains" | "USB") => {
-                    self.mains = n("online").unwrap_or(1) != 0;
-                    self.enliven(&format!("{folder}/online"), Live::Mains);
-                }
-                Some("Battery") => {
+                Some("Battery") if supply.batteries.iter().any(|b| b.name == name) => {
                     let energy = n("energy_now").is_some();
                     let (now, full) = match energy {
                         true => (n("energy_now"), n("energy_full")),
@@ -568,13 +595,19 @@ impl Host {
                     let battery = self.batteries.len() as u32;
                     let voltage_uv =
                         n("voltage_now").or_else(|| n("voltage_min_design")).unwrap_or(11_400_000);
-                    let power = n("power_now").or_else(|| {
-                        n("current_now")
-                            .map(|ua| (u128::from(ua) * u128::from(voltage_uv) / 1_000_000) as u64)
+                    let signed = |name: &str| {
+                        self.text(&format!("{folder}/{name}")).and_then(|t| t.parse::<i64>().ok())
+                    };
+                    let flow = signed("power_now").filter(|uw| *uw != 0).or_else(|| signed("current_now"));
+                    let power = signed("power_now").map(i64::unsigned_abs).or_else(|| {
+                        signed("current_now").map(|ua| {
+                            (u128::from(ua.unsigned_abs()) * u128::from(voltage_uv) / 1_000_000) as u64
+                        })
                     });
                     self.batteries.push(Battery {
                         full: full.clamp(1, u64::MAX / 4096),
                         energy,
+                        negative_on_mains: flow.filter(|flow| *flow < 0).map(|_| self.mains),
                         voltage_uv: voltage_uv.max(1),
                         left_milli: now.min(full).min(u64::MAX / 4096) * 1000,
                         shown: now.min(full),
@@ -585,9 +618,8 @@ impl Host {
                     for name in ["energy_now", "charge_now"] {
                         self.enliven(&format!("{folder}/{name}"), Live::BatteryNow { battery });
                     }
-                    for name in ["power_now", "current_now"] {
-                        self.enliven(&format!("{folder}/{name}"), Live::BatteryPower { battery });
-                    }
+                    self.enliven(&format!("{folder}/power_now"), Live::BatteryPower { battery });
+                    self.enliven(&format!("{folder}/current_now"), Live::BatteryCurrent { battery });
                     self.enliven(&format!("{folder}/status"), Live::BatteryStatus { battery });
                     self.enliven(&format!("{folder}/capacity"), Live::BatteryCapacity { battery });
                 }
@@ -909,6 +941,16 @@ impl Host {
                     self.plug(id, shows == "1");
                 }
             }
+            ("dynamic_epp", _) => {
+                self.set(path, shows);
+                // The driver is registered anew: powersave, and the preferences as on loading.
+                for i in 0..self.policies.len() {
+                    self.set_governor(i, "powersave");
+                    let preference = format!("{}/energy_performance_preference", self.policies[i].folder);
+                    self.update(&preference, "balance_performance");
+                }
+                self.follow_source();
+            }
             ("status", _) => self.set_status(folder, shows),
             ("control", _) if folder.ends_with("/smt") => {
                 self.set(path, shows);
@@ -956,8 +998,32 @@ impl Host {
                 self.set(&preference, before);
             }
         }
+        let list = format!("{folder}/energy_performance_available_preferences");
+        if self.tree.find(&list, true).is_some() {
+            // amd-pstate names one preference alone under performance: show_energy_performance_available_preferences.
+            let preferences = rules::preferences(self, &folder).join(" ");
+            self.set(&list, preferences);
+        }
         self.refresh_tunables();
         self.refresh_policy(index);
+    }
+
+    /// The kernel's own preferences by the power source, while it owns them: amd_pstate_get_balanced_epp.
+    fn follow_source(&mut self) {
+        if !rules::owns_preferences(self) {
+            return;
+        }
+        let preference = if self.mains { "performance" } else { "balance_performance" };
+        for i in 0..self.policies.len() {
+            let path = format!("{}/energy_performance_preference", self.policies[i].folder);
+            self.update(&path, preference);
+        }
+    }
+
+    /// Plugs the charger in or out.
+    pub(crate) fn set_mains(&mut self, online: bool) {
+        self.mains = online;
+        self.follow_source();
     }
 
     /// A governor's folder is there while a policy uses it, with fresh values each time.
@@ -1176,17 +1242,11 @@ impl Host {
             return ((w.cores * 1e6) as u64, ((w.cores + w.rest) * 1e6) as u64);
         }
         let cpus = self.cpus.iter().filter(|c| c.package == package);
-        let limit = self
-            .zones
-            .iter()
-            .find(|z| z.domain == Domain::Package && z.package == package)
-            .map(|z| z.folder.clone());
-        let limit_uw = limit.as_ref().and_then(|f| {
-            if self.text(&format!("{f}/enabled")).is_some_and(|e| e == "0") {
-                return None;
-            }
-            self.number(&format!("{f}/constraint_0_power_limit_uw")).filter(|&n| n > 0)
-        });
+        let of_package = |z: &&Zone| z.domain == Domain::Package && z.package == package;
+        let limit = self.zones.iter().find(of_package).map(|z| z.folder.clone());
+        // Registers and memory both limit a package: the lowest holds. Dies have their parts of one.
+        let limits = self.zones.iter().filter(of_package).filter_map(|z| Some(self.limit_uw(z)? * z.dies));
+        let limit_uw = limits.min();
         let count = cpus.clone().count().max(1) as u64;
         let each = match self.physics.cpu_uw {
             0 => {
@@ -1209,6 +1269,14 @@ impl Host {
         (cores.min(all), all)
     }
 
+    /// A zone's limit, where it is on and set.
+    fn limit_uw(&self, zone: &Zone) -> Option<u64> {
+        if self.text(&format!("{}/enabled", zone.folder)).is_some_and(|e| e == "0") {
+            return None;
+        }
+        self.number(&format!("{}/constraint_0_power_limit_uw", zone.folder)).filter(|&n| n > 0)
+    }
+
     fn dram_uw(&self, package: u32) -> u64 {
         let truth = self.truth.as_ref().zip(self.heat_mc.keys().position(|p| *p == package));
         truth.map_or(self.physics.dram_uw, |(t, at)| (self.true_w(t, at).dram * 1e6) as u64)
@@ -1227,10 +1295,10 @@ impl Host {
     pub(crate) fn zone_uw(&self, zone: &Zone) -> u64 {
         let (cores, all) = self.package_uw(zone.package);
         match zone.domain {
-            Domain::Package => all,
-            Domain::Core => cores,
-            Domain::Uncore => (all - cores) / 2,
-            Domain::Dram => self.dram_uw(zone.package),
+            Domain::Package => all / zone.dies,
+            Domain::Core => cores / zone.dies,
+            Domain::Uncore => (all - cores) / 2 / zone.dies,
+            Domain::Dram => self.dram_uw(zone.package) / zone.dies,
             Domain::Platform => self.platform_uw(),
         }
     }
@@ -1526,10 +1594,13 @@ impl Host {
             }
             Live::Energy { zone } => line(self.zones.get(zone as usize).map(|z| z.energy_uj)),
             Live::BatteryNow { battery: i } => line(battery(i).map(|b| b.shown)),
-            Live::BatteryPower { battery: i } => line(battery(i).map(|b| match b.energy {
-                true => b.shown_uw,
-                false => (u128::from(b.shown_uw) * 1_000_000 / u128::from(b.voltage_uv)) as u64,
-            })),
+            Live::BatteryPower { battery: i } => {
+                format!("{}\n", battery(i).map_or(0, |b| b.signed(b.shown_uw, self.mains)))
+            }
+            Live::BatteryCurrent { battery: i } => {
+                let ua = |b: &Battery| u128::from(b.shown_uw) * 1_000_000 / u128::from(b.voltage_uv);
+                format!("{}\n", battery(i).map_or(0, |b| b.signed(ua(b) as u64, self.mains)))
+            }
             Live::BatteryCapacity { battery: i } => {
                 line(battery(i).map(|b| (u128::from(b.shown) * 100 / u128::from(b.full)) as u64))
             }

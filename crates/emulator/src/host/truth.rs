@@ -210,10 +210,9 @@ impl Host {
         let rise = self.physics.rise_mc_per_w.max(1) as f64 * 1e-3;
         let cooled = (HOTTEST_C - self.physics.ambient_mc as f64 * 1e-3) / rise;
         let number = self.heat_mc.keys().nth(package).copied();
-        let zone =
-            self.zones.iter().find(|z| z.domain == super::Domain::Package && Some(z.package) == number);
-        let limit = zone.and_then(|z| self.number(&format!("{}/constraint_0_power_limit_uw", z.folder)));
-        limit.filter(|uw| *uw > 0).map_or(cooled, |uw| cooled.min(uw as f64 * 1e-6))
+        let of_package = self.zones.iter().filter(|z| z.domain == super::Domain::Package);
+        let limits = of_package.filter(|z| Some(z.package) == number).filter_map(|z| self.limit_uw(z));
+        limits.min().map_or(cooled, |uw| cooled.min(uw as f64 * 1e-6))
     }
 
     /// The same of each package.

@@ -252,14 +252,13 @@ fn nodes(root: &dyn Root) -> Vec<(u32, CpuSet)> {
         .collect()
 }
 
-/// How a hybrid machine tells its kinds apart: by performance-counter devices on x86, by capacity on Arm.
+/// How a hybrid machine tells its kinds apart: by performance-counter devices on Intel's, by capacity on Arm, by CPPC on AMD's.
 struct Kinds {
     efficient: CpuSet,
     low_power: CpuSet,
+    /// Where nothing names kinds.
+    slower: CpuSet,
     capacity: BTreeMap<u32, u32>,
-    /// What kinds differ in where nothing names them: capacity, else highest speed.
-    speed: BTreeMap<u32, u32>,
-    most: u32,
 }
 
 impl Kinds {
@@ -291,22 +290,42 @@ impl Kinds {
             }
         };
         let capacity = of_each("cpu_capacity");
-        // Before 5.13 a hybrid names no kinds: what is slower by more than its best cores differ is another kind.
-        let speed = if capacity.is_empty() { of_each("cpufreq/cpuinfo_max_freq") } else { capacity.clone() };
-        let most = speed.values().copied().max().unwrap_or(0);
-        Kinds { efficient, low_power, capacity, speed, most }
+        let slower = match efficient.is_empty() && low_power.is_empty() {
+            true => slower(
+                &[&capacity, &of_each("acpi_cppc/highest_perf"), &of_each("acpi_cppc/nominal_perf")],
+                || of_each("cpufreq/cpuinfo_max_freq"),
+            ),
+            false => CpuSet::new(),
+        };
+        Kinds { efficient, low_power, slower, capacity }
     }
 
     fn of(&self, cpu: u32) -> CoreKind {
-        let x86 = !self.efficient.is_empty() || !self.low_power.is_empty();
-        let slower =
-            !x86 && self.speed.get(&cpu).is_some_and(|s| u64::from(*s) * 10 < u64::from(self.most) * 8);
         match () {
             () if self.low_power.contains(cpu) => CoreKind::LowPowerEfficient,
-            () if self.efficient.contains(cpu) || slower => CoreKind::Efficient,
+            () if self.efficient.contains(cpu) || self.slower.contains(cpu) => CoreKind::Efficient,
             () => CoreKind::Performance,
         }
     }
+}
+
+/// The CPUs of a slower kind where nothing names kinds: by the first measure that knows more than one value's worth of every
+/// CPU. What a core can do (capacity, CPPC) does not change; its highest speed is the last resort, since boost and the
+/// firmware's limits move it from policy to policy.
+///
+/// Cores of one kind differ a little (the best ones are preferred), and there can be many of them in small steps. Another
+/// kind begins where two neighbours in that order differ by more than a fifth.
+fn slower(measures: &[&BTreeMap<u32, u32>], speed: impl Fn() -> BTreeMap<u32, u32>) -> CpuSet {
+    let speed = || measures.iter().all(|m| m.is_empty()).then(&speed).unwrap_or_default();
+    let by_speed = speed();
+    let Some(measure) = measures.iter().copied().chain([&by_speed]).find(|m| !m.is_empty()) else {
+        return CpuSet::new();
+    };
+    let mut values: Vec<u32> = measure.values().copied().filter(|v| *v > 0).collect();
+    values.sort_unstable_by(|a, b| b.cmp(a));
+    let step = values.windows(2).find(|w| u64::from(w[1]) * 10 < u64::from(w[0]) * 8);
+    let Some(&[_, below]) = step else { return CpuSet::new() };
+    measure.iter().filter(|(_, v)| **v <= below && **v > 0).map(|(cpu, _)| *cpu).collect()
 }
 
 /// Intel's processors of efficient cores alone have no device that says so. Family 6, models as in Linux 6.12
@@ -325,16 +344,63 @@ fn is_all_efficient(root: &dyn Root) -> bool {
             .is_some_and(|m| [0xbe, 0xaf, 0xb6, 0xdd].contains(&m))
 }
 
+/// Names that say what an instruction set is called, and nothing of the machine.
+fn is_generic(name: &str) -> bool {
+    ["ARMv", "AArch64 Processor", "Generic", "generic"].iter().any(|word| name.starts_with(word))
+}
+
+/// What the kernel calls the processor. Every architecture has its own key for it (`arch/*/kernel`, `show_cpuinfo`); where it
+/// names the instruction set alone, the board or its chip is said before it.
 fn processor(root: &dyn Root) -> Option<String> {
-    let info = text(root, "proc/cpuinfo")?;
+    Some(wattwise_figure::one_line(&named(root)?))
+}
+
+/// As the files have it.
+fn named(root: &dyn Root) -> Option<String> {
+    let info = text(root, "proc/cpuinfo").unwrap_or_default();
     let value = |key: &str| {
-        info.lines().find_map(|l| {
-            l.split_once(':').filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim().to_owned())
-        })
+        let pairs = info.lines().filter_map(|l| l.split_once(':'));
+        let mut values = pairs.filter(|(k, _)| k.trim().eq_ignore_ascii_case(key)).map(|(_, v)| v.trim());
+        values.find(|v| !v.is_empty()).map(str::to_owned)
     };
-    value("model name").or_else(|| value("Hardware")).or_else(|| value("Processor")).or_else(|| {
-        text(root, "sys/firmware/devicetree/base/model").map(|m| m.trim_end_matches('\0').to_owned())
-    })
+    // x86, Arm and Itanium, LoongArch (`Model Name`); POWER, PA-RISC, SPARC; MIPS, Alpha; RISC-V; m68k; s390.
+    let power = || value("cpu").map(|cpu| cpu.split(", altivec").next().unwrap_or(&cpu).to_owned());
+    let s390 = || {
+        let machine = info.lines().find_map(|l| l.split_once("machine = "))?.1.trim().to_owned();
+        Some(format!("{} machine {machine}", value("vendor_id").unwrap_or_else(|| "IBM/S390".to_owned())))
+    };
+    let named = value("model name")
+        .or_else(power)
+        .or_else(|| value("cpu model"))
+        .or_else(|| value("uarch"))
+        .or_else(s390);
+    let file = |path: &str| text(root, path).filter(|t| !t.is_empty());
+    let tree = || {
+        let model = file("sys/firmware/devicetree/base/model").or_else(|| file("proc/device-tree/model"));
+        model.map(|m| m.trim_end_matches('\0').to_owned())
+    };
+    let is_name = |v: &String| v.parse::<f64>().is_err();
+    let hardware = || value("Hardware").filter(|h| !is_generic(h));
+    let board =
+        || value("Model").filter(is_name).or_else(tree).or_else(hardware).or_else(|| value("system type"));
+    match named {
+        Some(name) if !is_generic(&name) => Some(name),
+        Some(generic) => {
+            let Some(board) = board() else { return Some(generic) };
+            let chip = hardware().filter(|h| *h != board).map(|h| format!("{h}, ")).unwrap_or_default();
+            Some(format!("{board} ({chip}{generic})"))
+        }
+        None => hardware()
+            .or_else(|| value("Processor").filter(is_name).filter(|p| !is_generic(p)))
+            .or_else(board)
+            .or_else(|| file("sys/devices/virtual/dmi/id/product_name"))
+            .or_else(|| value("Processor").filter(is_name))
+            // Arm's numbers, where nothing has words.
+            .or_else(|| {
+                let (maker, part) = value("CPU implementer").zip(value("CPU part"))?;
+                Some(format!("Arm processor (implementer {maker}, part {part})"))
+            }),
+    }
 }
 
 #[cfg(test)]
@@ -485,6 +551,77 @@ mod tests {
             let t = made_of(&cpus(&[&core("3"), &core("3"), &core("c"), &core("c")]));
             let packages: Vec<_> = t.cpus.iter().map(|c| c.package).collect();
             assert_eq!(packages, [Some(0), Some(0), Some(1), Some(1)], "{package}");
+        }
+    }
+
+    fn kinds(of: &[&[(&str, &str)]]) -> Vec<String> {
+        let t = made_of(&cpus(of));
+        t.kinds().iter().map(|(kind, cpus)| format!("{kind} {cpus}")).collect()
+    }
+
+    /// Boost that is off for one policy, or a limit of the firmware, changes a highest speed and no core.
+    #[test]
+    fn kinds_are_by_what_a_core_can_do_and_not_by_a_maximum_that_boost_changes() {
+        let core =
+            |khz, file, perf| [("cpufreq/cpuinfo_max_freq", khz), (file, perf), ("topology/core_id", "0")];
+        for file in ["cpu_capacity", "acpi_cppc/highest_perf", "acpi_cppc/nominal_perf"] {
+            let (boosted, not) = (core("5100000", file, "200"), core("3300000", file, "200"));
+            assert_eq!(kinds(&[&boosted, &not]), ["P 0-1"], "{file}");
+            let (big, little) = (core("3000000", file, "200"), core("3000000", file, "120"));
+            assert_eq!(kinds(&[&big, &little]), ["P 0", "E 1"], "{file}");
+        }
+        // Sixteen preferred cores in steps of five: one kind.
+        let perf: Vec<String> = (0..16).map(|n| (236 - 5 * n).to_string()).collect();
+        let cores: Vec<_> = perf.iter().map(|p| [("acpi_cppc/highest_perf", p.as_str())]).collect();
+        assert_eq!(kinds(&cores.iter().map(|c| &c[..]).collect::<Vec<_>>()), ["P 0-15"]);
+    }
+
+    #[test]
+    fn every_architecture_has_a_name() {
+        let name = |info: &str| machine(&[("proc/cpuinfo", info)]).processor;
+        for (info, expected) in [
+            (
+                "system type\t: generic-loongson-machine\n\nprocessor\t: 0\nCPU Family\t: Loongson-64bit\nModel Name\t: Loongson-3A6000\nCPU MHz\t: 2500.00",
+                "Loongson-3A6000",
+            ),
+            (
+                "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800.000000MHz\n\nplatform\t: PowerNV\nmodel\t\t: T2P9D01 REV 1.01",
+                "POWER9",
+            ),
+            (
+                "processor\t: 0\nmodel name\t: ARMv7 Processor rev 3 (v7l)\n\nHardware\t: BCM2711\nModel\t\t: Raspberry Pi 4 Model B Rev 1.1",
+                "Raspberry Pi 4 Model B Rev 1.1 (BCM2711, ARMv7 Processor rev 3 (v7l))",
+            ),
+            (
+                "Processor\t: ARMv7 Processor rev 2 (v7l)\nprocessor\t: 0\n\nHardware\t: OMAP3 Beagle Board",
+                "OMAP3 Beagle Board",
+            ),
+            ("system type\t: MT7621\nprocessor\t: 0\ncpu model\t: MIPS 1004Kc V2.15", "MIPS 1004Kc V2.15"),
+            ("processor\t: 0\nhart\t: 1\nisa\t: rv64imafdc\nuarch\t: sifive,u74-mc", "sifive,u74-mc"),
+            (
+                "vendor_id       : IBM/S390\nprocessor 0: version = FF,  identification = 1A2B3C,  machine = 3931",
+                "IBM/S390 machine 3931",
+            ),
+            ("cpu\t\t: TI UltraSparc IIi (Sabre)\nfpu\t\t: UltraSparc", "TI UltraSparc IIi (Sabre)"),
+            (
+                "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 142\nmodel name\t: Intel(R) Core(TM) i7",
+                "Intel(R) Core(TM) i7",
+            ),
+        ] {
+            assert_eq!(name(info).as_deref(), Some(expected));
+        }
+        // Arm's 64 bits name nothing: the board does, by its device tree or its firmware.
+        let arm = "processor\t: 0\nBogoMIPS\t: 48.00\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b";
+        assert_eq!(name(arm).as_deref(), Some("Arm processor (implementer 0x41, part 0xd0b)"));
+        assert_eq!(name("processor\t: 0"), None);
+        let named = |path: &str| {
+            let mut tree = Tree::default();
+            tree.files.insert("proc/cpuinfo".into(), arm.as_bytes().to_vec());
+            tree.files.insert(path.into(), b"Ampere Altra\0".to_vec());
+            Topology::read(&TreeRoot::new(tree, "test")).processor
+        };
+        for path in ["sys/firmware/devicetree/base/model", "sys/devices/virtual/dmi/id/product_name"] {
+            assert_eq!(named(path).as_deref(), Some("Ampere Altra"));
         }
     }
 

@@ -4,7 +4,7 @@
 //! sysfs is full of them; one that leaves it is refused with EXDEV. The kernel does this since 5.6 (`openat2` with
 //! RESOLVE_BENEATH); older ones, and sandboxes that forbid that call, are served by the same walk in steps.
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 use rustix::io::{Errno, Result};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,16 +18,13 @@ pub(super) fn open(base: BorrowedFd, path: &str, how: OFlags) -> Result<OwnedFd>
         "" => ".",
         path => path,
     };
-    let how = how | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    // What is only looked at is not opened, and takes no other flag.
+    let how =
+        how | if how.contains(OFlags::PATH) { OFlags::CLOEXEC } else { OFlags::CLOEXEC | OFlags::NONBLOCK };
     match openat2(base, path, how, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
         Err(Errno::NOSYS | Errno::PERM) => walk(base, path, how),
         other => other,
     }
-}
-
-/// The folder itself, which its owner chose and may have linked.
-pub(super) fn base(path: &std::path::Path) -> Result<OwnedFd> {
-    openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn walk(base: BorrowedFd, path: &str, how: OFlags) -> Result<OwnedFd> {
@@ -95,7 +92,7 @@ mod tests {
         ] {
             symlink(to, tree.join(at))?;
         }
-        let base = base(&tree)?;
+        let base = crate::root::folder::reach(&tree)?;
         for path in [
             ".",
             "a",

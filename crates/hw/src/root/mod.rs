@@ -9,12 +9,13 @@
 //! the register's address.
 
 mod beneath;
+pub mod folder;
 pub mod tree;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -82,6 +83,11 @@ pub fn text(root: &dyn Root, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
 }
 
+/// An attribute that says what something is called: one line, of which a terminal shows every character, whatever a capture holds.
+pub fn label(root: &dyn Root, path: &str) -> Option<String> {
+    Some(wattwise_figure::one_line(&text(root, path)?))
+}
+
 /// An attribute that holds one number.
 pub fn number<T: std::str::FromStr>(root: &dyn Root, path: &str) -> Option<T> {
     text(root, path)?.parse().ok()
@@ -122,19 +128,46 @@ impl DirRoot {
         DirRoot::new("/")
     }
 
+    /// As [`Self::new`], opened now.
+    ///
+    /// # Errors
+    /// No folder, or a link on the way to it that [a stranger can have made](folder).
+    pub fn open(base: impl Into<PathBuf>) -> io::Result<DirRoot> {
+        let root = DirRoot::new(base);
+        if !root.is_this_machine() {
+            root.folder()?;
+        }
+        Ok(root)
+    }
+
+    fn folder(&self) -> io::Result<&OwnedFd> {
+        match self.folder.get() {
+            Some(folder) => Ok(folder),
+            None => {
+                let folder = folder::reach(&self.base)?;
+                Ok(self.folder.get_or_init(|| folder))
+            }
+        }
+    }
+
     fn open_beneath(&self, path: &str, how: OFlags) -> io::Result<File> {
         if self.is_this_machine() {
             let path = self.base.join(path.trim_start_matches('/'));
             return Ok(File::from(rustix::fs::openat(CWD, path, how | OFlags::CLOEXEC, Mode::empty())?));
         }
-        let folder = match self.folder.get() {
-            Some(folder) => folder,
-            None => {
-                let folder = beneath::base(&self.base)?;
-                self.folder.get_or_init(|| folder)
-            }
-        };
-        Ok(File::from(beneath::open(folder.as_fd(), path, how)?))
+        let folder = self.folder()?.as_fd();
+        // Opening is an act where a device is behind the name (a watchdog starts, a tape rewinds), so what is there is
+        // looked at first and then opened itself, not what has the name by then.
+        let found = beneath::open(folder, path, OFlags::PATH)?;
+        if !is_of_a_machine(&rustix::fs::fstat(&found)?) {
+            return Err(no_attribute());
+        }
+        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+        match rustix::fs::openat(CWD, itself, how | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty()) {
+            // No /proc here.
+            Err(rustix::io::Errno::NOENT) => Ok(File::from(beneath::open(folder, path, how)?)),
+            opened => Ok(File::from(opened?)),
+        }
     }
 
     /// Whether files keep the rules of attributes: a write replaces the whole value.
@@ -146,6 +179,20 @@ impl DirRoot {
         kind == FileType::CharacterDevice
             || rustix::fs::fstatfs(file).is_ok_and(|fs| [SYSFS, PROC, CGROUP2, FUSE].contains(&fs.f_type))
     }
+}
+
+/// Whether it is what a machine's tree holds: folders, files, and the devices of its registers (CPUs' MSRs and CPUID have
+/// the majors 202 and 203, by the kernel's list of devices).
+fn is_of_a_machine(stat: &Stat) -> bool {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory | FileType::RegularFile => true,
+        FileType::CharacterDevice => matches!(rustix::fs::major(stat.st_rdev), 202 | 203),
+        _ => false,
+    }
+}
+
+fn no_attribute() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "is neither a file nor a device of registers")
 }
 
 struct FileNode {
@@ -197,10 +244,7 @@ impl Root for DirRoot {
         };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         if !matches!(kind, FileType::RegularFile | FileType::CharacterDevice) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "is neither a file nor a device of registers",
-            ));
+            return Err(no_attribute());
         }
         let copy = match access {
             Access::Write if !DirRoot::is_attribute(&file, kind) => {

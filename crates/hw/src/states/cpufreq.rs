@@ -5,7 +5,8 @@
 
 use crate::cpus::set::CpuSet;
 use crate::probe::{Mechanism, Probed, why};
-use crate::root::{Root, number, text};
+use crate::root::{Root, label, text};
+use crate::rules;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -68,6 +69,9 @@ pub struct Stats {
     /// Changes from (row) to (column), in the order of `time_in_state`; empty where the kernel has none or
     /// finds it too large.
     pub transitions: Vec<Vec<u64>>,
+    /// What the files hold that is of no use, a sentence's part each; it is in none of the figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// A driver that decides more than a governor does, and its mode.
@@ -90,6 +94,8 @@ pub struct Boost {
     pub path: String,
     /// The file says the opposite: `intel_pstate/no_turbo`.
     pub inverted: bool,
+    /// Off, and the firmware has locked it.
+    pub locked: bool,
 }
 
 /// All of it.
@@ -123,10 +129,27 @@ pub fn folders(root: &dyn Root) -> Vec<String> {
         .filter(|name| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok()))
         .filter_map(|name| {
             let path = format!("{CPUS}/{name}/cpufreq");
-            let affected = text(root, &format!("{path}/affected_cpus"))?;
+            // Kernels older still name no group: each CPU is a policy of its own.
+            let affected = match text(root, &format!("{path}/affected_cpus")) {
+                Some(affected) => affected,
+                None => name.strip_prefix("cpu").filter(|_| is_policy(root, &path))?.to_owned(),
+            };
             seen.insert(affected).then_some(path)
         })
         .collect()
+}
+
+/// Whether a folder that names no CPUs is a policy's: it has a governor or a range.
+fn is_policy(root: &dyn Root, path: &str) -> bool {
+    let names = root.list(path).unwrap_or_default();
+    names.iter().any(|n| n.starts_with("scaling_") || n.starts_with("cpuinfo_"))
+}
+
+/// The CPU of a folder's name: `policy2`, `cpu2/cpufreq`.
+fn own_cpu(path: &str) -> Option<u32> {
+    let path = path.strip_suffix("/cpufreq").unwrap_or(path);
+    let name = path.rsplit('/').next()?;
+    name.strip_prefix("policy").or_else(|| name.strip_prefix("cpu"))?.parse().ok()
 }
 
 impl Cpufreq {
@@ -158,8 +181,8 @@ impl CpufreqPolicy {
         // What is not listed is not opened: a missing file costs as much as one that is there.
         let names: BTreeSet<String> = root.list(path).unwrap_or_default().into_iter().collect();
         let has = |name: &str| names.contains(name);
-        let word = |name: &str| {
-            has(name).then(|| text(root, &format!("{path}/{name}"))).flatten().filter(|v| !v.is_empty())
+        let word = |file: &str| {
+            has(file).then(|| label(root, &format!("{path}/{file}"))).flatten().filter(|v| !v.is_empty())
         };
         let khz = |name: &str| word(name).and_then(|v| v.parse::<u64>().ok());
         let words = |name: &str| -> Vec<String> {
@@ -171,7 +194,18 @@ impl CpufreqPolicy {
             levels.dedup();
             levels
         };
-        let set = |name: &str| word(name).and_then(|l| CpuSet::parse(&l).ok()).unwrap_or_default();
+        let set = |name: &str| word(name).and_then(|l| CpuSet::parse(&l).ok());
+        let own = || own_cpu(path).map(|cpu| CpuSet::from_iter([cpu])).unwrap_or_default();
+        // A policy of a kernel that names no group is its CPU's own. One that names an empty group, or that cannot be read
+        // at all (EBUSY since 5.18), has no CPU that runs.
+        let affected = match has("affected_cpus") {
+            true => set("affected_cpus").unwrap_or_default(),
+            false => own().and(&crate::cpus::topology::online(root)),
+        };
+        let related = set("related_cpus").unwrap_or_else(|| match affected.is_empty() {
+            true => own(),
+            false => affected.clone(),
+        });
         let governor = word("scaling_governor");
         let tunables = governor
             .as_deref()
@@ -179,8 +213,8 @@ impl CpufreqPolicy {
             .map(|g| files(root, &format!("{path}/{g}")))
             .unwrap_or_default();
         CpufreqPolicy {
-            affected: set("affected_cpus"),
-            related: set("related_cpus"),
+            affected,
+            related,
             driver: word("scaling_driver"),
             governors: words("scaling_available_governors"),
             hardware_khz: khz("cpuinfo_min_freq").zip(khz("cpuinfo_max_freq")),
@@ -203,6 +237,11 @@ impl CpufreqPolicy {
         }
     }
 
+    /// Whether none of its CPUs runs: it keeps its settings, and takes none.
+    pub fn is_offline(&self) -> bool {
+        self.affected.is_empty()
+    }
+
     /// A short name: `policy4`, or `cpu0` on old kernels.
     pub fn name(&self) -> &str {
         let path = self.path.strip_suffix("/cpufreq").unwrap_or(&self.path);
@@ -212,31 +251,86 @@ impl CpufreqPolicy {
 
 impl Stats {
     fn read(root: &dyn Root, path: &str) -> Option<Stats> {
-        let time_in_state: Vec<(u64, f64)> = text(root, &format!("{path}/time_in_state"))?
-            .lines()
-            .filter_map(|line| {
-                let (khz, ticks) = line.split_once(' ')?;
-                Some((khz.parse().ok()?, ticks.trim().parse::<u64>().ok()? as f64 / 100.0))
-            })
-            .collect();
-        let transitions = text(root, &format!("{path}/trans_table")).map(|t| table(&t)).unwrap_or_default();
-        let total_transitions = number(root, &format!("{path}/total_trans"));
-        Some(Stats { time_in_state, total_transitions, transitions })
+        let mut stats = Stats::default();
+        stats.times(root, &text(root, &format!("{path}/time_in_state"))?);
+        stats.total_transitions = stats.counted(root, path);
+        stats.table(root, path);
+        Some(stats)
+    }
+
+    /// `600000 1234`: kHz, and the time there in units of 10 ms. Drivers out of the tree put tabs and words there.
+    fn times(&mut self, root: &dyn Root, text: &str) {
+        // No longer than the machine runs, where that is known, with a little for its rounding.
+        const CENTURY_S: f64 = 100.0 * 365.0 * 86_400.0;
+        let up_s = crate::root::text(root, "proc/uptime")
+            .and_then(|up| up.split_whitespace().next()?.parse::<f64>().ok())
+            .map_or(CENTURY_S, |up_s| up_s + 60.0);
+        for line in text.lines().filter(|l| !l.trim().is_empty()) {
+            let mut words = line.split_whitespace();
+            let khz = words.next().and_then(|w| w.parse::<u64>().ok()).filter(|khz| *khz > 0);
+            let ticks = words.next().and_then(|w| w.parse::<u64>().ok());
+            match (khz, ticks.map(|ticks| ticks as f64 / 100.0)) {
+                (Some(khz), Some(s)) if s <= up_s => self.time_in_state.push((khz, s)),
+                (Some(khz), Some(_)) => self.left_out(format!(
+                    "time_in_state: the time at {khz} kHz is implausible ({})",
+                    line.split_whitespace().nth(1).unwrap_or_default()
+                )),
+                _ => self.left_out(format!("time_in_state: '{}' is no speed with a time", line.trim())),
+            }
+        }
+        if text.trim().is_empty() {
+            self.left_out("time_in_state is empty".to_owned());
+        }
+    }
+
+    fn counted(&mut self, root: &dyn Root, path: &str) -> Option<u64> {
+        let shown = text(root, &format!("{path}/total_trans"))?;
+        let count = shown.parse::<u64>().ok().filter(|n| *n < u64::from(u32::MAX));
+        if count.is_none() {
+            self.left_out(format!("total_trans: '{shown}' is no count"));
+        }
+        count
+    }
+
+    /// The rows of `trans_table`: `   600000:   0   1 …`, after two lines of headings.
+    fn table(&mut self, root: &dyn Root, path: &str) {
+        let path = format!("{path}/trans_table");
+        let bytes = match root.read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return,
+            Err(e) => {
+                let larger = e.raw_os_error() == Some(libc::EFBIG);
+                return self.left_out(match larger {
+                    true => "trans_table is larger than the kernel shows (EFBIG)".to_owned(),
+                    false => format!("trans_table cannot be read ({e})"),
+                });
+            }
+        };
+        let shown = String::from_utf8_lossy(&bytes);
+        let rows = shown.lines().filter_map(|line| {
+            let (speed, counts) = line.split_once(':')?;
+            speed.trim().parse::<u64>().ok()?;
+            Some(counts.split_whitespace().map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>())
+        });
+        match rows.collect::<Option<Vec<_>>>() {
+            Some(rows) if rows.is_empty() => self.left_out("trans_table is empty".to_owned()),
+            Some(rows) => self.transitions = rows,
+            None => self.left_out("trans_table holds more than counts".to_owned()),
+        }
+    }
+
+    fn left_out(&mut self, what: String) {
+        self.left_out.push(what);
     }
 }
 
-/// The rows of `trans_table`: `   600000:   0   1 …`, after two lines of headings.
-fn table(text: &str) -> Vec<Vec<u64>> {
-    text.lines()
-        .filter_map(|line| {
-            let (speed, counts) = line.split_once(':')?;
-            speed.trim().parse::<u64>().ok()?;
-            counts.split_whitespace().map(|n| n.parse().ok()).collect()
-        })
-        .collect()
-}
-
 fn no_policies(root: &dyn Root) -> String {
+    if let Some(off) = driver(root).filter(|d| matches!(d.mode.as_str(), "off" | "disable")) {
+        return format!(
+            "{} is {}, and no other driver is loaded; 'wattwise set --driver-mode active' (or passive) starts it",
+            off.name, off.mode
+        );
+    }
     match root.list(&format!("{CPUS}/cpufreq")) {
         Ok(_) if hypervisor(root) => {
             "no cpufreq driver: this is a virtual machine whose host keeps the speed to itself".to_owned()
@@ -277,7 +371,7 @@ fn boost(root: &dyn Root) -> Option<Boost> {
             "0" => inverted,
             _ => return None,
         };
-        Some(Boost { on, path, inverted })
+        Some(Boost { on, path, inverted, locked: inverted && rules::turbo_is_locked(&root) })
     })
 }
 
@@ -286,6 +380,131 @@ fn files(root: &dyn Root, path: &str) -> Vec<(String, String)> {
     root.list(path)
         .unwrap_or_default()
         .into_iter()
-        .filter_map(|name| text(root, &format!("{path}/{name}")).map(|value| (name, value)))
+        .filter_map(|file| {
+            label(root, &format!("{path}/{file}")).map(|value| (wattwise_figure::one_line(&file), value))
+        })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::tree::{Tree, TreeRoot};
+
+    fn machine(files: &[(&str, &str)]) -> TreeRoot {
+        let mut tree = Tree::default();
+        for (path, content) in files {
+            let path = if path.starts_with("proc/") { (*path).to_owned() } else { format!("{CPUS}/{path}") };
+            tree.files.insert(path, format!("{content}\n").into_bytes());
+        }
+        TreeRoot::new(tree, "test")
+    }
+
+    /// sbc-bench PR 139, cpupower-gui 12. Since 5.18 nothing of such a policy can be read but its name.
+    #[test]
+    fn a_policy_whose_cpus_are_offline() {
+        let root = machine(&[
+            ("cpufreq/policy0/affected_cpus", "0"),
+            ("cpufreq/policy0/related_cpus", "0"),
+            ("cpufreq/policy2/affected_cpus", ""),
+            ("cpufreq/policy2/related_cpus", "2 3"),
+            ("cpufreq/policy4/affected_cpus", "<busy>"),
+        ]);
+        let all = Cpufreq::read(&root);
+        let of = |p: &CpufreqPolicy| (p.is_offline(), p.affected.to_string(), p.related.to_string());
+        assert_eq!(
+            all.policies().iter().map(of).collect::<Vec<_>>(),
+            [
+                (false, "0".to_owned(), "0".to_owned()),
+                (true, String::new(), "2-3".to_owned()),
+                (true, String::new(), "4".to_owned()),
+            ]
+        );
+    }
+
+    /// Before 2.6.24 no file names the group.
+    #[test]
+    fn without_a_group_each_cpu_is_a_policy_of_its_own() {
+        let root = machine(&[
+            ("cpu0/cpufreq/scaling_governor", "ondemand"),
+            ("cpu1/cpufreq/cpuinfo_max_freq", "2000000"),
+            ("cpu2/topology/core_id", "2"),
+        ]);
+        let all = Cpufreq::read(&root);
+        let cpus: Vec<_> = all.policies().iter().map(|p| p.affected.to_string()).collect();
+        assert_eq!(cpus, ["0", "1"]);
+    }
+
+    fn stats(files: &[(&str, &str)]) -> Stats {
+        Stats::read(&machine(files), &format!("{CPUS}/stats")).expect("a time_in_state")
+    }
+
+    #[test]
+    fn nonsense_in_the_statistics_is_left_out_and_named() {
+        let times = |text: &str| {
+            let s = stats(&[("stats/time_in_state", text), ("proc/uptime", "1000.00 1.00")]);
+            (s.time_in_state, s.left_out.join("; "))
+        };
+        assert_eq!(times("400000 0\n4000000 100"), (vec![(400_000, 0.0), (4_000_000, 1.0)], String::new()));
+        let (kept, why) = times("400000 0\n4000000 18446744073709551615");
+        assert!(
+            kept == [(400_000, 0.0)] && why.contains("implausible") && why.contains("4000000 kHz"),
+            "{why}"
+        );
+        // More than the machine has run; tabs; a word; no time; a sign; nothing.
+        for (text, kept, word) in [
+            ("400000 200000", 0, "implausible"),
+            ("400000\t55\n4000000\tN/A", 1, "N/A"),
+            ("400000", 0, "no speed"),
+            ("400000 -1", 0, "no speed"),
+            ("0 5", 0, "no speed"),
+            ("", 0, "empty"),
+        ] {
+            let (times, why) = times(text);
+            assert!(times.len() == kept && why.contains(word), "{text}: {times:?} {why}");
+        }
+    }
+
+    #[test]
+    fn tables_and_counts_that_are_none() {
+        let one = |file: &str, text: &str| {
+            let path = format!("stats/{file}");
+            stats(&[("stats/time_in_state", "400000 5"), (&path, text)])
+        };
+        assert_eq!(one("trans_table", "").left_out, ["trans_table is empty"]);
+        assert_eq!(
+            one("trans_table", "   From  :    To\n         :    400000").left_out,
+            ["trans_table is empty"]
+        );
+        assert_eq!(one("trans_table", "  400000:  x").left_out, ["trans_table holds more than counts"]);
+        assert_eq!(one("trans_table", "  400000:  7").transitions, [[7]]);
+        assert_eq!(one("total_trans", "12").total_transitions, Some(12));
+        for none in ["N/A", "-1", "18446744073709551615"] {
+            let stats = one("total_trans", none);
+            assert!(stats.total_transitions.is_none() && stats.left_out[0].contains(none), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_driver_that_is_off_says_how_it_is_started() {
+        for (status, mode) in [("intel_pstate/status", "off"), ("amd_pstate/status", "disable")] {
+            let all = Cpufreq::read(&machine(&[(status, mode), ("cpufreq/x", "")]));
+            let why = all.policies.why_not();
+            assert!(why.contains("--driver-mode active") && why.contains(mode), "{why}");
+        }
+    }
+
+    /// TLP 179, tuxedo 56: CPUID's ida goes with the firmware's switch.
+    #[test]
+    fn turbo_that_the_firmware_has_locked() {
+        let boost = |no_turbo: &str, flags: &str| {
+            let flags = format!("processor : 0\nflags\t\t: fpu {flags} msr");
+            let root = machine(&[("intel_pstate/no_turbo", no_turbo), ("proc/cpuinfo", &flags)]);
+            let boost = Cpufreq::read(&root).boost.expect("a switch");
+            (boost.on, boost.locked)
+        };
+        assert_eq!(boost("1", "arat"), (false, true));
+        assert_eq!(boost("1", "ida arat"), (false, false));
+        assert_eq!(boost("0", "arat"), (true, false));
+    }
 }

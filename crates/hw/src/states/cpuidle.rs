@@ -3,7 +3,7 @@
 use crate::cpus::set::CpuSet;
 use crate::cpus::topology::Topology;
 use crate::probe::{Mechanism, Probed};
-use crate::root::{Root, number, text};
+use crate::root::{Root, label, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -36,6 +36,20 @@ pub struct CpuidleState {
     pub above: Option<u64>,
 }
 
+impl CpuidleState {
+    /// Its name in machine files and on command lines: drivers have names with blanks, such as `Shared Cede` (pseries).
+    pub fn plain_name(&self) -> String {
+        wattwise_figure::shell::name_of(&self.name)
+    }
+
+    /// Whether a user who writes `name` means this one: its name in either spelling, or its index.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+            || self.plain_name().eq_ignore_ascii_case(name)
+            || self.index.to_string() == name
+    }
+}
+
 /// One CPU's states and its limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuStates {
@@ -64,7 +78,7 @@ impl Cpuidle {
     /// Reads it for the CPUs that run.
     pub fn read(root: &dyn Root, topology: &Topology) -> Cpuidle {
         let at = format!("{CPUS}/cpuidle");
-        let word = |name: &str| text(root, &format!("{at}/{name}")).filter(|v| !v.is_empty() && v != "none");
+        let word = |file: &str| label(root, &format!("{at}/{file}")).filter(|v| !v.is_empty() && v != "none");
         // Every state has the same files: the first one's are looked up once.
         let files =
             topology.online.iter().find_map(|cpu| root.list(&format!("{CPUS}/cpu{cpu}/cpuidle/state0")).ok());
@@ -142,8 +156,11 @@ impl CpuidleState {
         let count = |name: &str| has(name).then(|| number(root, &format!("{at}/{name}"))).flatten();
         Some(CpuidleState {
             index,
-            name: text(root, &format!("{at}/name"))?,
-            description: has("desc").then(|| text(root, &format!("{at}/desc"))).flatten().unwrap_or_default(),
+            name: label(root, &format!("{at}/name"))?,
+            description: has("desc")
+                .then(|| label(root, &format!("{at}/desc")))
+                .flatten()
+                .unwrap_or_default(),
             latency_us: count("latency")?,
             residency_us: count("residency").unwrap_or(0),
             disabled: count("disable") == Some(1),

@@ -4,4 +4,6 @@ pub mod cpufreq;
 pub mod cpuidle;
 pub mod platform;
 pub mod power;
+pub mod sensors;
+pub mod supply;
 pub mod writers;

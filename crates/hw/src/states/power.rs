@@ -1,8 +1,8 @@
-//! Energy counters and power limits (powercap), the uncore's speed, temperatures, battery and mains.
+//! Energy counters and power limits (powercap), the uncore's speed, the bias.
 
 use crate::cpus::set::CpuSet;
 use crate::probe::{Mechanism, Probed, why};
-use crate::root::{Root, number, text};
+use crate::root::{Root, label, number, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -13,11 +13,13 @@ pub struct Zone {
     pub name: String,
     /// Folder below the root.
     pub path: String,
+    /// By which door the kernel reaches it: `msr`, `mmio`, `tpmi`. The same package can be shown by two.
+    pub door: String,
     /// Whether its limits are enforced.
     pub enabled: Option<bool>,
     /// Energy since an arbitrary start, uJ, or why it cannot be read.
     pub energy_uj: Probed<u64>,
-    /// Where the counter wraps, uJ.
+    /// Where the counter wraps, uJ; none where the kernel does not tell.
     pub max_energy_uj: Option<u64>,
     /// Its limits.
     pub limits: Vec<Limit>,
@@ -32,12 +34,14 @@ pub struct Limit {
     pub index: u32,
     /// `long_term`, `short_term`, `peak_power`.
     pub name: String,
-    /// The limit, uW; 0 is none.
+    /// The limit, uW; 0 is none was set.
     pub power_uw: Option<u64>,
     /// The highest that may be asked for, uW.
     pub most_uw: Option<u64>,
     /// Over which the mean is held, us.
     pub window_us: Option<u64>,
+    /// Whether it holds: its zone is enabled, it is set, and no other door to the same zone has a lower one.
+    pub in_force: bool,
 }
 
 const POWERCAP: &str = "sys/class/powercap";
@@ -60,11 +64,12 @@ pub fn zones(root: &dyn Root) -> Probed<Vec<Zone>> {
     // `intel-rapl:0` is a zone, `intel-rapl:0:1` one within it; `intel-rapl-mmio:0` shows the same package
     // by another door. The folder without a number is the driver.
     let zones: Vec<&String> = names.iter().filter(|n| n.contains(':')).collect();
-    let top: Vec<Zone> = zones
+    let mut top: Vec<Zone> = zones
         .iter()
         .filter(|n| n.matches(':').count() == 1)
         .filter_map(|name| Zone::read(root, name, &zones))
         .collect();
+    name_those_in_force(&mut top);
     match top.is_empty() {
         true => Probed::no(
             Mechanism::Sysfs,
@@ -77,17 +82,18 @@ pub fn zones(root: &dyn Root) -> Probed<Vec<Zone>> {
 impl Zone {
     fn read(root: &dyn Root, folder: &str, all: &[&String]) -> Option<Zone> {
         let path = format!("{POWERCAP}/{folder}");
-        let name = text(root, &format!("{path}/name"))?;
+        let name = label(root, &format!("{path}/name"))?;
         let files: BTreeSet<String> = root.list(&path).unwrap_or_default().into_iter().collect();
         let limits = (0..8)
             .map_while(|index| {
                 let at = |what: &str| format!("{path}/constraint_{index}_{what}");
                 files.contains(&format!("constraint_{index}_power_limit_uw")).then(|| Limit {
                     index,
-                    name: text(root, &at("name")).unwrap_or_default(),
+                    name: label(root, &at("name")).unwrap_or_default(),
                     power_uw: number(root, &at("power_limit_uw")),
                     most_uw: number(root, &at("max_power_uw")),
                     window_us: number(root, &at("time_window_us")),
+                    in_force: false,
                 })
             })
             .collect();
@@ -107,7 +113,8 @@ impl Zone {
             .collect();
         Some(Zone {
             enabled: text(root, &format!("{path}/enabled")).map(|e| e == "1"),
-            max_energy_uj: number(root, &format!("{path}/max_energy_range_uj")),
+            max_energy_uj: number(root, &format!("{path}/max_energy_range_uj")).filter(|range| *range > 0),
+            door: door(folder),
             name,
             energy_uj,
             limits,
@@ -119,6 +126,49 @@ impl Zone {
     /// This zone and all inside it, outermost first.
     pub fn walk(&self) -> Vec<&Zone> {
         std::iter::once(self).chain(self.inside.iter().flat_map(Zone::walk)).collect()
+    }
+
+    /// Whether a name means this zone: its own, or that of what it is a part of (`package` and `package-0` mean
+    /// `package-0-die-1` too).
+    pub fn is_meant_by(&self, name: &str) -> bool {
+        self.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
+
+    /// The limit of that name, or the first.
+    pub fn limit(&self, name: Option<&str>) -> Option<&Limit> {
+        self.limits.iter().find(|l| name.is_none_or(|name| l.name == name))
+    }
+
+    /// The limit of that name that it holds its power to, uW: none where it is off or not set.
+    pub fn holds_uw(&self, name: &str) -> Option<u64> {
+        let set = self.limit(Some(name))?.power_uw?;
+        (set > 0 && self.enabled != Some(false)).then_some(set)
+    }
+}
+
+/// The door of a zone's folder: `intel-rapl:0` is reached by registers, `intel-rapl-mmio:0` by memory.
+fn door(folder: &str) -> String {
+    let driver = folder.split(':').next().unwrap_or(folder);
+    let door = driver.strip_prefix("intel-rapl").unwrap_or(driver).trim_start_matches('-');
+    if door.is_empty() { "msr".to_owned() } else { door.to_owned() }
+}
+
+/// Of limits of one name on zones of one name, the processor keeps the lowest: one package has its limits in registers and
+/// in memory-mapped ones. Only the outermost zones are shown twice.
+fn name_those_in_force(zones: &mut [Zone]) {
+    let all: Vec<(String, String, u64)> = zones
+        .iter()
+        .flat_map(|z| z.limits.iter().map(move |l| (z, l)))
+        .filter_map(|(z, l)| Some((z.name.clone(), l.name.clone(), z.holds_uw(&l.name)?)))
+        .collect();
+    for zone in zones {
+        let (name, enabled) = (zone.name.clone(), zone.enabled != Some(false));
+        for limit in &mut zone.limits {
+            let same = |(z, l, _): &&(String, String, u64)| *z == name && *l == limit.name;
+            let lowest = all.iter().filter(same).map(|(.., uw)| *uw).min();
+            limit.in_force = enabled && lowest.is_some() && limit.power_uw == lowest;
+        }
+        zone.inside.iter_mut().for_each(|inside| name_those_in_force(std::slice::from_mut(inside)));
     }
 }
 
@@ -183,143 +233,6 @@ pub fn uncores(root: &dyn Root) -> Probed<Vec<Uncore>> {
     }
 }
 
-/// A temperature, by a thermal zone or a hwmon sensor.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Temperature {
-    /// `x86_pkg_temp`, `coretemp Package id 0`.
-    pub name: String,
-    /// Degrees Celsius.
-    pub celsius: f64,
-    /// The file.
-    pub path: String,
-}
-
-/// A power or energy sensor of hwmon.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sensor {
-    /// Chip and label.
-    pub name: String,
-    /// Watts where it senses power.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub watts: Option<f64>,
-    /// Joules where it counts energy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub joules: Option<f64>,
-    /// The file.
-    pub path: String,
-}
-
-/// Temperatures and power sensors.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Sensors {
-    /// All temperatures.
-    pub temperatures: Vec<Temperature>,
-    /// All power and energy sensors.
-    pub power: Vec<Sensor>,
-    /// Speeds of fans, (name, rpm).
-    pub fans: Vec<(String, u64)>,
-}
-
-/// Reads thermal zones and hwmon.
-pub fn sensors(root: &dyn Root) -> Sensors {
-    let mut found = Sensors::default();
-    const THERMAL: &str = "sys/class/thermal";
-    for zone in root.list(THERMAL).unwrap_or_default() {
-        let path = format!("{THERMAL}/{zone}/temp");
-        if !zone.starts_with("thermal_zone") {
-            continue;
-        }
-        if let Some(milli) = number::<i64>(root, &path) {
-            let name = text(root, &format!("{THERMAL}/{zone}/type")).unwrap_or(zone);
-            found.temperatures.push(Temperature { name, celsius: milli as f64 / 1e3, path });
-        }
-    }
-    const HWMON: &str = "sys/class/hwmon";
-    for chip in root.list(HWMON).unwrap_or_default() {
-        let at = format!("{HWMON}/{chip}");
-        let chip = text(root, &format!("{at}/name")).unwrap_or(chip);
-        for file in root.list(&at).unwrap_or_default() {
-            let Some(channel) = file.strip_suffix("_input") else { continue };
-            let path = format!("{at}/{file}");
-            let Some(value) = number::<i64>(root, &path) else { continue };
-            let label = text(root, &format!("{at}/{channel}_label")).unwrap_or_else(|| channel.to_owned());
-            let name = format!("{chip} {label}");
-            match channel.trim_end_matches(|c: char| c.is_ascii_digit()) {
-                "temp" => found.temperatures.push(Temperature { name, celsius: value as f64 / 1e3, path }),
-                "power" => {
-                    found.power.push(Sensor { name, watts: Some(value as f64 / 1e6), joules: None, path })
-                }
-                "energy" => {
-                    found.power.push(Sensor { name, watts: None, joules: Some(value as f64 / 1e6), path })
-                }
-                "fan" => found.fans.push((name, value.max(0) as u64)),
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-/// A battery.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Battery {
-    /// `BAT0`.
-    pub name: String,
-    /// `Discharging`, `Charging`, `Full`, `Not charging`.
-    pub status: String,
-    /// What is left, Wh. From charge and voltage where the battery counts charge.
-    pub energy_wh: Option<f64>,
-    /// What it holds when full, Wh.
-    pub full_wh: Option<f64>,
-    /// What it held when new, Wh.
-    pub design_wh: Option<f64>,
-    /// Drawn or charged now, W.
-    pub power_w: Option<f64>,
-    /// Percent.
-    pub capacity_percent: Option<u32>,
-}
-
-/// Where the energy comes from.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Supply {
-    /// Whether mains power is there; none where no adapter is listed.
-    pub mains: Option<bool>,
-    /// The machine's batteries (not a mouse's).
-    pub batteries: Vec<Battery>,
-}
-
-/// Reads batteries and adapters.
-pub fn supply(root: &dyn Root) -> Supply {
-    const AT: &str = "sys/class/power_supply";
-    let mut supply = Supply::default();
-    for name in root.list(AT).unwrap_or_default() {
-        let at = format!("{AT}/{name}");
-        let micro = |file: &str| number::<f64>(root, &format!("{at}/{file}")).map(|v| v / 1e6);
-        match text(root, &format!("{at}/type")).as_deref() {
-            Some("Mains" | "USB") => {
-                let online = text(root, &format!("{at}/online")).is_some_and(|o| o != "0");
-                supply.mains = Some(supply.mains.unwrap_or(false) || online);
-            }
-            Some("Battery") if text(root, &format!("{at}/scope")).as_deref() != Some("Device") => {
-                let volts = micro("voltage_min_design").or_else(|| micro("voltage_now"));
-                let charge = |file: &str| micro(file).zip(volts).map(|(ah, v)| ah * v);
-                supply.batteries.push(Battery {
-                    status: text(root, &format!("{at}/status")).unwrap_or_default(),
-                    energy_wh: micro("energy_now").or_else(|| charge("charge_now")),
-                    full_wh: micro("energy_full").or_else(|| charge("charge_full")),
-                    design_wh: micro("energy_full_design").or_else(|| charge("charge_full_design")),
-                    power_w: micro("power_now")
-                        .or_else(|| micro("current_now").zip(micro("voltage_now")).map(|(a, v)| a * v)),
-                    capacity_percent: number(root, &format!("{at}/capacity")),
-                    name,
-                });
-            }
-            _ => {}
-        }
-    }
-    supply
-}
-
 /// A hint of how hard each CPU should be driven (0 performance to 15 powersave), where the kernel shows it.
 pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Probed<Vec<(CpuSet, u32)>> {
     let mut groups: Vec<(CpuSet, u32)> = Vec::new();
@@ -339,5 +252,61 @@ pub fn energy_performance_bias(root: &dyn Root, cpus: &CpuSet) -> Probed<Vec<(Cp
             "no power/energy_perf_bias: the processor has no EPB or the kernel hides it",
         ),
         false => Probed::yes(groups, Mechanism::Sysfs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::tree::{Tree, TreeRoot};
+
+    fn machine(files: &[(&str, &str)]) -> Vec<Zone> {
+        let mut tree = Tree::default();
+        for (path, content) in files {
+            tree.files.insert(format!("{POWERCAP}/{path}"), format!("{content}\n").into_bytes());
+        }
+        zones(&TreeRoot::new(tree, "test")).value.expect("zones")
+    }
+
+    fn in_force(zones: &[Zone]) -> Vec<(&str, bool)> {
+        zones.iter().map(|z| (z.door.as_str(), z.limits[0].in_force)).collect()
+    }
+
+    /// thermald 293: a laptop's firmware sets 13.5 W by memory while the register says 35 W.
+    #[test]
+    fn of_two_doors_to_a_package_the_lower_limit_is_in_force() {
+        let twins = |msr, mmio, enabled| {
+            machine(&[
+                ("intel-rapl:0/name", "package-0"),
+                ("intel-rapl:0/constraint_0_name", "long_term"),
+                ("intel-rapl:0/constraint_0_power_limit_uw", msr),
+                ("intel-rapl-mmio:0/name", "package-0"),
+                ("intel-rapl-mmio:0/enabled", enabled),
+                ("intel-rapl-mmio:0/constraint_0_name", "long_term"),
+                ("intel-rapl-mmio:0/constraint_0_power_limit_uw", mmio),
+            ])
+        };
+        assert_eq!(in_force(&twins("35000000", "13500000", "1")), [("mmio", true), ("msr", false)]);
+        assert_eq!(in_force(&twins("9000000", "13500000", "1")), [("mmio", false), ("msr", true)]);
+        // Switched off, or never set: the other one holds.
+        assert_eq!(in_force(&twins("35000000", "13500000", "0")), [("mmio", false), ("msr", true)]);
+        assert_eq!(in_force(&twins("35000000", "0", "1")), [("mmio", false), ("msr", true)]);
+        assert_eq!(in_force(&twins("0", "0", "1")), [("mmio", false), ("msr", false)]);
+    }
+
+    #[test]
+    fn zones_of_a_name() {
+        let zones = machine(&[("intel-rapl:0/name", "package-0-die-1"), ("intel-rapl:1/name", "package-10")]);
+        let meant = |name: &str| zones.iter().map(|z| z.is_meant_by(name)).collect::<Vec<_>>();
+        assert_eq!(meant("package"), [true, true]);
+        assert_eq!(meant("package-0"), [true, false]);
+        assert_eq!(meant("package-0-die-1"), [true, false]);
+        assert_eq!(meant("package-1"), [false, false]);
+    }
+
+    #[test]
+    fn a_range_of_0_is_none() {
+        let zones = machine(&[("intel-rapl:0/name", "package-0"), ("intel-rapl:0/max_energy_range_uj", "0")]);
+        assert_eq!(zones[0].max_energy_uj, None);
     }
 }

@@ -10,6 +10,7 @@ use regex_lite::Regex;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wattwise_control::hold::{Wishes, hold};
+use wattwise_figure::shell;
 use wattwise_hw::root::Root;
 
 /// Longer than the longest run of the warm-up by this, the window leaves room for a slow one.
@@ -205,7 +206,7 @@ impl<'r> Live<'r> {
                 .lines()
                 .last()
                 .map_or(String::new(), |l| format!("; it printed last: {l}"));
-            return Err(format!("{name}: '{}' {failure}{end}", job.command.join(" ")));
+            return Err(format!("{name}: {} {failure}{end}", shell::line(&job.command)));
         }
         if window_s > 0.0 && measured.wall_s > window_s {
             let why = format!("it took {:.2} s, longer than the window of {window_s:.2} s", measured.wall_s);

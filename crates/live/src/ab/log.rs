@@ -9,11 +9,10 @@ use crate::ab::conduct::{Design, Done, End, Place, Trial};
 use crate::run::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use wattwise_figure::Provenance;
 use wattwise_figure::one_line;
+use wattwise_output::Log;
 
 /// Version of the lines.
 pub const SCHEMA: &str = "wattwise.ab/1";
@@ -226,44 +225,49 @@ pub fn parse(text: &[u8]) -> Result<Read, String> {
 
 /// A file being written.
 pub struct Writer {
-    file: File,
+    log: Log,
     path: PathBuf,
+    /// What was written to what cannot be read again: a pipe, a device.
+    kept: Vec<u8>,
 }
 
 impl Writer {
     /// A new file; one that is there already is left alone.
     pub fn create(path: &Path, header: &Header) -> Result<Writer, String> {
-        let file = OpenOptions::new().append(true).create_new(true).open(path);
-        let file = file.map_err(|e| {
+        let log = Log::create_new(path).map_err(|e| {
             format!("{}: {e}; expected a new file (--resume goes on with an old one)", path.display())
         })?;
-        let mut writer = Writer { file, path: path.to_owned() };
+        let mut writer = Writer { log, path: path.to_owned(), kept: Vec::new() };
         writer.line(&Line::Header(Box::new(header.clone())))?;
         Ok(writer)
     }
 
     /// Goes on with a file, after its last whole line.
     pub fn resume(path: &Path, read: &Read) -> Result<Writer, String> {
-        let say = |e: io::Error| format!("{}: {e}", path.display());
-        let file = OpenOptions::new().append(true).open(path).map_err(say)?;
-        file.set_len(read.whole).map_err(say)?;
-        let mut writer = Writer { file, path: path.to_owned() };
+        let log = Log::resume(path, read.whole).map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut writer = Writer { log, path: path.to_owned(), kept: Vec::new() };
         writer.line(&Line::Resumed)?;
         Ok(writer)
     }
 
-    /// Adds a line, whole or not at all: what a full disk took of it is cut off again.
+    /// Adds a line, whole or not at all.
     pub fn line(&mut self, line: &Line) -> Result<(), String> {
-        let say = |e: io::Error| {
-            format!("{}: {e}; all before it is kept, and --resume goes on from there", self.path.display())
-        };
-        let before = self.file.metadata().map_err(say)?.len();
         let mut text = serde_json::to_vec(line).map_err(|e| e.to_string())?;
         text.push(b'\n');
-        self.file.write_all(&text).map_err(|e| {
-            // Cutting needs no space; if even that fails, the reader drops the torn line.
-            _ = self.file.set_len(before);
-            say(e)
-        })
+        self.log.append(&text).map_err(|e| {
+            format!("{}: {e}; all before it is kept, and --resume goes on from there", self.path.display())
+        })?;
+        if !self.log.is_file() {
+            self.kept.extend(text);
+        }
+        Ok(())
+    }
+
+    /// All that was written, read again.
+    pub fn read(&self) -> Result<Read, String> {
+        match self.log.is_file() {
+            true => read(&self.path),
+            false => parse(&self.kept).map_err(|why| format!("{}: {why}", self.path.display())),
+        }
     }
 }

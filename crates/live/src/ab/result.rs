@@ -230,7 +230,8 @@ fn notes(read: &Read, r: &Judgement) -> Vec<String> {
     let mut notes = Vec::new();
     match &read.end {
         None => notes.push(
-            "the experiment was interrupted: its verdict is one of the pairs it has (--resume goes on)"
+            "the log is incomplete: the experiment was interrupted, and this is a verdict of the pairs that it has \
+             (--resume goes on)"
                 .to_owned(),
         ),
         Some((End::Budget(what), _)) => {

@@ -13,7 +13,8 @@ use wattwise_hw::clock::now;
 use wattwise_hw::root::text;
 use wattwise_hw::root::{Access, Node, Root};
 use wattwise_hw::states::cpufreq::folders;
-use wattwise_hw::states::power::{sensors, supply};
+use wattwise_hw::states::sensors::sensors;
+use wattwise_hw::states::supply::{Feeds, Source, supply};
 use wattwise_meter::battery::{BatteryError, Gauge};
 use wattwise_meter::{Energy, Meter};
 use wattwise_model::machine::MachineModel;
@@ -97,7 +98,7 @@ struct Look {
     stat: Option<Stat>,
     throttles: u64,
     celsius: Option<f64>,
-    mains: Option<bool>,
+    source: Source,
     residency: Residency,
 }
 
@@ -112,6 +113,8 @@ enum Model {
 #[derive(Default)]
 struct Battery {
     gauge: Gauge,
+    /// An adapter that is online though the battery discharges.
+    beside: Option<String>,
     shows: Discharge,
     failed: Option<BatteryError>,
 }
@@ -294,7 +297,7 @@ impl<'r> Observer<'r> {
         if end.throttles > start.throttles {
             disturbed.push(format!("the CPU was throttled {} times", end.throttles - start.throttles));
         }
-        if end.mains != start.mains {
+        if end.source != start.source {
             disturbed.push("the power source changed".to_owned());
         }
         let mut idle: Vec<(String, f64)> = Vec::new();
@@ -347,7 +350,7 @@ impl<'r> Observer<'r> {
             stat: self.stat.as_mut().and_then(stat),
             throttles: self.throttles.iter_mut().map(Count::read).sum(),
             celsius: if self.sensors { self.celsius() } else { None },
-            mains: supply(self.root).mains,
+            source: supply(self.root).source,
             residency: match &mut self.model {
                 Some(Model::Residency(model)) => model.read(),
                 _ => Residency::default(),
@@ -413,7 +416,10 @@ const BATTERY: &str = "the battery's gauge";
 impl Battery {
     /// Looks at the gauge; what is left, Wh.
     fn look(&mut self, root: &dyn Root) -> f64 {
-        match self.gauge.look(root, now().monotonic_s) {
+        let supply = supply(root);
+        let online = supply.adapters.iter().find(|a| a.feeds == Feeds::Machine);
+        self.beside = online.map(|a| a.name.clone()).or(self.beside.take());
+        match self.gauge.take(&supply, now().monotonic_s) {
             Ok(look) => self.shows.end_wh = look.wh,
             Err(e) => self.failed = Some(e),
         }
@@ -428,7 +434,11 @@ impl Battery {
         match result {
             Ok((mean_w, _, _)) => {
                 self.shows.mean_w = mean_w;
-                (Some(mean_w * window_s), Provenance::Measured { by: BATTERY.to_owned() }, Vec::new())
+                let beside = self.beside.as_ref().map(|adapter| {
+                    format!(" ({adapter} says that it is online: what it gives is not counted)")
+                });
+                let by = format!("{BATTERY}{}", beside.unwrap_or_default());
+                (Some(mean_w * window_s), Provenance::Measured { by }, Vec::new())
             }
             Err(e) => (None, Provenance::Unavailable { why: e.to_string() }, Vec::new()),
         }

@@ -4,9 +4,10 @@
 mod msr;
 
 use crate::channel::{Channel, Channels, MOST_W, Unavailable};
-use crate::counter::Shape;
-use crate::domain::Domain;
+use crate::counter::{End, Shape};
+use crate::domain::{Domain, of_die};
 use std::io;
+use wattwise_hw::cpus::topology::{Cpu, Topology};
 use wattwise_hw::probe::why;
 use wattwise_hw::root::{Access, Node, Root, number, text};
 use wattwise_hw::states::power::{Zone, zones};
@@ -66,7 +67,16 @@ fn powercap(root: &dyn Root, _: &[Domain]) -> Channels {
         };
         for zone in outer.walk() {
             match zone_channel(root, zone, package) {
-                Ok(channel) => channels.push(channel),
+                Ok(channel) => {
+                    if channel.shape().end == End::Unknown {
+                        let why = "max_energy_range_uj does not tell where its counter wraps: a step back is a gap, not counted over";
+                        missing.push(Unavailable {
+                            what: format!("powercap {}'s range", zone.name),
+                            why: why.into(),
+                        });
+                    }
+                    channels.push(channel);
+                }
                 Err(why) => missing.push(Unavailable { what: format!("powercap {}", zone.name), why }),
             }
         }
@@ -78,14 +88,14 @@ fn zone_channel(root: &dyn Root, zone: &Zone, package: Option<u32>) -> Result<Bo
     let domain = Domain::from_zone(&zone.name, package).ok_or("is a zone of no known kind")?;
     let path = format!("{}/energy_uj", zone.path);
     let node = root.open(&path, Access::Read).map_err(|e| why(&e, &path, root))?;
-    let last_value = zone.max_energy_uj.filter(|m| *m > 0).ok_or("does not tell where its counter wraps")?;
+    let end = zone.max_energy_uj.map_or(End::Unknown, End::After);
     let most_w = zone
         .limits
         .iter()
         .filter_map(|l| l.most_uw)
         .max()
         .map_or(MOST_W, |uw| (uw as f64 / 1e6 * 2.0).max(MOST_W));
-    let shape = Shape { joules_per_unit: 1e-6, last_value, most_w };
+    let shape = Shape { joules_per_unit: 1e-6, end, most_w };
     Ok(Box::new(Attribute { domain, mechanism: "powercap", shape, node }))
 }
 
@@ -100,7 +110,7 @@ fn registers(root: &dyn Root, have: &[Domain]) -> Channels {
 
 /// hwmon's energy counters (`energyN_input`, uJ, as amd_energy and many boards show).
 fn hwmon(root: &dyn Root, _: &[Domain]) -> Channels {
-    let sensors = wattwise_hw::states::power::sensors(root);
+    let sensors = wattwise_hw::states::sensors::sensors(root);
     let mut channels: Vec<Box<dyn Channel>> = Vec::new();
     let mut missing = Vec::new();
     let counters = sensors.power.iter().filter(|s| s.joules.is_some());
@@ -108,7 +118,7 @@ fn hwmon(root: &dyn Root, _: &[Domain]) -> Channels {
         let domain = Domain::Sensor { number: at as u32 };
         match root.open(&sensor.path, Access::Read) {
             Ok(node) => {
-                let shape = Shape { joules_per_unit: 1e-6, last_value: u64::MAX, most_w: MOST_W };
+                let shape = Shape { joules_per_unit: 1e-6, end: End::Never, most_w: MOST_W };
                 channels.push(Box::new(Attribute { domain, mechanism: "hwmon", shape, node }));
             }
             Err(e) => {
@@ -117,6 +127,15 @@ fn hwmon(root: &dyn Root, _: &[Domain]) -> Channels {
         }
     }
     (channels, missing)
+}
+
+/// The number of the package that a CPU is in, or of its die where the kernel meters each die by itself: where any package
+/// has more than one (drivers/powercap/intel_rapl_common.c names its zones so, the PMU has a counter for each).
+fn number_of(topology: &Topology, cpu: u32) -> Option<u32> {
+    let of = |c: &Cpu| Some((u32::try_from(c.package?).ok()?, c.die.map_or(0, |d| d.max(0) as u32)));
+    let (package, die) = of(topology.cpu(cpu)?)?;
+    let dies = topology.count(|c| of(c)) > topology.count(|c| c.package);
+    Some(if dies { of_die(package, die) } else { package })
 }
 
 /// The kernel's `power` PMU.
@@ -131,6 +150,7 @@ fn perf(root: &dyn Root, _: &[Domain]) -> Channels {
     };
     let cpus =
         text(root, &format!("{PMU}/cpumask")).and_then(|l| wattwise_hw::cpus::set::CpuSet::parse(&l).ok());
+    let topology = Topology::read(root);
     let mut channels: Vec<Box<dyn Channel>> = Vec::new();
     let mut missing = Vec::new();
     for event in root.list(&format!("{PMU}/events")).unwrap_or_default() {
@@ -142,10 +162,10 @@ fn perf(root: &dyn Root, _: &[Domain]) -> Channels {
         ) else {
             continue;
         };
-        for (package, cpu) in cpus.iter().flat_map(|c| c.iter()).enumerate() {
-            let package = package as u32;
+        for (at, cpu) in cpus.iter().flat_map(|c| c.iter()).enumerate() {
+            let package = number_of(&topology, cpu).unwrap_or(at as u32);
             let domain = match name {
-                "psys" if package == 0 => Domain::Psys,
+                "psys" if at == 0 => Domain::Psys,
                 "pkg" => Domain::Package { package },
                 "cores" => Domain::Core { package },
                 "gpu" => Domain::Uncore { package },
@@ -178,7 +198,7 @@ fn config(text: &str) -> Option<u64> {
 mod event {
     //! One perf counter.
 
-    use super::{Domain, Shape};
+    use super::{Domain, End, Shape};
     use crate::channel::{Channel, MOST_W};
     use perf_event_open_sys::bindings::perf_event_attr;
     use std::fs::File;
@@ -218,7 +238,7 @@ mod event {
         }
         fn shape(&self) -> Shape {
             // The kernel follows the hardware's wraps itself.
-            Shape { joules_per_unit: self.scale, last_value: u64::MAX, most_w: MOST_W }
+            Shape { joules_per_unit: self.scale, end: End::Never, most_w: MOST_W }
         }
         fn read(&mut self) -> io::Result<u64> {
             let mut bytes = [0; 8];

@@ -12,8 +12,9 @@
 //! own; else on its first: once at each end of a window, as perf's events do.
 
 use crate::channel::{Channel, Channels, MOST_W, Unavailable};
-use crate::counter::Shape;
+use crate::counter::{End, Shape};
 use crate::domain::Domain;
+use crate::source::number_of;
 use std::collections::BTreeMap;
 use std::io;
 use wattwise_hw::cpus::cpuid::{CpuFacts, Vendor};
@@ -80,13 +81,13 @@ impl Channel for Counter {
 pub(super) fn channels(root: &dyn Root, wanted: impl Fn(Domain) -> bool) -> Channels {
     let none = |why: String| (Vec::new(), vec![Unavailable { what: "energy registers".into(), why }]);
     let topology = Topology::read(root);
-    let mut packages: BTreeMap<i32, u32> = BTreeMap::new();
+    let mut packages: BTreeMap<u32, u32> = BTreeMap::new();
     for cpu in topology.cpus.iter().filter(|c| c.online) {
-        packages.entry(cpu.package.unwrap_or(0)).or_insert(cpu.cpu);
+        packages.entry(number_of(&topology, cpu.cpu).unwrap_or(0)).or_insert(cpu.cpu);
     }
     let here = rustix::thread::sched_getcpu() as u32;
     if root.is_this_machine()
-        && let Some(package) = topology.cpu(here).and_then(|c| c.package)
+        && let Some(package) = number_of(&topology, here)
     {
         packages.insert(package, here);
     }
@@ -103,7 +104,6 @@ pub(super) fn channels(root: &dyn Root, wanted: impl Fn(Domain) -> bool) -> Chan
     };
     let mut channels: Vec<Box<dyn Channel>> = Vec::new();
     for (at, (package, cpu)) in packages.into_iter().enumerate() {
-        let package = u32::try_from(package).unwrap_or(0);
         for (name, domain) in COUNTERS {
             let domain = domain(package);
             let (Ok(register), true) =
@@ -122,7 +122,7 @@ pub(super) fn channels(root: &dyn Root, wanted: impl Fn(Domain) -> bool) -> Chan
                 Ok((node, unit)) => {
                     let shape = Shape {
                         joules_per_unit: joules_per_unit(domain, &facts, unit),
-                        last_value: u64::from(u32::MAX),
+                        end: End::After(u64::from(u32::MAX)),
                         most_w: MOST_W,
                     };
                     channels.push(Box::new(Counter { domain, address: register.address, shape, node }));

@@ -57,6 +57,9 @@
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
 //! `busy_w` more for each core at work; without it the memory is of the platform), `[tick]`.
 //!
+//! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
+//! `_.+-`, and do not begin with `-`.
+//!
 //! Every table of figures has a `source` and a `confidence`. Where some of its figures come from
 //! elsewhere, `sources` names them: by key (`watts`), by speed in MHz (`800`), by state (`C3`), or by both
 //! (`"C3.watts"`). A
@@ -92,7 +95,7 @@ use super::{
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use wattwise_figure::suggest;
+use wattwise_figure::{one_line, shell, suggest};
 
 /// Logical CPUs that a machine may have.
 pub const MAX_CPUS: usize = 1024;
@@ -261,8 +264,8 @@ fn build(file: &File) -> Result<MachineModel, String> {
     let memory = memory(file, from)?;
     let tick = tick(file, from)?;
     let mut machine = MachineModel {
-        name: file.name.clone(),
-        summary: file.summary.clone(),
+        name: one_line(&file.name),
+        summary: one_line(&file.summary),
         cpus: Vec::new(),
         cores: Vec::new(),
         packages: Vec::new(),
@@ -284,8 +287,8 @@ fn build(file: &File) -> Result<MachineModel, String> {
         default_policy,
         load_invariant: true,
         cpu_names: file.cpu_names.clone(),
-        state: file.state.clone(),
-        notes: file.notes.clone(),
+        state: file.state.iter().map(|s| one_line(s)).collect(),
+        notes: file.notes.iter().map(|s| one_line(s)).collect(),
         provenance: Vec::new(),
         written: Written::default(),
     };
@@ -454,12 +457,15 @@ fn note_kind(k: &KindTable, from: &mut Vec<Figure>) -> Result<(), String> {
     k.idle.note(&format!("{here}.idle"), &known, from)
 }
 
-/// Names that are there and differ.
+/// Names that differ, and that a command line takes as they are: policies (`+cmax=C6`) and `wattwise set --cstate` name them.
 fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for name in names {
         if name.trim().is_empty() {
             return Err(format!("{what}: a name is empty: give each one a name"));
+        }
+        if !shell::is_name(name) {
+            return Err(format!("{what}: name = '{name}': expected {}", shell::NAME));
         }
         if !seen.insert(name) {
             return Err(format!("{what} {name}: twice: give each a name of its own"));

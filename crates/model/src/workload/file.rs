@@ -153,7 +153,7 @@ fn check(file: &File) -> Result<(), String> {
         return Err(format!("reference_khz = {}: expected 1000 to 100000000", file.reference_khz));
     }
     if !(0.0..=1.0).contains(&file.memory_share) {
-        return Err(format!("memory_share = {}: expected 0 to 1", file.memory_share));
+        return Err(format!("memory_share = {}: expected 0 to 1, such as 0.2 for 20 %", file.memory_share));
     }
     if !(0.0..=1e7).contains(&file.span_s) {
         return Err(format!("span_s = {}: expected 0 to 1e7", file.span_s));

@@ -15,6 +15,7 @@ pub use episodes::{EpisodeLabels, EpisodeName};
 pub use pattern::{Dist, Pattern, Step};
 pub use script::{Script, ScriptBuilder, ScriptPosition, ScriptReader};
 use std::sync::Arc;
+use wattwise_figure::one_line;
 
 /// A task's number in its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +100,10 @@ pub struct Recorded {
     pub cpu_name: Option<String>,
     /// How much of the recorded time other programs had.
     pub strangers: Strangers,
+    /// Time that the machine was suspended, in ns: it is in no other figure here.
+    pub suspended_ns: u64,
+    /// What that time is to be charged with in a comparison, in W; `None`: with nothing.
+    pub suspended_w: Option<f64>,
     /// Whatever could not be used, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -117,8 +122,15 @@ impl Recorded {
             foreground: ForegroundOrigin::Unmarked,
             cpu_name: None,
             strangers: Strangers::default(),
+            suspended_ns: 0,
+            suspended_w: None,
             warnings: Vec::new(),
         }
+    }
+
+    /// Energy of the time that the machine was suspended, as far as it is to be charged.
+    pub fn suspended_j(&self) -> f64 {
+        self.suspended_w.unwrap_or(0.0) * self.suspended_ns as f64 * 1e-9
     }
 }
 
@@ -197,7 +209,7 @@ pub enum Role {
 }
 
 /// A task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Its name (`comm`).
     pub name: String,
@@ -229,7 +241,7 @@ impl Task {
     /// A foreground task that is started within the run, of nice level 0, and ends.
     pub fn new(name: impl Into<String>, program: Program) -> Task {
         Task {
-            name: name.into(),
+            name: one_line(&name.into()),
             nice: 0,
             realtime: false,
             born: true,
@@ -248,7 +260,7 @@ impl Task {
 }
 
 /// Where a task's steps come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Program {
     /// A recorded list.
     Recorded(Script),
@@ -265,8 +277,8 @@ impl Workload {
         span_ns: u64,
     ) -> Workload {
         Workload {
-            name: name.into(),
-            source: source.into(),
+            name: one_line(&name.into()),
+            source: one_line(&source.into()),
             tasks,
             jobs: Vec::new(),
             locks: 0,
@@ -274,6 +286,22 @@ impl Workload {
             episodes: None,
             release_ns: 0,
             span_ns,
+        }
+    }
+
+    /// Whether both are one piece of work, under whatever name and read with whatever options: the same recording, told by what
+    /// reading counted in it, or the same tasks made by the same rules.
+    pub fn is_same_work(&self, other: &Workload) -> bool {
+        let counted = |r: &Recorded| (r.cpus, r.events, r.lost);
+        match (&self.recorded, &other.recorded) {
+            (Some(a), Some(b)) if a.events > 0 => {
+                counted(a) == counted(b) && a.busy_ns == b.busy_ns && self.span_ns == other.span_ns
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+            _ => {
+                self.tasks == other.tasks
+                    && (&self.jobs, self.locks, self.span_ns) == (&other.jobs, other.locks, other.span_ns)
+            }
         }
     }
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
+from . import _arguments as arguments
 from . import _wattwise as engine
-from ._inputs import AnyMachine, AnyWorkload, load, machine_for
+from ._arguments import Share, refused
+from ._inputs import AnyMachine, AnyWorkload, Entry, load, machine_for
 from ._listing import rows_html
 from ._optional import optional
 from ._policy import SpeedPolicy
 from ._progress import Progress
-from ._shares import Share, share
-from ._wattwise import Error, Table
+from ._wattwise import Table
 
-AnyPolicy = Union[str, type[SpeedPolicy]]
+POLICIES = "policies as text, or classes like wattwise.SpeedPolicy"
+AnyPolicy = Union[str, "os.PathLike[str]", Entry, type[SpeedPolicy]]
 
 
 class Comparison:
@@ -198,7 +201,7 @@ def _interval(of: dict[str, float]) -> str:
 def compare(
     workload: AnyWorkload = "build",
     machine: AnyMachine | None = None,
-    policies: AnyPolicy | Sequence[AnyPolicy] | None = None,
+    policies: AnyPolicy | Iterable[AnyPolicy] | None = None,
     *,
     reference: str | None = None,
     goal: str = "energy",
@@ -224,7 +227,8 @@ def compare(
         :class:`SpeedPolicy`; by default those that the machine's system offers
     :param reference: the policy that the others are held against; by default what the machine does unless told otherwise
     :param goal: what is to be small: ``energy``, ``own-energy``, ``edp`` or ``time``
-    :param max_slowdown: policies slower than the reference by more than this are not recommended: ``"10%"``, ``0.1``, ``"any"``
+    :param max_slowdown: policies slower than the reference by more than this are not recommended: ``"10%"``, ``0.1``,
+        ``"1.1x"``, ``"any"``
     :param replicas: runs of the whole comparison with other phases, seeds and figures, 8 to 4096
     :param exact: one run of the nominal model, without intervals
     :param seed: other draws of what is uncertain; 0 has those of the command line
@@ -236,37 +240,47 @@ def compare(
     :param progress: whether to show how far it has come; by default on a terminal and in a notebook
     """
     work = load(workload)
-    asked: list[AnyPolicy]
-    if policies is None:
-        asked = []
-    elif isinstance(policies, (str, type)):
-        asked = [policies]
-    else:
-        asked = list(policies)
-        if not asked:
-            raise Error("policies: an empty list; expected one or more, or None for those that the machine's system offers")
-    if not exact and not 8 <= replicas <= 4096:
-        raise Error(f"--replicas {replicas}: expected 8 to 4096")
-    if seed < 0:
-        raise Error(f"seed={seed}: expected 0 or more")
-    shown = Progress("replaying", progress)
+    asked = [] if policies is None else [_policy(one) for one in several_policies(policies)]
+    options: dict[str, Any] = {
+        "system": arguments.maybe_text(system, "system", "linux, freebsd, openbsd or any"),
+        "reference": arguments.maybe_text(reference, "reference", "a policy as text, or None"),
+        "goal": arguments.text(goal, "goal", "energy, own-energy, edp or time"),
+        "max_slowdown": arguments.increase(max_slowdown, "max_slowdown"),
+        "replicas": 0 if arguments.flag(exact, "exact") else arguments.whole(replicas, "replicas", 8, 4096),
+        "seed": arguments.whole(seed, "seed"),
+        "power": arguments.text(power, "power", "unknown, mains or battery"),
+        "latency_limit_us": _latency(latency_limit_us),
+        "budget_text": arguments.text(budget, "budget", "text such as events=1e9"),
+        "call_limit_s": arguments.number(call_limit_s, "call_limit_s", "seconds, more than 0", 1e-9),
+    }
+    model = machine_for(work, machine)
+    shown = Progress("replaying", arguments.maybe_flag(progress, "progress"))
     try:
-        compared = engine.compare(
-            work,
-            machine_for(work, machine),
-            asked,
-            system=system,
-            reference=reference,
-            goal=goal,
-            max_slowdown=share(max_slowdown, "--max-slowdown"),
-            replicas=0 if exact else replicas,
-            seed=seed,
-            power=power,
-            latency_limit_us=latency_limit_us,
-            budget_text=budget,
-            call_limit_s=call_limit_s,
-            progress=shown,
-        )
+        compared = engine.compare(work, model, asked, progress=shown, **options)
     finally:
         shown.end()
     return Comparison(compared)
+
+
+def several_policies(policies: object) -> list[Any]:
+    """What stands for policies, one by one."""
+    asked = arguments.several(policies, "policies", POLICIES)
+    if not asked:
+        raise refused("policies: an empty list; expected one or more, or None for those that the machine's system offers")
+    return asked
+
+
+def _policy(one: object) -> object:
+    return one if isinstance(one, type) else policy_text(one, POLICIES)
+
+
+def policy_text(one: object, expected: str) -> str:
+    """A policy as text: what it says, its file, or its name in the list of policies."""
+    if isinstance(one, bytes):
+        raise arguments.wrong("policies", one, expected)
+    return arguments.path(one, "policies", expected)
+
+
+def _latency(given: float | None) -> float | None:
+    expected = "microseconds, 0 or more, or None for no limit"
+    return None if given is None else arguments.number(given, "latency_limit_us", expected, 0.0)

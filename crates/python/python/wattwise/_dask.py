@@ -6,6 +6,7 @@ numbers. So many blocks are under way as keep every thread busy and one waiting.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import importlib
@@ -17,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _wattwise as engine
+from ._arguments import refused, shown
+from ._optional import optional
 from ._order import VERSION, opened
 from ._store import parquet
 from ._wattwise import Error
@@ -44,7 +47,7 @@ def block(text: bytes, inputs: Sequence[bytes], first: int, last: int, packed: b
     """What a worker does: some cases of a plan; as a Parquet file where that is wanted and the worker has pyarrow, since much less
     has to be sent then."""
     if engine.__version__ != wanted:
-        raise Error(_mismatch("a worker", engine.__version__, wanted))
+        raise refused(_mismatch("a worker", engine.__version__, wanted))
 
     name = hashlib.sha256(text).hexdigest()
     with _opening:
@@ -66,7 +69,42 @@ def _mismatch(who: str, theirs: str, ours: str) -> str:
 
 
 def _of(e: BaseException, number: int) -> Error:
-    return Error(str(e) if isinstance(e, Error) else f"client: block {number}: {type(e).__name__}: {e}")
+    return refused(str(e) if isinstance(e, Error) else f"client: block {number}: {type(e).__name__}: {e}")
+
+
+_EXPECTED = "an open dask.distributed.Client, a cluster of Dask, or a scheduler's address such as 'tcp://host:8786'"
+
+
+@contextlib.contextmanager
+def connected(given: Any) -> Iterator[Any]:
+    """A client for what was given. One that is made here is closed at the end, and is never the default of others."""
+    distributed = optional("distributed", "client", "sweep")
+    own = isinstance(given, str) or isinstance(given, distributed.deploy.Cluster)
+    if not own and not isinstance(given, distributed.Client):
+        raise refused(f"client={shown(given)}: expected {_EXPECTED}")
+    try:
+        client = distributed.Client(given, set_as_default=False) if own else given
+    except Exception as e:
+        raise refused(f"client={shown(given)}: {_why(e)}; expected {_EXPECTED}") from None
+    try:
+        if client.asynchronous:
+            raise refused("client: is asynchronous; expected one that was made without asynchronous=True")
+        _alive(client)
+        yield client
+    finally:
+        if own:
+            client.close()
+
+
+def _why(e: BaseException) -> str:
+    """An error of Dask's on one line."""
+    said = " ".join(str(e).split())
+    return f"{type(e).__name__}: {said}" if said else type(e).__name__
+
+
+def _alive(client: Any) -> None:
+    if client.status != "running":
+        raise refused(f"client: is {client.status}; expected {_EXPECTED}; what is done is kept: run it again, and it goes on")
 
 
 def _threads(client: Any) -> int:
@@ -83,19 +121,36 @@ def on_cluster(
     tell: Callable[[int], None],
 ) -> Iterator[tuple[int, bytes]]:
     """Blocks as they are done."""
+    try:
+        _same_version(client)
+        yield from _blocks(client, text, inputs, blocks, todo, packed, tell)
+    except (Error, GeneratorExit, KeyboardInterrupt):
+        raise
+    except (Exception, asyncio.CancelledError) as e:
+        _alive(client)
+        raise refused(f"client: {_why(e)}; what is done is kept: run it again when the cluster is there, and it goes on") from e
+
+
+def _same_version(client: Any) -> None:
+    """Every worker has this version."""
+    for worker, theirs in client.run(version, on_error="return").items():
+        if isinstance(theirs, BaseException):
+            raise refused(f"client: {worker} cannot use wattwise ({_why(theirs)}); install it there")
+        if theirs != VERSION:
+            raise refused(_mismatch(worker, theirs, VERSION))
+
+
+def _blocks(
+    client: Any,
+    text: str,
+    inputs: dict[str, bytes],
+    blocks: Sequence[tuple[int, int]],
+    todo: Sequence[int],
+    packed: bool,
+    tell: Callable[[int], None],
+) -> Iterator[tuple[int, bytes]]:
     distributed: Any = importlib.import_module("distributed")
     killed: Any = importlib.import_module("distributed.scheduler").KilledWorker
-
-
-    try:
-        versions = client.run(version, on_error="return")
-    except (OSError, ValueError) as e:
-        raise Error(f"client: {e}") from None
-    for worker, theirs in versions.items():
-        if isinstance(theirs, BaseException):
-            raise Error(f"client: {worker} cannot use wattwise ({theirs}); install it there")
-        if theirs != VERSION:
-            raise Error(_mismatch(worker, theirs, VERSION))
 
     def send() -> tuple[Any, list[Any]]:
         sent = client.scatter([text.encode(), *inputs.values()], broadcast=True, hash=True)
@@ -106,7 +161,8 @@ def on_cluster(
     flying: dict[Any, int] = {}
     tries: dict[int, int] = {}
     waiting = list(reversed(todo))
-    arriving = distributed.as_completed()
+    # Of this client, whichever is the default.
+    arriving = distributed.as_completed(loop=client.loop)
     counted, most = 0.0, 0
     cases = 0
 
@@ -114,7 +170,7 @@ def on_cluster(
         first, last = blocks[number]
         tries[number] = tries.get(number, 0) + 1
         if tries[number] > _TRIES:
-            raise Error(
+            raise refused(
                 f"client: block {number} (cases {first} to {last}) lost its worker {_TRIES} times; is its memory large enough?"
             )
         key = f"wattwise-{id(client)}-{run}-{number}-{tries[number]}"
@@ -139,9 +195,11 @@ def on_cluster(
             elif future.status == "error" and not isinstance(future.exception(), killed):
                 raise _of(future.exception(), number)
             else:
-                # The worker died, perhaps with the only copy of the inputs.
+                # The worker died, perhaps with the only copy of the inputs; or the client was closed.
+                _alive(client)
                 plan, files = send()
                 submit(number)
     finally:
-        for future in flying:
-            future.cancel()
+        with contextlib.suppress(Exception):
+            for future in flying:
+                future.cancel()

@@ -1,4 +1,4 @@
-"""A list of things with names, that a notebook shows as a table."""
+"""Lists of dictionaries that print as a table, and that a notebook shows as one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ class Listing(Sequence[dict[str, Any]]):
         self._entries = [dict(entry) for entry in entries]
         self._columns = tuple(columns or (self._entries[0] if self._entries else ()))
 
-    @property
-    def names(self) -> list[str]:
-        """The names alone."""
-        return [entry["name"] for entry in self._entries]
-
     @overload
     def __getitem__(self, at: int) -> dict[str, Any]: ...
     @overload
@@ -33,11 +28,32 @@ class Listing(Sequence[dict[str, Any]]):
         return iter(self._entries)
 
     def __repr__(self) -> str:
+        head = [list(self._columns)] if self._columns else []
+        lines = head + [[_cell(entry.get(c)) for c in self._columns] for entry in self._entries]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self._columns))]
+        return "\n".join("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return rows_html(self._columns, [[_cell(entry.get(c)) for c in self._columns] for entry in self._entries])
+
+
+class Named(Listing):
+    """Entries that each have a name and a summary."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names alone."""
+        return [entry["name"] for entry in self._entries]
+
+    def __repr__(self) -> str:
         width = max((len(name) for name in self.names), default=0)
         return "\n".join(f"{entry['name']:{width}}  {entry['summary']}" for entry in self._entries)
 
-    def _repr_html_(self) -> str:
-        return rows_html(self._columns, [[entry[c] for c in self._columns] for entry in self._entries])
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
 
 
 def rows_html(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

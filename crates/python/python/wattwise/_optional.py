@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._wattwise import Error
+from ._arguments import refused
 
 
 def optional(module: str, what: str, extra: str) -> Any:
@@ -13,4 +13,4 @@ def optional(module: str, what: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise Error(f"{what}: needs {module}; install it with 'pip install wattwise[{extra}]'") from None
+        raise refused(f"{what}: needs {module}; install it with 'pip install wattwise[{extra}]'") from None

@@ -12,7 +12,7 @@ from . import _wattwise as engine
 from ._wattwise import Machine, Workload
 
 VERSION = engine.__version__
-SCHEMA = "wattwise.sweep/1"
+SCHEMA = "wattwise.sweep/2"
 
 
 class Order:

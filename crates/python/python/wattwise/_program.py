@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._wattwise import Error
+from ._arguments import refused
 
 
 def program() -> Path:
@@ -25,7 +25,7 @@ def program() -> Path:
                 return path
     found = shutil.which("wattwise")
     if found is None:
-        raise Error("the program 'wattwise' is neither in this package nor on the search path; install the wheel that has it")
+        raise refused("the program 'wattwise' is neither in this package nor on the search path; install the wheel that has it")
     return Path(found)
 
 
@@ -33,7 +33,7 @@ def said(arguments: Sequence[str]) -> str:
     """What the program prints; its one line as an error where it fails."""
     done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Error(line(done.stderr, done.returncode))
+        raise refused(line(done.stderr, done.returncode))
     return done.stdout
 
 

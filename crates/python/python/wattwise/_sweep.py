@@ -6,20 +6,21 @@ import html
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Callable
 
+from . import _arguments as arguments
 from . import _wattwise as engine
-from ._inputs import AnyMachine, AnyPath, AnyWorkload, load, machine
+from ._arguments import Share, refused, several
+from ._compare import policy_text, several_policies
+from ._inputs import AnyMachine, AnyPath, AnyWorkload, Entry, load, machine
 from ._listing import Listing
 from ._optional import optional
 from ._order import Order, made
 from ._progress import Progress
-from ._shares import Share, share
 from ._store import Store
-from ._tune import several
-from ._wattwise import Error, Machine, Workload
 
 MOST_BLOCKS = 10_000
 """A scheduler of Dask takes 10^5 tasks with pain: a sweep has a tenth of that."""
@@ -27,6 +28,8 @@ MOST_BLOCKS = 10_000
 _PROBED = 32
 """Pairs of workload and machine whose cases are timed; the others count as their mean."""
 
+
+_MOST_THREADS = 4096
 
 _LONG = 20
 """A draw that takes so many times a block's length is cut."""
@@ -139,9 +142,9 @@ def _cost(plan: engine.Plan, first: int, count: int, block_s: float) -> float:
 
 
 def sweep(
-    workloads: AnyWorkload | Sequence[AnyWorkload] = "build",
-    machines: AnyMachine | Sequence[AnyMachine] | None = None,
-    policies: str | Sequence[str] | None = None,
+    workloads: AnyWorkload | Iterable[AnyWorkload] = "build",
+    machines: AnyMachine | Iterable[AnyMachine] | None = None,
+    policies: AnyPath | Entry | Iterable[AnyPath | Entry] | None = None,
     *,
     replicas: int = 8,
     seed: int = 0,
@@ -159,8 +162,8 @@ def sweep(
     """All workloads on all machines under all policies, each in ``replicas`` draws of what is uncertain: one row a case.
 
     The rows are the same whatever runs them: some threads here, or any number of workers of ``client``. They come as they are
-    done, into a folder, one file a block; run again with the same arguments, it goes on where it stopped. A case that
-    fails or does not end has the reason in its column ``error``, and the sweep goes on.
+    done, into a folder, one file a block; run again with the same arguments, it goes on where it stopped. A block
+    counts by its content: one that is damaged or another's is made again, with a warning. A case that fails or does not end has the reason in its column ``error``, and the sweep goes on.
 
     Columns: ``case``, ``workload``, ``machine``, ``policy``, ``draw``; ``elapsed_s`` and ``energy_j`` of the work alone,
     ``window_energy_j`` over the window that the reference policy sets, ``time`` (what is judged: seconds of makespan or of noticed waiting, or the
@@ -172,56 +175,71 @@ def sweep(
     :param policies: texts, scans among them (``schedutil:rate_limit=1ms..20ms:n5``); by default those of each machine's system
     :param replicas: draws of each case; draw 0 of seed 0 is the first replica of :func:`compare`
     :param budget: the most that one case may take
-    :param client: a ``dask.distributed.Client``; without one all CPUs of this computer are used
+    :param client: a ``dask.distributed.Client``, a cluster of Dask or a scheduler's address; without one all CPUs of this
+        computer are used
     :param out: the folder: ``*.parquet`` (needs pyarrow) or ``*.arrow`` (needs nothing)
     :param resume: whether to go on with a folder that is there; else it must not be
-    :param threads: here, without ``client``: how many cases at a time
+    :param threads: here, without ``client``: how many cases at a time; by default as many as there are CPUs
     :param block_s: least length of a block, in seconds
     :param progress: whether to show how far it has come; by default on a terminal and in a notebook
 
     The other arguments are those of :func:`compare`.
     """
-    works = [load(work) for work in several(workloads)]
-    models = [] if machines is None else [machine(one) for one in several(machines)]
-    asked = [] if policies is None else several(policies)
-    if policies is not None and not asked:
-        raise Error("policies: an empty list; expected one or more, or None for those of each machine's system")
-    for one in asked:
-        if not isinstance(one, str):
-            raise Error(f"policy {one!r}: a sweep takes text; compare() takes a class too")
+    works = [load(work) for work in several(workloads, "workloads", "workloads")]
+    models = [] if machines is None else [machine(one) for one in several(machines, "machines", "machines")]
     if machines is not None and not models:
-        raise Error("machines: an empty list; expected one or more, or None for each recording's own")
-    if replicas < 1 or seed < 0:
-        raise Error(f"replicas={replicas}, seed={seed}: expected 1 or more, and 0 or more")
+        raise refused("machines: an empty list; expected one or more, or None for each recording's own")
     rest = {
-        "policies": [policy for text in asked for policy in engine.expand(text)],
-        "reference": reference,
-        "goal": goal,
-        "max_slowdown": share(max_slowdown, "--max-slowdown"),
-        "replicas": replicas,
-        "seed": seed,
-        "budget": budget,
+        "policies": [policy for text in _policies(policies) for policy in engine.expand(text)],
+        "reference": arguments.maybe_text(reference, "reference", "a policy as text, or None"),
+        "goal": arguments.text(goal, "goal", "energy, own-energy, edp or time"),
+        "max_slowdown": arguments.increase(max_slowdown, "max_slowdown"),
+        "replicas": arguments.whole(replicas, "replicas", 1, 2**32 - 1),
+        "seed": arguments.whole(seed, "seed"),
+        "budget": arguments.text(budget, "budget", "text such as events=1e9"),
     }
+    here = _cpus() if threads is None else arguments.whole(threads, "threads", 1, _MOST_THREADS, ", or None for all CPUs")
+    length = arguments.number(block_s, "block_s", "seconds, more than 0", 1e-12, 1e6)
+    goes_on = arguments.flag(resume, "resume")
+    folder = arguments.path(out, "out", "a folder that ends in .parquet or .arrow")
+    shown = Progress("cases", arguments.maybe_flag(progress, "progress"))
     order = Order(works, models, rest)
     plan = made(order.spec, works, models)
-    with Store(out, order.spec, order.sha256) as store:
-        blocks = store.open(resume, lambda: _blocks(plan, block_s))
+    with Store(folder, order.spec, order.sha256, len(plan)) as store, _cluster(client) as connected:
+        blocks = store.open(goes_on, lambda: _blocks(plan, length))
         todo = [n for n in range(len(blocks)) if not store.has(n)]
         done = len(plan) - sum(blocks[n][1] - blocks[n][0] for n in todo)
-        shown = Progress("cases", progress)
         tell: Callable[[int], None] = lambda now: shown(done + now, len(plan))
         try:
-            if client is None:
-                results = _here(plan, blocks, todo, threads or _cpus(), tell)
+            if connected is None:
+                results = _here(plan, blocks, todo, here, tell)
             else:
                 from ._dask import on_cluster
 
-                results = on_cluster(client, order.text, order.inputs, blocks, todo, store.is_parquet, tell)
+                results = on_cluster(connected, order.text, order.inputs, blocks, todo, store.is_parquet, tell)
             for number, data in results:
                 store.write(number, data)
         finally:
             shown.end()
     return Sweep(store, len(plan))
+
+
+def _policies(policies: object) -> list[str]:
+    expected = "policies as text"
+    asked = [] if policies is None else several_policies(policies)
+    for one in asked:
+        if isinstance(one, type):
+            raise arguments.wrong("policies", one, f"{expected}: only compare() takes a class")
+    return [policy_text(one, expected) for one in asked]
+
+
+def _cluster(client: object) -> AbstractContextManager[Any]:
+    """A client for a cluster; none for this computer."""
+    if client is None:
+        return nullcontext()
+    from ._dask import connected
+
+    return connected(client)
 
 
 def _cpus() -> int:

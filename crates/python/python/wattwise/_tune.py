@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from . import _arguments as arguments
 from . import _wattwise as engine
-from ._inputs import AnyMachine, AnyWorkload, load, machine
+from ._arguments import Share, refused, several
+from ._inputs import AnyMachine, AnyPath, AnyWorkload, load, machine
 from ._listing import rows_html
 from ._progress import Progress
-from ._shares import Share, share
-from ._wattwise import Error
 
 
 class Tuned:
@@ -44,6 +44,12 @@ class Tuned:
         return str(self._data["winner"]["file"])
 
     @property
+    def apply(self) -> str | None:
+        """The command that puts it in force, where there is one and the test did not find the policy not worth it."""
+        line: str | None = self._data["winner"]["apply"]
+        return line
+
+    @property
     def front(self) -> list[dict[str, Any]]:
         """Policies that no other beats in everything: policy, cost, time and 99th percentile of waits, over the reference's."""
         return list(self._data["front"])
@@ -70,13 +76,13 @@ class Tuned:
 
 
 def tune(
-    workloads: AnyWorkload | Sequence[AnyWorkload] | None = None,
-    machines: AnyMachine | Sequence[AnyMachine] | None = None,
+    workloads: AnyWorkload | Iterable[AnyWorkload] | None = None,
+    machines: AnyMachine | Iterable[AnyMachine] | None = None,
     *,
-    space: str,
+    space: AnyPath,
     trials: int | None = None,
     time_s: float | None = None,
-    test: Sequence[AnyWorkload] = (),
+    test: AnyWorkload | Iterable[AnyWorkload] = (),
     reference: str | None = None,
     goal: str = "energy",
     max_slowdown: Share = "10%",
@@ -93,46 +99,47 @@ def tune(
     :param space: what is searched: ``burst``, ``schedutil,caps``, ``burst:busy=0..20,idle=0..40`` or a file
     :param trials: the most policies to look at (400 where neither this nor ``time_s`` is given)
     :param time_s: the most time to search, in seconds
-    :param test: recordings for the test, which the search does not see
+    :param test: recordings for the test, which the search does not see: none of them may be among the others, by name or by content
     :param max_p99: policies whose 99th percentile of waits is more than this above the reference's are not taken
     :param replicas: runs of the test with other phases, seeds and figures
     :param seed: of the search, the split and the draws
 
     The other arguments are those of :func:`compare`.
     """
-    tests = [load(work) for work in test]
+    tests = [load(work) for work in several(test, "test", "recordings")]
     if workloads is None:
         kept = {work.name for work in tests}
         names = [entry[0] for entry in engine.workload_list() if entry[1].startswith("recorded")]
         works = [load(name) for name in names if name not in kept]
     else:
-        works = [load(work) for work in several(workloads)]
+        works = [load(work) for work in several(workloads, "workloads", "recordings")]
     if not works:
-        raise Error("tune: no workload; expected one or more")
-    models = [] if machines is None else [machine(one) for one in several(machines)]
-    shown = Progress("looked at", progress)
+        raise refused("workloads: no workload; expected one or more, or None for the bundled recordings")
+    models = [] if machines is None else [machine(one) for one in several(machines, "machines", "machines")]
+    if machines is not None and not models:
+        raise refused("machines: an empty list; expected one or more, or None for each recording's own")
+    options: dict[str, Any] = {
+        "trials": None if trials is None else arguments.whole(trials, "trials", 1),
+        "time_s": None if time_s is None else arguments.number(time_s, "time_s", "seconds, more than 0", 1e-9, 1e9),
+        "reference": arguments.maybe_text(reference, "reference", "a policy as text, or None"),
+        "goal": arguments.text(goal, "goal", "energy, own-energy, edp or time"),
+        "max_slowdown": arguments.increase(max_slowdown, "max_slowdown"),
+        "max_p99": arguments.increase(max_p99, "max_p99"),
+        "replicas": arguments.whole(replicas, "replicas", engine.LEAST_TEST_REPLICAS, 4096),
+        "seed": arguments.whole(seed, "seed"),
+        "budget_text": arguments.text(budget, "budget", "text such as events=1e10"),
+    }
+    searched = arguments.path(space, "space", "what is searched, such as 'burst' or 'schedutil,caps', or a file")
+    shown = Progress("looked at", arguments.maybe_flag(progress, "progress"))
     try:
         text = engine.tune(
             works + tests,
             len(tests),
             models,
-            space,
-            trials=trials,
-            time_s=time_s,
-            reference=reference,
-            goal=goal,
-            max_slowdown=share(max_slowdown, "--max-slowdown"),
-            max_p99=share(max_p99, "--max-p99"),
-            replicas=replicas,
-            seed=seed,
-            budget_text=budget,
+            searched,
             progress=shown,
+            **options,
         )
     finally:
         shown.end()
     return Tuned(text)
-
-
-def several(one: Any) -> list[Any]:
-    """One thing, or some."""
-    return list(one) if isinstance(one, Sequence) and not isinstance(one, str) else [one]

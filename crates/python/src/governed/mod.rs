@@ -86,18 +86,20 @@ pub(crate) fn keep(
     stop: &Arc<AtomicBool>,
 ) -> PyResult<(Kept, PolicySpec)> {
     let name: String = match class.getattr_opt("name")? {
-        Some(name) => name.extract().map_err(|_| error(format!("{class}: its 'name' is no text")))?,
+        Some(name) => {
+            name.extract().map_err(|_| error(format!("policies: {class}: its 'name' is no text")))?
+        }
         None => class.name()?.extract()?,
     };
     if name.is_empty() || speed::find(&name).is_some() {
         return Err(error(format!(
-            "{name}: a policy of wattwise has this name; expected another as the class's 'name'"
+            "policies: {name}: a policy of wattwise has this name; expected another as the class's 'name'"
         )));
     }
     for method in ["cadence", "start", "observe"] {
         if !class.hasattr(method)? {
             return Err(error(format!(
-                "{name}: has no method '{method}'; expected a class like wattwise.SpeedPolicy"
+                "policies: {name}: has no method '{method}'; expected a class like wattwise.SpeedPolicy"
             )));
         }
     }

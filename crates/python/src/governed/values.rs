@@ -1,7 +1,8 @@
 //! What a policy written in Python is shown and what it answers: the values of `wattwise_policy`, in its own units.
 
+use crate::arguments::{self, whole};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 use wattwise_policy::speed::Cadence as RustCadence;
 use wattwise_policy::{
     CpuSample as RustCpu, DomainInfo, DomainIntent, Intent as RustIntent, Khz,
@@ -22,16 +23,16 @@ impl Cadence {
     /// By a process that sleeps in between: each poll wakes a CPU and is scheduled as a task.
     #[staticmethod]
     #[pyo3(signature = (period_ns, first_ns = None))]
-    fn daemon(period_ns: u64, first_ns: Option<u64>) -> Cadence {
-        let period_ns = period_ns.max(1);
-        Cadence(RustCadence::Daemon { first_ns: first_ns.unwrap_or(period_ns), period_ns })
+    fn daemon(period_ns: &Bound<'_, PyAny>, first_ns: Option<Bound<'_, PyAny>>) -> PyResult<Cadence> {
+        let (period_ns, first_ns) = period(period_ns, first_ns)?;
+        Ok(Cadence(RustCadence::Daemon { first_ns, period_ns }))
     }
     /// By a timer of the kernel, which wakes a CPU.
     #[staticmethod]
     #[pyo3(signature = (period_ns, first_ns = None))]
-    fn timer(period_ns: u64, first_ns: Option<u64>) -> Cadence {
-        let period_ns = period_ns.max(1);
-        Cadence(RustCadence::KernelTimer { first_ns: first_ns.unwrap_or(period_ns), period_ns })
+    fn timer(period_ns: &Bound<'_, PyAny>, first_ns: Option<Bound<'_, PyAny>>) -> PyResult<Cadence> {
+        let (period_ns, first_ns) = period(period_ns, first_ns)?;
+        Ok(Cadence(RustCadence::KernelTimer { first_ns, period_ns }))
     }
     /// At every tick of every CPU that has one.
     #[staticmethod]
@@ -40,13 +41,21 @@ impl Cadence {
     }
     /// From the scheduler's hook, with at least this time between two looks at a domain; 0: at every hook.
     #[staticmethod]
-    #[pyo3(signature = (interval_ns = 0))]
-    fn scheduler(interval_ns: u64) -> Cadence {
-        Cadence(RustCadence::Scheduler { interval_ns })
+    #[pyo3(signature = (interval_ns = None), text_signature = "(interval_ns=0)")]
+    fn scheduler(interval_ns: Option<Bound<'_, PyAny>>) -> PyResult<Cadence> {
+        let interval_ns = interval_ns.map_or(Ok(0), |n| whole("interval_ns", &n))?;
+        Ok(Cadence(RustCadence::Scheduler { interval_ns }))
     }
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
     }
+}
+
+/// A period and the first time of it, in ns.
+fn period(period_ns: &Bound<'_, PyAny>, first_ns: Option<Bound<'_, PyAny>>) -> PyResult<(u64, u64)> {
+    let period_ns = whole("period_ns", period_ns)?.max(1);
+    let first_ns = first_ns.map_or(Ok(period_ns), |n| whole("first_ns", &n))?;
+    Ok((period_ns, first_ns))
 }
 
 /// CPUs that share one clock, and the speeds of that clock.
@@ -91,16 +100,16 @@ impl Domain {
         self.0.capacity
     }
     /// The slowest level that is at least `khz`; the highest where none is.
-    fn at_least(&self, khz: u32) -> u32 {
-        self.0.at_least(Khz(khz)).0
+    fn at_least(&self, khz: &Bound<'_, PyAny>) -> PyResult<u32> {
+        Ok(self.0.at_least(arguments::khz("khz", khz, f64::ceil)?).0)
     }
     /// The fastest level that is at most `khz`; the lowest where none is.
-    fn at_most(&self, khz: u32) -> u32 {
-        self.0.at_most(Khz(khz)).0
+    fn at_most(&self, khz: &Bound<'_, PyAny>) -> PyResult<u32> {
+        Ok(self.0.at_most(arguments::khz("khz", khz, f64::floor)?).0)
     }
     /// The level nearest to `khz`; of two equally near the faster.
-    fn nearest(&self, khz: u32) -> u32 {
-        self.0.nearest(Khz(khz)).0
+    fn nearest(&self, khz: &Bound<'_, PyAny>) -> PyResult<u32> {
+        Ok(self.0.nearest(arguments::khz("khz", khz, f64::round)?).0)
     }
 }
 
@@ -244,9 +253,10 @@ impl Intent {
         khz: Option<Py<PyAny>>,
         min_khz: Option<Py<PyAny>>,
         max_khz: Option<Py<PyAny>>,
-        next_ns: Option<u64>,
-    ) -> Intent {
-        Intent { khz, min_khz, max_khz, next_ns }
+        next_ns: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Intent> {
+        let next_ns = next_ns.map(|n| whole("next_ns", &n)).transpose()?;
+        Ok(Intent { khz, min_khz, max_khz, next_ns })
     }
 }
 
@@ -300,12 +310,14 @@ fn speeds(
     domains: usize,
     about: Option<usize>,
 ) -> Result<Vec<Option<Khz>>, String> {
-    let list: Option<Vec<Bound<'_, PyAny>>> = match (value.cast::<PyList>(), value.cast::<PyTuple>()) {
-        (Ok(list), _) => Some(list.iter().collect()),
-        (_, Ok(tuple)) => Some(tuple.iter().collect()),
-        _ => None,
-    };
-    if let Some(list) = list {
+    // A list, a tuple, an array, a column: what has a length. Text has one too, and is no speed.
+    let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    if let (false, Ok(length)) = (is_text, value.len()) {
+        if length != domains {
+            return Err(format!("{EXPECTED}; there are {domains} domains"));
+        }
+        let items = value.try_iter().and_then(|all| all.take(domains).collect::<PyResult<Vec<_>>>());
+        let list = items.map_err(|_| EXPECTED.to_owned())?;
         if list.len() != domains {
             return Err(format!("{EXPECTED}; there are {domains} domains"));
         }
@@ -319,13 +331,5 @@ fn speeds(
 }
 
 fn speed(value: &Bound<'_, PyAny>) -> Result<Khz, String> {
-    // True is a number in Python, and no speed.
-    let number = match value.is_instance_of::<PyBool>() {
-        true => None,
-        false => value.extract::<f64>().ok(),
-    };
-    match number {
-        Some(khz) if (0.0..=f64::from(u32::MAX)).contains(&khz) => Ok(Khz(khz as u32)),
-        _ => Err(EXPECTED.to_owned()),
-    }
+    arguments::khz("khz", value, f64::trunc).map_err(|_| EXPECTED.to_owned())
 }

@@ -107,9 +107,17 @@ impl<'w, W: Write> Ftrace<'w, W> {
     ///
     /// # Errors
     /// The first error of the output.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
+        self.into_output().map(|(lines, _)| lines)
+    }
+
+    /// Ends the trace; how many events it has, and where it went.
+    ///
+    /// # Errors
+    /// The first error of the output.
+    pub fn into_output(mut self) -> Result<(u64, W)> {
         self.let_go(|_| true);
-        self.out.finish().map(|()| self.lines)
+        Ok((self.lines, self.out.finish()?))
     }
 
     fn comm(&self, task: Option<u32>, cpu: u16) -> String {

@@ -37,8 +37,9 @@ impl<W: std::io::Write> Kept<W> {
         }
     }
 
-    /// Flushes, and tells the first error.
-    fn finish(mut self) -> std::io::Result<()> {
-        self.error.take().map_or_else(|| self.out.flush(), Err)
+    /// Flushes, and tells the first error; else gives the output back.
+    fn finish(mut self) -> std::io::Result<W> {
+        self.error.take().map_or_else(|| self.out.flush(), Err)?;
+        Ok(self.out)
     }
 }

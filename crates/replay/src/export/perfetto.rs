@@ -142,7 +142,15 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// The first error of the output.
     pub fn finish(self) -> Result<Counts> {
-        self.out.finish().map(|()| self.counts)
+        self.into_output().map(|(counts, _)| counts)
+    }
+
+    /// Ends the trace; what it has, and where it went.
+    ///
+    /// # Errors
+    /// The first error of the output.
+    pub fn into_output(self) -> Result<(Counts, W)> {
+        Ok((self.counts, self.out.finish()?))
     }
 
     fn describe(

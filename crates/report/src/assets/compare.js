@@ -5,7 +5,11 @@
 "use strict";
 
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  // Names come from strangers: what a terminal or the order of letters acts on is shown, as in the rest of the page.
+  const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]/g;
+  const shown = (text) => text.replace(acting, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
+  const json = document.getElementById("data").textContent;
+  const data = JSON.parse(json, (_, value) => (typeof value === "string" ? shown(value) : value));
   const { results, answer, reference, judged, replicas, max_slowdown: limit } = data.comparison;
   const $ = (id) => document.getElementById(id);
   const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

@@ -66,7 +66,7 @@ pub fn compare_html(comparison: &Comparison, details: &[PolicyDetail], command: 
         css: [UPLOT_CSS, REPORT_CSS],
         js: [UPLOT_JS, REPORT_JS, COMPARE_JS],
     };
-    page.render().expect("writing to a string cannot fail")
+    wattwise_page::finished(&page.render().expect("writing to a string cannot fail"))
 }
 
 #[derive(Template)]

@@ -68,6 +68,7 @@ pub(crate) fn extreme() -> (Comparison, Vec<PolicyDetail>) {
         memory_j: 0.0,
         platform_j: 0.0,
         undone_background_j: 0.0,
+        suspended_j: 0.0,
     };
     details[0].timeline.power_w.fill(0.0);
     details[0].wake_histogram = vec![(0, 3)];
@@ -431,6 +432,7 @@ fn figures(
             memory_j: 0.0,
             platform_j: 4.5 * elapsed_s,
             undone_background_j: 0.0,
+            suspended_j: 0.0,
         },
         provenance: "modelled".to_owned(),
         approximation: None,

@@ -1,7 +1,6 @@
 //! freqbench: what is between a cluster's two ends, against CoreMark at every frequency.
 
 use super::{Group, Held, LeftOut, Pair, ScoreError, groups};
-use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_model::estimate::cluster::{Cluster, Estimator, read};
@@ -110,12 +109,10 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<FreqbenchScore, ScoreError> {
     if needed.len() < socs.len() {
         needed.insert("");
     }
-    let fits: BTreeMap<&str, Estimator> = needed
-        .into_par_iter()
-        .map(|soc| {
-            Ok((soc, Estimator::without(&library, soc).ok_or_else(|| ScoreError::Fit(soc.to_owned()))?))
-        })
-        .collect::<Result<_, ScoreError>>()?;
+    let without =
+        |soc: &str| Estimator::without(&library, soc).ok_or_else(|| ScoreError::Fit(soc.to_owned()));
+    let fits: BTreeMap<&str, Estimator> =
+        wattwise_threads::map::<_, _, _, Result<_, ScoreError>>(needed, |soc| Ok((soc, without(soc)?)))?;
     let fit = |soc: &str| fits.get(soc).or_else(|| fits.get(""));
     let told: Vec<Told<'_>> = clusters.iter().filter_map(|c| Some(tell(c, fit(&c.soc)?))).collect();
     let held = Held::of(told.iter().flat_map(|t| &t.watts)).ok_or_else(|| {

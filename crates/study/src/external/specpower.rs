@@ -1,7 +1,6 @@
 //! SPECpower_ssj2008: the server estimator against results of whole systems.
 
 use super::{Group, Held, LeftOut, Pair, ScoreError, groups};
-use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_model::estimate::data;
@@ -51,7 +50,7 @@ pub fn score(file: &str, bytes: &[u8]) -> Result<SpecpowerScore, ScoreError> {
         needed.push("");
     }
     let fits: BTreeMap<&str, Estimator> =
-        needed.into_par_iter().map(|family| Ok((family, fit(family)?))).collect::<Result<_, ScoreError>>()?;
+        wattwise_threads::map::<_, _, _, Result<_, ScoreError>>(needed, |family| Ok((family, fit(family)?)))?;
     let mut pairs: Vec<(usize, String, Pair)> = Vec::new();
     let mut unmeasured = Vec::new();
     for m in &table.measured {

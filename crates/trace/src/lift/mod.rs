@@ -785,6 +785,8 @@ impl<'o> Lifter<'o> {
                 foreground: origin,
                 cpu_name: read.cpu_name.clone(),
                 strangers,
+                suspended_ns: read.suspended_ns,
+                suspended_w: self.options.suspend_w,
                 warnings,
                 ..Recorded::new(cpus, self.clocks.khz())
             }),
@@ -806,6 +808,12 @@ impl<'o> Lifter<'o> {
     fn warnings(&self, read: &crate::events::Read) -> Vec<String> {
         let mut warnings = read.warnings.clone();
         warnings.extend(self.clock.warnings());
+        if let Some(w) = self.options.suspend_w.filter(|_| read.suspended_ns > 0) {
+            warnings.push(format!(
+                "The suspended time is charged to every policy with {w} W, {:.0} J in all.",
+                w * read.suspended_ns as f64 * 1e-9
+            ));
+        }
         let mut say = |n: u64, what: &str| {
             if n > 0 {
                 warnings.push(format!("{n} {what}"));

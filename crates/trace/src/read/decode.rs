@@ -179,6 +179,7 @@ enum Layout {
     Hrtimer { mode: Field },
     Migrate { tid: Field, to: Field },
     Exec { file: Field, tid: Field },
+    Suspend { action: Field, start: Field },
 }
 
 /// A decoded record.
@@ -205,18 +206,25 @@ const FLAG_HARDIRQ: i64 = 0x08;
 const FLAG_SOFTIRQ: i64 = 0x10;
 const FLAG_NMI: i64 = 0x40;
 
+/// The step of a suspend in which the machine is off.
+const SUSPENDED: &[u8] = b"machine_suspend";
+/// No string is there.
+const NOWHERE: u64 = u64::MAX;
+
 /// Decodes records of one recording.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     pub(crate) order: Order,
     kind: Field,
+    /// Where the kernel has the name of the innermost step of a suspend, for its event tells only that.
+    suspends: u64,
     /// By `common_type`.
     layouts: Vec<Option<(Common, Layout)>>,
 }
 
 impl Decoder {
     pub(crate) fn new(order: Order) -> Decoder {
-        Decoder { order, kind: Field::default(), layouts: Vec::new() }
+        Decoder { order, kind: Field::default(), suspends: NOWHERE, layouts: Vec::new() }
     }
 
     /// Whether records of sched_switch can be read.
@@ -229,7 +237,7 @@ impl Decoder {
         // Most files of a trace.dat are of other tracepoints: look at the name before parsing the rest.
         let text = String::from_utf8_lossy(text);
         let name = text.lines().next().and_then(|l| l.strip_prefix("name:")).map_or("", str::trim);
-        let wanted = ["sched_", "cpu_idle", "cpu_frequency", "hrtimer_start"];
+        let wanted = ["sched_", "cpu_idle", "cpu_frequency", "hrtimer_start", "suspend_resume"];
         if !wanted.iter().any(|w| name.starts_with(w)) {
             return;
         }
@@ -280,6 +288,9 @@ impl Decoder {
             "cpu_frequency" => f
                 .has(&["state", "cpu_id"])
                 .then(|| Layout::Frequency { khz: f.get("state"), cpu: f.get("cpu_id") }),
+            "suspend_resume" => f
+                .has(&["action", "start"])
+                .then(|| Layout::Suspend { action: f.get("action"), start: f.get("start") }),
             "hrtimer_start" => f.has(&["mode"]).then(|| Layout::Hrtimer { mode: f.get("mode") }),
             _ => None,
         };
@@ -304,6 +315,18 @@ impl Decoder {
             }
         }
         Some(())
+    }
+
+    /// Learns `printk_formats`: where the kernel has which strings, `0xffffffff82a3b1c0 : "machine_suspend"` a line.
+    pub(crate) fn learn_strings(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let place = text.lines().find_map(|line| {
+            let (place, string) = line.split_once(':')?;
+            let string = string.trim().trim_matches('"').as_bytes();
+            (string == SUSPENDED)
+                .then(|| u64::from_str_radix(place.trim().trim_start_matches("0x"), 16).ok())?
+        });
+        self.suspends = place.unwrap_or(self.suspends);
     }
 
     /// Reads a record.
@@ -366,6 +389,14 @@ impl Decoder {
             Layout::Exec { file, tid: who } => {
                 let comm = comms.number(program(file.text(raw, order)?));
                 EventKind::Named { tid: tid(*who)?, pid: 0, comm, exec: true }
+            }
+            Layout::Suspend { action, start } => {
+                let started = number(*start)? != 0;
+                let is_it = match action.place {
+                    Place::Here => number(*action)? as u64 == self.suspends,
+                    _ => action.text(raw, order)?.starts_with(SUSPENDED),
+                };
+                EventKind::SuspendResume { suspended: is_it.then_some(started) }
             }
             Layout::Migrate { tid: who, to } => EventKind::Migrate { tid: tid(*who)?, to: cpu(*to)? },
         };
@@ -435,7 +466,19 @@ impl TracingData {
             let n = take.u64()?;
             take.bytes(n)?;
         }
-        self.decoder.learn_systems(take)
+        self.decoder.learn_systems(take)?;
+        // Symbols, then strings. trace.dat's reader takes them once more, with what follows.
+        let mut after = *take;
+        let strings = (|| {
+            let symbols = after.u32()?;
+            after.bytes(u64::from(symbols))?;
+            let strings = after.u32()?;
+            after.bytes(u64::from(strings))
+        })();
+        if let Some(text) = strings {
+            self.decoder.learn_strings(text);
+        }
+        Some(())
     }
 }
 
@@ -497,6 +540,38 @@ mod tests {
             assert_eq!(decoder.decode(&raw[..n], &mut comms), Record::Bad, "{n}");
         }
         assert_eq!(decoder.decode(&[1, 1], &mut comms), Record::Other);
+    }
+
+    /// The format of Linux 6.1, whose `action` is a place in the kernel, and that of a kernel that writes the name.
+    #[test]
+    fn the_step_of_a_suspend_is_known_by_its_name() {
+        const COMMON: &str = "name: suspend_resume\nID: 9\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+            \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+        let mut raw = vec![0u8; 40];
+        raw[0] = 9;
+        let mut of = |action: &str, strings: &str, place: u64, started: u8| {
+            let mut decoder = Decoder::new(Order::Little);
+            let rest = "\tfield:int val;\toffset:16;\tsize:4;\tsigned:1;\n\tfield:bool start;\toffset:20;\tsize:1;\tsigned:0;\n";
+            decoder.learn(format!("{COMMON}{action}{rest}").as_bytes());
+            decoder.learn_strings(strings.as_bytes());
+            raw[8..16].copy_from_slice(&place.to_le_bytes());
+            raw[20] = started;
+            raw[24..40].copy_from_slice(b"machine_suspend\0");
+            match decoder.decode(&raw, &mut Comms::default()) {
+                Record::Event(Decoded { kind: EventKind::SuspendResume { suspended }, .. }) => suspended,
+                other => panic!("{other:?}"),
+            }
+        };
+        let place = "\tfield:const char * action;\toffset:8;\tsize:8;\tsigned:0;\n";
+        let strings = "0xffffffff82000010 : \"suspend_enter\"\n0xffffffff82000020 : \"machine_suspend\"\n";
+        assert_eq!(of(place, strings, 0xffff_ffff_8200_0020, 1), Some(true));
+        assert_eq!(of(place, strings, 0xffff_ffff_8200_0020, 0), Some(false));
+        assert_eq!(of(place, strings, 0xffff_ffff_8200_0010, 1), None);
+        assert_eq!(of(place, "", 0xffff_ffff_8200_0020, 1), None);
+        let name = "\tfield:__data_loc char[] action;\toffset:8;\tsize:4;\tsigned:0;\n";
+        assert_eq!(of(name, "", 16 << 16 | 24, 1), Some(true));
     }
 
     #[test]

@@ -1,108 +1,37 @@
-//! Scheduler events as text: tracefs's `trace`, `trace-cmd report` and `perf script`.
+//! Scheduler events as text: tracefs's `trace`, `trace-cmd report` and `perf script`. How a line's head is taken apart is said in
+//! `ftrace_line`; here is what comes after it, and the text as a whole.
 //!
-//! ```text
-//!             bash-10876   [001] dN.2.  2782.591741: sched_waking: comm=kworker/1:1 pid=41 prio=120 target_cpu=001
-//!    sched-pipe-10999 ( 10876) [001] d..2.  2782.5931: sched_switch: prev_comm=...    (option record-tgid)
-//!             bash-10876 [001]  2782.591741: sched_switch: bash:10876 [120] S ==> swapper/1:0 [120]   (trace-cmd)
-//!             bash 10876 [001]  2782.591741: sched:sched_switch: prev_comm=...         (perf script)
-//! ```
+//! Arguments are taken from their own keys, for a name may hold blanks, brackets and dashes. `perf script` and `trace-cmd report`
+//! print no flags: then interrupts cannot be told from tasks, and a warning says so.
 //!
-//! A name may hold blanks, brackets and dashes, so a line is taken apart from its firmest mark, the
-//! `[CPU]` that a time follows, and arguments from their own keys. Of the flags, the third says whose
-//! time it was: `s` softirq, `h`, `H`, `Z`, `z` interrupts. `perf script` and some versions of trace-cmd
-//! print none: then interrupts cannot be told from tasks, and a warning says so.
+//! **Order and place.** The kernel merges its CPUs' rings as it prints them. Text that was put together otherwise (the files of
+//! `per_cpu/` one after the other) goes back in time, which is seen at the first reading; the second sorts it. Within a CPU nothing
+//! goes back in a sound recording: where much does, two recordings are in one file.
+//!
+//! **What a ring no longer held.** `entries-in-buffer/entries-written: 600/1200` says that the rings were overwritten, and so does
+//! `CPU 1 buffer started` before the first event of a CPU. Then each CPU's events begin at another time, and only what all cover
+//! is used.
+//!
+//! **Whose numbers.** perf shows tasks by the numbers of the PID namespace that it was run in; a tracepoint's own fields have the
+//! kernel's. Where a switch's head is of another task than its `prev_pid`, no head is believed: who is on a CPU is then known from
+//! the switches there.
 
+use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
 use crate::marks::{self, Work};
+use crate::plan::Plan;
 use crate::read::decode::program;
+use crate::read::ftrace_line::{Columns, Line, Stamp, parse, seconds};
 use crate::read::input::Input;
+use std::collections::BTreeMap;
+use wattwise_figure::Part;
 
 /// Longest line; the kernel's own have at most a few hundred bytes.
 const MOST_LINE: usize = 4 << 10;
 
-/// A line's head.
-#[derive(Debug, PartialEq)]
-struct Line<'a> {
-    current: u32,
-    cpu: u16,
-    flags: Option<&'a str>,
-    time_ns: u64,
-    /// Without its system.
-    name: &'a str,
-    arguments: &'a str,
-}
-
-impl Line<'_> {
-    fn level(&self) -> Level {
-        match self.flags.and_then(|f| f.as_bytes().get(2)) {
-            Some(b'h' | b'H' | b'Z' | b'z') => Level::Hardirq,
-            Some(b's') => Level::Softirq,
-            _ => Level::Task,
-        }
-    }
-}
-
-/// Takes a line's head apart; `None` for anything that is no event.
-fn parse(line: &str) -> Option<Line<'_>> {
-    let mut from = 0;
-    while let Some(open) = line[from..].find('[').map(|i| i + from) {
-        from = open + 1;
-        let close = line[from..].find(']')? + from;
-        let Ok(cpu) = line[from..close].trim().parse::<u16>() else { continue };
-        if let Some(parsed) = after_cpu(&line[..open], cpu, &line[close + 1..]) {
-            return Some(parsed);
-        }
-    }
-    None
-}
-
-fn after_cpu<'a>(before: &'a str, cpu: u16, after: &'a str) -> Option<Line<'a>> {
-    if cpu >= MAX_CPUS {
-        return None;
-    }
-    // Flags, or the time at once.
-    let (first, rest) = word(after)?;
-    let (flags, time, rest) = match time(first) {
-        Some(time) => (None, time, rest),
-        None => {
-            let (second, rest) = word(rest)?;
-            (Some(first), time(second)?, rest)
-        }
-    };
-    let (name, arguments) = rest.trim_start().split_once(':')?;
-    // perf script puts the system before the name.
-    let (name, arguments) = match arguments.split_once(':') {
-        Some((event, rest)) if !event.is_empty() && !event.contains([' ', '=']) => (event, rest),
-        _ => (name, arguments),
-    };
-    // The task is the last word before the CPU, after a dash or a blank; `(tgid)` may stand between.
-    let mut task = before.trim_end();
-    if let Some(t) = task.strip_suffix(')') {
-        task = t.rsplit_once('(')?.0.trim_end();
-    }
-    let digits = task.len() - task.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    let (_, tid) = task.split_at(task.len() - digits);
-    let current = tid.parse().ok().filter(|t| *t < MAX_TID)?;
-    Some(Line { current, cpu, flags, time_ns: time, name, arguments: arguments.trim() })
-}
-
-fn word(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim_start();
-    let end = text.find(char::is_whitespace)?;
-    Some(text.split_at(end))
-}
-
-/// `SECONDS.FRACTION:` in ns.
-fn time(text: &str) -> Option<u64> {
-    let (seconds, fraction) = text.strip_suffix(':')?.split_once('.')?;
-    if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let scale = 10u64.pow(9 - fraction.len() as u32);
-    let seconds: u64 = seconds.parse().ok()?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(fraction.parse::<u64>().ok()? * scale)
-}
+/// More than one event of so many that is older than the one before it on its CPU: not one recording.
+const MOST_BACKWARDS: u64 = 16;
 
 /// The word after a key, `key` with its `=`.
 fn value<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
@@ -191,6 +120,9 @@ fn target(arguments: &str, comms: &mut Comms) -> Option<Target> {
     Some(Target { tid, prio, comm: comms.number(name.as_bytes()), cpu })
 }
 
+/// A mark by which another clock is told.
+const CLOCK_SYNC: &str = "trace_event_clock_sync: parent_ts=";
+
 /// The event of a line: `Ok(None)` for tracepoints of no use, `Err` for one of use that makes no sense.
 fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
     let a = line.arguments;
@@ -227,6 +159,17 @@ fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
             Some(mode) => Some(EventKind::HrtimerStart { absolute: mode.contains("ABS") }),
             None => return Ok(None),
         },
+        "suspend_resume" => {
+            let state = a.trim_end();
+            // Hibernation's and every sleep's innermost step alike.
+            let suspended = state.starts_with("machine_suspend[").then(|| state.ends_with("begin"));
+            Some(EventKind::SuspendResume { suspended })
+        }
+        // systrace and Perfetto write the monotonic clock beside the trace's own.
+        marks::EVENT if a.starts_with(CLOCK_SYNC) => match seconds(a[CLOCK_SYNC.len()..].trim()) {
+            Some(monotonic_ns) => Some(EventKind::ClockSync { monotonic_ns }),
+            None => return Ok(None),
+        },
         marks::EVENT if marks::is_mark(a) => (|| {
             let work = Work { cycles: number(a, "cycles=")?, stall_ns: number(a, "stall_ns=")? };
             Some(EventKind::Work { tid: tid(a, "pid=")?, work })
@@ -242,12 +185,34 @@ pub(crate) fn is(start: &[u8]) -> bool {
     text.lines().any(|l| l.starts_with("# tracer:") || parse(l).is_some())
 }
 
+/// One switch of so many whose head is of another task is damage; more, and the heads count otherwise.
+const MOST_OF_OTHERS: u64 = 16;
+
+/// Stands for a task of which the writer knew no number.
+const UNKNOWN: u32 = u32::MAX;
+
+/// What is known of a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    first_ns: u64,
+    last_ns: u64,
+    /// Who was there at first, by the first switch.
+    first_tid: Option<u32>,
+    /// Who is there now, by the switches.
+    current: Option<u32>,
+}
+
 /// Reads from a position to the end. Damage costs a line at a time.
-pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mut S) -> Read {
-    let mut read = Read { format: "ftrace text", ..Read::default() };
+pub(crate) fn read<S: Sink>(
+    input: &Input,
+    at: u64,
+    plan: &Plan,
+    comms: &mut Comms,
+    sink: &mut S,
+) -> Result<Read, TraceError> {
+    let mut text = Text::new(input, plan, comms, sink);
     let mut window = input.window(at, input.len());
-    let (mut bad, mut flagless, mut last) = (0u64, true, 0);
-    let (mut skipping, mut noted) = (false, false);
+    let mut skipping = false;
     loop {
         let mut buffer = window.peek(1);
         let mut end = buffer.iter().position(|&b| b == b'\n');
@@ -267,50 +232,241 @@ pub(crate) fn read<S: Sink>(input: &Input, at: u64, comms: &mut Comms, sink: &mu
         if !skip {
             let line = String::from_utf8_lossy(&buffer[..length]);
             // Pages of systrace before 2015 have the text as a string of their program.
-            let line = line.strip_suffix("\\n\\").unwrap_or(&line);
-            if let Some(line) = parse(line) {
-                if std::mem::take(&mut noted) {
-                    sink.header(&read);
-                }
-                read.events += 1;
-                flagless &= line.flags.is_none();
-                last = line.time_ns;
-                match kind(&line, comms) {
-                    Ok(Some(kind)) => {
-                        let (time_ns, cpu) = (line.time_ns, line.cpu);
-                        let event = Event { time_ns, cpu, level: line.level(), current: line.current, kind };
-                        sink.event(&event, comms);
-                    }
-                    Ok(None) => {}
-                    Err(()) => bad += 1,
-                }
-            } else if let Some(n) = lost(line) {
-                read.lost = read.lost.saturating_add(n);
-                let kind = EventKind::Lost(n);
-                sink.event(&Event { time_ns: last, cpu: 0, level: Level::Task, current: 0, kind }, comms);
-            } else if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
-                read.cpus = cpus.trim().parse().ok().filter(|n| *n <= MAX_CPUS);
-            } else if read.events == 0 && marks::take_head(line, &mut read.notes).is_some() {
-                noted = true;
-            } else if !line.trim().is_empty() && !line.starts_with('#') && !line.starts_with("CPU") {
-                bad += 1;
-            }
+            text.line(line.strip_suffix("\\n\\").unwrap_or(&line));
         } else if !whole {
-            bad += 1;
+            text.damaged += 1;
+        }
+        if let Some(over) = text.over {
+            return Err(TraceError::OverBudget { name: input.name.clone(), over });
         }
         window.skip(length as u64 + u64::from(end.is_some()));
     }
-    if bad > 0 {
-        read.warnings.push(format!("{bad} lines are no events or damaged and left out."));
+    text.finish()
+}
+
+/// Text being read.
+struct Text<'a, S: Sink> {
+    input: &'a Input,
+    plan: &'a Plan,
+    comms: &'a mut Comms,
+    sink: &'a mut S,
+    read: Read,
+    columns: Columns,
+    cpus: BTreeMap<u16, Cpu>,
+    /// Events to be sorted.
+    kept: Vec<Event>,
+    over: Option<wattwise_figure::OverBudget>,
+    damaged: u64,
+    /// No event had flags.
+    flagless: bool,
+    /// Notes in the head that the sink does not know.
+    noted: bool,
+    newest_ns: u64,
+    /// Events whose time is a count.
+    ticks: u64,
+    /// Events older than the one before them on their CPU.
+    backwards: u64,
+    /// Switches, and those whose head is of another task than the one that leaves.
+    switches: u64,
+    of_others: u64,
+    /// Rings were overwritten.
+    overwritten: bool,
+}
+
+impl<'a, S: Sink> Text<'a, S> {
+    fn new(input: &'a Input, plan: &'a Plan, comms: &'a mut Comms, sink: &'a mut S) -> Self {
+        Text {
+            input,
+            plan,
+            comms,
+            sink,
+            read: Read { format: "ftrace text", ..Read::default() },
+            columns: Columns::default(),
+            cpus: BTreeMap::new(),
+            kept: Vec::new(),
+            over: None,
+            damaged: 0,
+            flagless: true,
+            noted: false,
+            newest_ns: 0,
+            ticks: 0,
+            backwards: 0,
+            switches: 0,
+            of_others: 0,
+            overwritten: false,
+        }
     }
-    if flagless && read.events > 0 {
-        read.warnings.push(
-            "The text has no irq flags: wake-ups by interrupts on a busy CPU count as its task's; \
-             `trace-cmd report -l` or the recording itself has them."
-                .into(),
-        );
+
+    fn line(&mut self, line: &str) {
+        if let Some(line) = parse(line) {
+            return self.event(&line);
+        }
+        if let Some(n) = lost(line) {
+            self.read.lost = self.read.lost.saturating_add(n);
+            let kind = EventKind::Lost(n);
+            let time_ns = self.newest_ns;
+            return self.pass_on(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+        }
+        if line.starts_with('#') {
+            self.columns.comment(line);
+            if let Some((kept, written)) = entries(line) {
+                self.overwritten |= kept < written;
+            }
+            if let Some(cpu) = started(line) {
+                // The kernel says so of every CPU but the first, once, where any ring was overwritten.
+                self.overwritten |= !self.cpus.is_empty() && !self.cpus.contains_key(&cpu);
+            }
+        }
+        if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
+            let cpus = cpus.trim().trim_end_matches(')').parse().ok().filter(|n| *n <= MAX_CPUS);
+            self.read.cpus = cpus.or(self.read.cpus);
+        } else if self.read.events == 0 && marks::take_head(line, &mut self.read.notes).is_some() {
+            self.noted = true;
+        } else if is_damaged(line) {
+            self.damaged += 1;
+        }
     }
-    read
+
+    fn event(&mut self, line: &Line<'_>) {
+        if std::mem::take(&mut self.noted) {
+            self.sink.header(&self.read);
+        }
+        self.read.events += 1;
+        self.flagless &= line.flags.is_none();
+        // Of other events not even the time is of use: markers of programs may have any.
+        let kind = match kind(line, self.comms) {
+            Ok(Some(kind)) => kind,
+            Ok(None) => return,
+            Err(()) => {
+                self.damaged += 1;
+                return;
+            }
+        };
+        let time_ns = match line.time {
+            Stamp::Ns(ns) => ns,
+            Stamp::Ticks(n) => {
+                self.ticks += 1;
+                n
+            }
+        };
+        self.read.found.disordered |= time_ns < self.newest_ns;
+        self.newest_ns = self.newest_ns.max(time_ns);
+        let seen = Cpu { first_ns: time_ns, last_ns: time_ns, first_tid: None, current: None };
+        let cpu = self.cpus.entry(line.cpu).or_insert(seen);
+        self.backwards += u64::from(time_ns < cpu.last_ns);
+        // What one CPU writes is in order, whatever its times say.
+        cpu.last_ns = cpu.last_ns.max(time_ns);
+        cpu.first_ns = cpu.first_ns.min(time_ns);
+        let time_ns = if self.plan.sorted { cpu.last_ns } else { time_ns };
+        if let EventKind::Switch(s) = kind {
+            cpu.first_tid = cpu.first_tid.or(Some(s.prev_tid));
+            self.switches += 1;
+            self.of_others += u64::from(line.current != Some(s.prev_tid));
+        }
+        let level = self.columns.level(line.flags);
+        let current = line.current.unwrap_or(UNKNOWN);
+        self.pass_on(Event { time_ns, cpu: line.cpu, level, current, kind });
+    }
+
+    fn pass_on(&mut self, event: Event) {
+        if !self.plan.sorted {
+            return self.deliver(event);
+        }
+        self.kept.push(event);
+        let bytes = (self.kept.len() * size_of::<Event>()) as u64;
+        self.over = self.input.budget.allows(Part::Memory, bytes).err();
+    }
+
+    /// Where a line's number of its task is of no use, who is there is known from the switches.
+    fn deliver(&mut self, mut event: Event) {
+        let cpu = self.cpus.get_mut(&event.cpu);
+        if event.current == UNKNOWN || !self.plan.currents.is_empty() {
+            let before = self.plan.currents.iter().find(|(cpu, _)| *cpu == event.cpu).map(|(_, tid)| *tid);
+            event.current = cpu.as_ref().and_then(|cpu| cpu.current).or(before).unwrap_or(0);
+        }
+        if let (EventKind::Switch(s), Some(cpu)) = (event.kind, cpu) {
+            (event.current, cpu.current) = (s.prev_tid, Some(s.next_tid));
+        }
+        self.sink.event(&event, self.comms);
+    }
+
+    fn finish(mut self) -> Result<Read, TraceError> {
+        let unusable = |what: String, remedy: &str| {
+            Err(TraceError::Unusable { name: self.input.name.clone(), what, remedy: remedy.into() })
+        };
+        if self.ticks > 0 {
+            return unusable(
+                "ftrace text whose times are counts of a clock (trace_clock x86-tsc or counter), expected seconds".into(),
+                "convert the trace.dat with `trace-cmd report --ts2secs HZ`, HZ being the clock's rate, or record again after \
+                 `echo mono > /sys/kernel/tracing/trace_clock`",
+            );
+        }
+        if self.backwards > self.read.events / MOST_BACKWARDS {
+            return unusable(
+                format!(
+                    "{} of {} events are older than the one before them on their CPU: several recordings in one file, or a clock \
+                     that was set back",
+                    self.backwards, self.read.events
+                ),
+                "give each recording as a file of its own",
+            );
+        }
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.sort_by_key(|event| event.time_ns);
+        kept.into_iter().for_each(|event| self.deliver(event));
+        if self.overwritten {
+            self.read.found.covered_from = self.cpus.values().map(|cpu| cpu.first_ns).max();
+        }
+        if self.of_others > self.switches / MOST_OF_OTHERS {
+            let first = self.cpus.iter().filter_map(|(cpu, seen)| Some((*cpu, seen.first_tid?)));
+            self.read.found.currents = first.collect();
+        }
+        self.warn();
+        Ok(self.read)
+    }
+
+    fn warn(&mut self) {
+        if self.plan.sorted && self.backwards > 0 {
+            let n = self.backwards;
+            self.read.warnings.push(format!(
+                "{n} events were older than their predecessors on the same CPU and count as simultaneous."
+            ));
+        }
+        if self.damaged > 0 {
+            self.read.warnings.push(format!("{} lines are damaged and left out.", self.damaged));
+        }
+        if self.flagless && self.read.events > 0 {
+            self.read.warnings.push(
+                "The text has no irq flags: wake-ups by interrupts on a busy CPU count as its task's; \
+                 `trace-cmd report -l` or the recording itself has them."
+                    .into(),
+            );
+        }
+    }
+}
+
+/// Whether a line should have been an event. Call stacks, markers of several lines and what tools say of themselves are other
+/// lines.
+fn is_damaged(line: &str) -> bool {
+    let of_use = ["sched_", "cpu_idle: ", "cpu_frequency: ", "hrtimer_start: "];
+    let is_stack = || line.trim_start().starts_with("=>") || line.trim_end().ends_with(')');
+    !line.starts_with('#')
+        && of_use.iter().any(|name| line.contains(name))
+        && line.contains(": ")
+        && !is_stack()
+}
+
+/// `# entries-in-buffer/entries-written: 600/1200   #P:2`
+fn entries(line: &str) -> Option<(u64, u64)> {
+    let (_, counts) = line.split_once("entries-in-buffer/entries-written:")?;
+    let (kept, written) = counts.split_whitespace().next()?.split_once('/')?;
+    Some((kept.parse().ok()?, written.parse().ok()?))
+}
+
+/// `##### CPU 1 buffer started ####`
+fn started(line: &str) -> Option<u16> {
+    let (_, cpu) = line.split_once("CPU ")?;
+    cpu.split_once(" buffer started")?.0.trim().parse().ok().filter(|cpu| *cpu < MAX_CPUS)
 }
 
 /// `CPU:1 [LOST 123 EVENTS]`
@@ -332,7 +488,8 @@ mod tests {
             EventKind::Waking(t) => vec![comms.name(t.comm).into()],
             _ => vec![],
         };
-        (l.level(), l.current, l.cpu, l.time_ns, kind, names)
+        let Stamp::Ns(time_ns) = l.time else { panic!("{line}") };
+        (Columns::default().level(l.flags), l.current.unwrap(), l.cpu, time_ns, kind, names)
     }
 
     #[test]
@@ -395,12 +552,27 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_events() {
-        for line in
-            ["", "# tracer: nop", "[", "x-1 [000] y", "x-1 [a] d..1. 1.0: e: f", "CPU:1 [LOST 12 EVENTS]"]
-        {
-            assert_eq!(parse(line), None, "{line}");
-        }
+    fn what_the_head_and_the_rings_say() {
         assert_eq!(lost("CPU:1 [LOST 12 EVENTS]"), Some(12));
+        assert_eq!(entries("# entries-in-buffer/entries-written: 600/1200   #P:2"), Some((600, 1200)));
+        assert_eq!(started("##### CPU 3 buffer started ####"), Some(3));
+        assert_eq!((started("#           TASK-PID     CPU#  |||||"), entries("# tracer: nop")), (None, None));
+    }
+
+    #[test]
+    fn only_what_should_have_been_an_event_is_damaged() {
+        for line in [
+            "\tffffffff8180a1c8 __schedule+0x3c8 ([kernel.kallsyms])",
+            "\t          4011f2 sched_switch: x+0x22 (/opt/My App/prog [v2])",
+            " => sched_switch",
+            " 0)   <idle>-0     =>      A-100  ",
+            " ------------------------------------------",
+            "# cmdline : /usr/bin/perf record -e sched:sched_switch: -a",
+            "capturing trace... done",
+            "",
+        ] {
+            assert!(!is_damaged(line), "{line}");
+        }
+        assert!(is_damaged("A-100 [0x0] d..2. 1000.0: sched_switch: prev_comm=A prev_pid=100"));
     }
 }

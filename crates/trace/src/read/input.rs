@@ -1,21 +1,24 @@
-//! Where a recording's bytes come from: a file, memory, or the inside of a `.zst`.
+//! Where a recording's bytes come from: a file, memory, or the inside of a packed one (see `unpack`).
 //!
 //! Every reader wants to look at a file's end before its middle (perf.data keeps its formats there) or
 //! at several places at once (trace.dat has a stream a CPU), so all of them read by position. What
 //! cannot be read so is unpacked first: into memory while it is small, else into a file without a name.
 
+use crate::read::unpack::{Packed, packed};
 use crate::read::{START, format};
 use crate::{Source, TraceError};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use wattwise_figure::{Budget, Part};
 
 /// Unpacked recordings up to this size stay in memory; one of ten million events has about 900 MB.
 const IN_MEMORY: u64 = 32 << 20;
+
+/// Layers of packing that are taken off: a text in UTF-16 that was packed twice has three.
+const MOST_LAYERS: usize = 4;
 
 /// A recording's bytes, read by position.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Input {
     pub(crate) name: String,
     len: u64,
     bytes: Bytes,
+    /// What the reading may take.
+    pub(crate) budget: Budget,
     /// Said of the unpacking.
     pub(crate) warnings: Vec<String>,
 }
@@ -36,7 +41,7 @@ enum Bytes {
 }
 
 impl Input {
-    /// Opens a source and unpacks it where it is a `.zst` (told by its content) or a pipe.
+    /// Opens a source and unpacks it where it is packed (told by its content) or a pipe.
     pub(crate) fn open(source: &Source, budget: &Budget) -> Result<Input, TraceError> {
         let (name, path, len, bytes) = match source {
             Source::Path(path) => {
@@ -54,8 +59,7 @@ impl Input {
                     });
                 }
                 if !meta.is_file() {
-                    let input = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: Vec::new() };
-                    return input.spool(path, file, budget)?.unpacked(path, budget);
+                    return Input::empty(name, budget).spool(path, file)?.unpacked(path);
                 }
                 (name, path.clone(), meta.len(), Bytes::File(file))
             }
@@ -66,25 +70,35 @@ impl Input {
                 (name.clone(), PathBuf::from(name), data.len() as u64, Bytes::Fixed(data))
             }
         };
-        Input { name, len, bytes, warnings: Vec::new() }.unpacked(&path, budget)
+        Input { len, bytes, ..Input::empty(name, budget) }.unpacked(&path)
     }
 
-    /// The inside of a zstd stream; anything else stays as it is.
-    fn unpacked(self, path: &Path, budget: &Budget) -> Result<Input, TraceError> {
-        let mut magic = [0; 4];
-        if self.read_at(0, &mut magic) < 4 || magic != wattwise_packed::MAGIC {
-            return Ok(self);
+    fn empty(name: String, budget: &Budget) -> Input {
+        Input { name, len: 0, bytes: Bytes::Fixed(&[]), budget: *budget, warnings: Vec::new() }
+    }
+
+    /// The inside of a packed stream, however often it is packed; anything else stays as it is.
+    fn unpacked(mut self, path: &Path) -> Result<Input, TraceError> {
+        for _ in 0..MOST_LAYERS {
+            let Some(packed) = self.packed() else { break };
+            let shell =
+                Input { warnings: self.warnings.clone(), ..Input::empty(self.name.clone(), &self.budget) };
+            let decoder = packed
+                .unpack(Positioned { input: &self, at: packed.begins })
+                .map_err(|error| TraceError::Io { path: path.into(), error })?;
+            let inside = shell.spool(path, decoder)?;
+            self = inside;
         }
-        let name = self.name.clone();
-        let shell = Input { name, len: 0, bytes: Bytes::Fixed(&[]), warnings: self.warnings.clone() };
-        let decoder = wattwise_packed::unpack(Positioned { input: &self, at: 0 })
-            .map_err(|error| TraceError::Io { path: path.into(), error })?;
-        shell.spool(path, decoder, budget)
+        Ok(self)
+    }
+
+    fn packed(&self) -> Option<Packed> {
+        packed(&self.section(0, self.len.min(START as u64))?)
     }
 
     /// Reads a stream to its end, into memory or a nameless file. An error after the first bytes cuts
     /// the recording short there, with a warning: the readers make of it what they can.
-    fn spool(mut self, path: &Path, mut from: impl Read, budget: &Budget) -> Result<Input, TraceError> {
+    fn spool(mut self, path: &Path, mut from: impl Read) -> Result<Input, TraceError> {
         let io = |error| TraceError::Io { path: path.into(), error };
         let mut memory = Vec::new();
         let mut file: Option<File> = None;
@@ -105,18 +119,18 @@ impl Input {
             };
             let known_by = self.len.min(START as u64);
             self.len += n as u64;
-            if let Err(over) = budget.allows(Part::Disk, self.len) {
+            if let Err(over) = self.budget.allows(Part::Disk, self.len) {
                 return Err(TraceError::OverBudget { name: self.name, over });
             }
             // What is no recording is not unpacked to its end: it may be all there is room for.
             if known_by < START as u64 && self.len >= START as u64 {
                 let start: Vec<u8> = memory.iter().chain(&chunk[..n]).copied().take(START).collect();
-                if format(&start).is_none() && !start.starts_with(&wattwise_packed::MAGIC) {
+                if format(&start).is_none() && packed(&start).is_none() {
                     return Err(TraceError::unknown(&self.name, &start));
                 }
             }
             if file.is_none() && self.len > IN_MEMORY {
-                let mut f = nameless().map_err(io)?;
+                let mut f = wattwise_output::nameless().map_err(io)?;
                 f.write_all(&memory).map_err(io)?;
                 memory = Vec::new();
                 file = Some(f);
@@ -188,16 +202,6 @@ impl Input {
             step: 256 << 10,
         }
     }
-}
-
-/// A file that vanishes when it is closed.
-fn nameless() -> std::io::Result<File> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("wattwise-{}-{n}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 struct Positioned<'a> {

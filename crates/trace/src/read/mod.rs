@@ -1,12 +1,16 @@
-//! Formats of recordings, one file each, and what they share: bytes by position (`input`), numbers off the front of bytes (`take`), records
+//! Formats of recordings, one file each, and what they share: bytes by position (`input`), unpacked
+//! (`unpack`), what is none that is read (`foreign`), numbers off the front of bytes (`take`), records
 //! and fields (`decode`).
 
 pub(crate) mod decode;
+pub(crate) mod foreign;
+mod ftrace_line;
 pub(crate) mod ftrace_text;
 pub(crate) mod input;
 pub(crate) mod perf_data;
 pub(crate) mod take;
 pub(crate) mod trace_dat;
+pub(crate) mod unpack;
 
 /// A recording's format, told by how it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub(crate) const START: usize = 8 << 10;
 /// Which format it is; `None` for none that is known.
 pub(crate) fn format(start: &[u8]) -> Option<Format> {
     match () {
+        // An archive may hold a text that looks like one.
+        () if foreign::of(start).is_some() => None,
         () if perf_data::MAGIC.iter().any(|m| start.starts_with(*m)) => Some(Format::PerfData),
         () if trace_dat::is(start) => Some(Format::TraceDat),
         () if ftrace_text::is(start) || is_page(start) => Some(Format::FtraceText),

@@ -32,6 +32,12 @@
 //! Files without rounds get by with [`MOST_KEPT`] samples: then the older half goes, and what comes
 //! later and is older counts as out of order.
 //!
+//! **Whose numbers.** perf's own fields (a sample's TID; COMM, FORK, EXIT) have tasks' numbers in the PID namespace that the events
+//! were opened in, a tracepoint's fields have the kernel's. In a container they differ, and what the recorder noted (the command's
+//! process id) is of its namespace too. A sample has both: at the first reading it is seen that they differ, and which belong
+//! together; at the second all are the kernel's. Tasks outside of the namespace have the number 0 there, so that what perf says of
+//! them is of no use.
+//!
 //! **Two threads.** Reading and decoding ([`Pump`]) take about as long as sorting and what the sink does
 //! with the events ([`Sorter`]), so a large file has a thread for each. What passes between them are
 //! [`Batch`]es: some thousand events, and the names that came up in them.
@@ -46,10 +52,11 @@ use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
 use crate::notes::Notes;
+use crate::plan::Plan;
 use crate::read::decode::{Decoder, Record, TracingData};
 use crate::read::input::{Input, Window};
 use crate::read::take::{Order, Take};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use wattwise_packed::Pieces;
 
 /// The header's first bytes, as a little-endian and as a big-endian machine write them.
@@ -57,6 +64,9 @@ pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 
 /// Samples kept for sorting, about 60 MB. perf's default buffers hold some 10 000 a CPU.
 const MOST_KEPT: usize = 1 << 20;
+
+/// One sample of so many with another number than the kernel's is damage; more, and they are a namespace's.
+const MOST_OF_OTHERS: u64 = 16;
 
 /// A feature or formats of more than this is damage; real ones have some 100 kB.
 const MOST_FORMATS: u64 = 64 << 20;
@@ -85,6 +95,8 @@ struct Shape {
     /// Byte offsets in the record's body; `u16::MAX` where the sample has no such field.
     time: u16,
     cpu: u16,
+    /// Process and thread.
+    tid: u16,
     /// Where READ, CALLCHAIN and RAW begin, in that order and of varying length.
     rest: u16,
     read: Option<u64>,
@@ -100,7 +112,8 @@ impl Shape {
     fn new(sample_type: u64, read_format: u64, sample_id_all: bool) -> Shape {
         const ABSENT: u16 = u16::MAX;
         let has = |bit: u64| sample_type & bit != 0;
-        let mut shape = Shape { time: ABSENT, cpu: ABSENT, side_time: ABSENT, ..Shape::default() };
+        let mut shape =
+            Shape { time: ABSENT, cpu: ABSENT, tid: ABSENT, side_time: ABSENT, ..Shape::default() };
         // TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER end every other record: 8 bytes each, from TIME on to the end.
         if sample_id_all && has(1 << 2) {
             shape.side_time = 8 * (1 + [6, 9, 7, 16].iter().filter(|b| has(1 << **b)).count() as u16);
@@ -110,6 +123,7 @@ impl Shape {
         for bit in [1 << 16, 1, 1 << 1, 1 << 2, 1 << 3, 1 << 6, 1 << 9, 1 << 7, 1 << 8] {
             if has(bit) {
                 match bit {
+                    2 => shape.tid = at,
                     4 => shape.time = at,
                     0x80 => shape.cpu = at,
                     _ => {}
@@ -186,6 +200,8 @@ struct Attrs {
     last: (u64, u32),
     /// What an attribute counts, where it counts at all.
     counts: Vec<Option<Count>>,
+    /// One of them is a tracepoint's.
+    tracepoints: bool,
 }
 
 /// What the kernel's generic counters of use count.
@@ -207,6 +223,7 @@ impl Attrs {
         if u64::from(number) >= MOST_IDS {
             return None;
         }
+        self.tracepoints |= order.u32(attr)? == 2;
         // Type 0 is hardware; the configuration's upper half says which kind of core's.
         let config = order.u64(attr.get(8..)?)? as u32;
         self.counts.push(match (order.u32(attr)?, config) {
@@ -289,6 +306,11 @@ struct Pump {
     lost: [u64; 2],
     batch: Batch,
     bad: u64,
+    /// Samples with a thread's number of perf's, and those where it is not the kernel's.
+    numbered: [u64; 2],
+    /// Which of the kernel's numbers perf's are: as they are found, and as they are to be taken.
+    found_numbers: BTreeMap<u32, u32>,
+    numbers: BTreeMap<u32, u32>,
     /// Blocks packed by zstd that this build cannot read.
     unread_blocks: u64,
 }
@@ -319,11 +341,16 @@ struct Header<'a> {
 }
 
 /// Reads a whole recording.
-pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
+pub(crate) fn read<S: Sink>(
+    input: &Input,
+    plan: &Plan,
+    comms: &mut Comms,
+    sink: &mut S,
+) -> Result<Read, TraceError> {
     let head = input.section(0, 104.min(input.len())).unwrap_or_default();
     let order = if head.starts_with(MAGIC[1]) { Order::Big } else { Order::Little };
     let words: Vec<u64> = head.chunks_exact(8).map_while(|word| order.u64(word)).collect();
-    let mut pump = Pump::new(order);
+    let mut pump = Pump::new(order, plan.numbers.clone());
     let mut sorter = Sorter { comms, sink, kept: Vec::new(), newest_before: 0, flushed_early: false };
     // In pipe mode the header is these two words alone.
     let (from, to) = if words.get(1) == Some(&16) {
@@ -343,7 +370,7 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         ));
     }
     if pump.decoder.is_none() {
-        return Err(unusable(input, "perf.data in pipe mode without tracepoint formats", AGAIN));
+        return Err(pump.without_formats(input));
     }
     Ok(sorter.finish(pump))
 }
@@ -354,19 +381,35 @@ impl<'a> Header<'a> {
         let words: &[u64; 13] =
             words.try_into().map_err(|_| unusable(input, "perf.data ends within its header", AGAIN))?;
         let [_, _, attr_size, attrs, attrs_len, data, data_len, _, _, features @ ..] = words;
-        if *data_len == 0 {
+        Ok(Header { attr_size: *attr_size, attrs: (*attrs, *attrs_len), data: (*data, *data_len), features })
+    }
+
+    /// Whether the data are there, whole.
+    fn check(&self, input: &Input) -> Result<(), TraceError> {
+        if self.data.1 == 0 {
             return Err(unusable(
                 input,
                 "perf.data with an empty data section: perf did not get to finish it",
                 AGAIN,
             ));
         }
-        Ok(Header { attr_size: *attr_size, attrs: (*attrs, *attrs_len), data: (*data, *data_len), features })
+        let end = self.data.0.saturating_add(self.data.1);
+        if end > input.len() {
+            return Err(unusable(
+                input,
+                format!(
+                    "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
+                    input.len()
+                ),
+                "copy it again, or record again",
+            ));
+        }
+        Ok(())
     }
 }
 
 impl Pump {
-    fn new(order: Order) -> Self {
+    fn new(order: Order, numbers: BTreeMap<u32, u32>) -> Self {
         Pump {
             order,
             attrs: Attrs::default(),
@@ -378,6 +421,9 @@ impl Pump {
             lost: [0; 2],
             batch: Batch::default(),
             bad: 0,
+            numbered: [0; 2],
+            found_numbers: BTreeMap::new(),
+            numbers,
             unread_blocks: 0,
         }
     }
@@ -393,30 +439,56 @@ impl Pump {
             ));
         }
         let end = header.data.0.saturating_add(header.data.1);
-        if end > input.len() {
-            return Err(unusable(
-                input,
-                format!(
-                    "perf.data cut short: {} bytes, expected more than {end}; the tracepoint formats were at its end",
-                    input.len()
-                ),
-                "copy it again, or record again",
-            ));
+        let whole = header.data.1 > 0 && end <= input.len();
+        if whole {
+            self.features(input, end, header.features);
         }
-        self.features(input, end, header.features);
+        // A recorder that was killed, or a copy that was cut short: there is no table behind the data.
+        let data = match whole && self.decoder.is_some() {
+            true => (header.data.0, end),
+            false => match self.early_features(input, &header) {
+                Some(at) => (at, input.len()),
+                None => header.check(input).map(|()| (header.data.0, end))?,
+            },
+        };
         self.can_be_decoded(input)?;
-        Ok((header.data.0, end))
+        Ok(data)
+    }
+
+    /// What our recorder writes before the data (`record/perf_writer.rs`): where the data begin, if it is there.
+    fn early_features(&mut self, input: &Input, header: &Header<'_>) -> Option<u64> {
+        let table = header.attrs.0.checked_add(header.attrs.1)?;
+        let mut early = Pump::new(self.order, self.numbers.clone());
+        let end = early.features(input, table, header.features);
+        if !early.read.notes.incomplete || early.decoder.is_none() {
+            return None;
+        }
+        let begin = end.checked_next_multiple_of(8)?;
+        early.read.warnings.push(format!(
+            "The recording is incomplete: its recorder was killed, or a copy was cut short. What it has is {} bytes of events.",
+            input.len().saturating_sub(begin)
+        ));
+        self.decoder = early.decoder;
+        self.read = early.read;
+        Some(begin)
+    }
+
+    /// There is nothing to read records by.
+    fn without_formats(&self, input: &Input) -> TraceError {
+        if self.attrs.tracepoints {
+            let what = "perf.data without the formats of its tracepoints (TRACING_DATA)";
+            return unusable(input, what, "keep all that perf wrote, or record again");
+        }
+        unusable(
+            input,
+            "perf.data without tracepoints: its events are of another kind",
+            "record the scheduler's: `perf record -e sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new,power:cpu_idle -a`",
+        )
     }
 
     /// Whether formats and samples hold what a replay needs.
     fn can_be_decoded(&self, input: &Input) -> Result<(), TraceError> {
-        let Some(decoder) = &self.decoder else {
-            return Err(unusable(
-                input,
-                "perf.data without tracepoint formats (feature TRACING_DATA)",
-                "record tracepoints: `perf record -e sched:sched_switch,sched:sched_waking -a`",
-            ));
-        };
+        let Some(decoder) = &self.decoder else { return Err(self.without_formats(input)) };
         if !decoder.knows_switches() {
             return Err(TraceError::NoSwitches { name: input.name.clone(), events: 0 });
         }
@@ -451,20 +523,21 @@ impl Pump {
         Some(())
     }
 
-    /// The table of features after the data.
-    fn features(&mut self, input: &Input, table: u64, bitmap: &[u64]) {
-        let mut at = table;
+    /// The table of features after the data; where the last of their contents ends.
+    fn features(&mut self, input: &Input, table: u64, bitmap: &[u64]) -> u64 {
+        let (mut at, mut last) = (table, 0);
         for bit in 0..bitmap.len() * 64 {
             if bitmap[bit / 64] >> (bit % 64) & 1 == 0 {
                 continue;
             }
-            let Some(entry) = input.section(at, 16) else { return };
+            let Some(entry) = input.section(at, 16) else { return last };
             at += 16;
+            let mut entry = Take { rest: &entry, order: self.order };
+            let (Some(at), Some(len)) = (entry.u64(), entry.u64()) else { return last };
+            last = last.max(at.saturating_add(len));
             if !matches!(bit, 1 | 7 | 8 | 31) {
                 continue;
             }
-            let mut entry = Take { rest: &entry, order: self.order };
-            let (Some(at), Some(len)) = (entry.u64(), entry.u64()) else { return };
             let content = if len <= MOST_FORMATS { input.section(at, len) } else { None };
             let Some(content) = content else {
                 self.read
@@ -482,9 +555,14 @@ impl Pump {
                         take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
                 }
                 8 => self.read.cpu_name = take.perf_string().filter(|name| !name.is_empty()),
-                _ => self.read.notes = Notes::decode(take),
+                _ => {
+                    self.read.notes = Notes::decode(take);
+                    let command = self.read.notes.command;
+                    self.read.notes.command = command.map(|id| kernels(&self.numbers, id).unwrap_or(id));
+                }
             }
         }
+        last
     }
 
     fn formats(&mut self, content: &[u8]) {
@@ -664,12 +742,29 @@ impl Pump {
         self.keep(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
     }
 
+    /// Notes which of the kernel's numbers perf's is.
+    #[inline]
+    fn number(&mut self, perfs: u32, kernels: u32) {
+        // The dead have none.
+        if perfs >= MAX_TID {
+            return;
+        }
+        self.numbered[0] += 1;
+        if perfs != kernels {
+            self.numbered[1] += 1;
+        }
+        if perfs > 0 && (perfs != kernels || self.numbered[1] > 0) {
+            self.found_numbers.entry(perfs).or_insert(kernels);
+        }
+    }
+
     /// COMM (3), EXIT (4) and FORK (7): what perf itself knows of tasks.
     fn side(&mut self, kind: u32, misc: u16, body: &[u8]) {
         /// The name came with another program (COMM's misc).
         const EXEC: u16 = 1 << 13;
         let order = self.order;
-        let word = |at: usize| order.u32(body.get(at..)?).filter(|tid| *tid < MAX_TID);
+        let numbers = &self.numbers;
+        let word = |at: usize| kernels(numbers, order.u32(body.get(at..)?).filter(|tid| *tid < MAX_TID)?);
         let at_end = self.attrs.shapes.first().map_or(u16::MAX, |s| s.side_time);
         let time_ns = body.len().checked_sub(usize::from(at_end)).and_then(|at| order.u64(&body[at..]));
         let kind = (|| {
@@ -709,6 +804,9 @@ impl Pump {
             match self.decoder.as_ref()?.decode(raw, &mut self.comms) {
                 Record::Event(d) => {
                     let event = Event { time_ns, cpu, level: d.level, current: d.current, kind: d.kind };
+                    if let Some(tid) = body.get(usize::from(shape.tid) + 4..).and_then(|b| order.u32(b)) {
+                        self.number(tid, d.current);
+                    }
                     let counts = shape.read.is_some() && matches!(d.kind, EventKind::Switch(_));
                     if let Some(kind) = counts.then(|| self.attrs.counted(&shape, body, order)).flatten() {
                         self.keep(Event { kind, ..event });
@@ -733,6 +831,11 @@ impl Pump {
     }
 }
 
+/// The kernel's number of a thread of perf's; `None` where it is not known.
+fn kernels(numbers: &BTreeMap<u32, u32>, tid: u32) -> Option<u32> {
+    if numbers.is_empty() { Some(tid) } else { numbers.get(&tid).copied() }
+}
+
 impl<S: Sink> Sorter<'_, S> {
     /// Takes in all of a pump's batches: from a thread of its own, where that is worth it.
     fn take_all(&mut self, pump: Pump, window: Window<'_>) -> Pump {
@@ -742,19 +845,27 @@ impl<S: Sink> Sorter<'_, S> {
         std::thread::scope(|scope| {
             let (full, to_sort) = std::sync::mpsc::sync_channel::<Batch>(UNDER_WAY);
             let (emptied, empty) = std::sync::mpsc::channel::<Batch>();
-            let pumping = scope.spawn(move || {
-                pump.run(window, &mut |batch| {
+            // The pump follows once the thread is there: without one it stays here.
+            let (give, given) = std::sync::mpsc::channel::<(Pump, Window<'_>)>();
+            let pumps = move || {
+                let (pump, window) = given.recv().ok()?;
+                Some(pump.run(window, &mut |batch| {
                     let next = empty.try_recv().unwrap_or_default();
                     // Nobody takes it: the sink has panicked, and this thread's work is in vain.
                     let _ = full.send(std::mem::replace(batch, next));
-                })
-            });
+                }))
+            };
+            let Ok(pumping) = wattwise_threads::named("pump").spawn_scoped(scope, pumps) else {
+                return pump.run(window, &mut |batch| self.take(batch));
+            };
+            let _ = give.send((pump, window));
             for mut batch in to_sort {
                 self.take(&mut batch);
                 // Nobody wants it: the pump is done.
                 let _ = emptied.send(batch);
             }
-            pumping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let pump = pumping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            pump.expect("it waits until it has the pump")
         })
     }
 
@@ -799,6 +910,10 @@ impl<S: Sink> Sorter<'_, S> {
         self.kept.sort_by_key(|e| e.time_ns);
         self.pass_on(self.kept.len());
         let mut read = pump.read;
+        let [all, others] = pump.numbered;
+        if others > all / MOST_OF_OTHERS {
+            read.found.numbers = pump.found_numbers;
+        }
         if pump.bad > 0 {
             read.warnings.push(format!("{} samples are damaged and left out.", pump.bad));
         }

@@ -11,7 +11,9 @@
 //!
 //! A version 7 section is `{id u16, flags u16 (1: compressed), name u32, size u64}` and its content;
 //! compressed content is `{packed u32, unpacked u32, bytes}`, compressed CPU data `{chunks u32}` and so
-//! many of these. Option lists are `{id u16, size u32, bytes}` and end with option 0, whose content is
+//! many of these. A file may have several ring buffers: the top one and those of tracefs's instances (`trace-cmd record -B`), each
+//! named by an option 3: in version 6 the place of another `flyrecord\0` and its table of CPUs. The first that holds a switch is
+//! read. Option lists are `{id u16, size u32, bytes}` and end with option 0, whose content is
 //! the offset of the next list or 0.
 //!
 //! **CPU data** are pages of the kernel's ring buffer as they were: `header_page` gives the offsets of
@@ -33,6 +35,7 @@
 use crate::TraceError;
 use crate::bounds::MAX_CPUS;
 use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::plan::Plan;
 use crate::read::decode::{Decoder, Format, MAGIC, Record, TracingData, header_info};
 use crate::read::ftrace_text;
 use crate::read::input::{Input, Window};
@@ -46,6 +49,9 @@ const MOST_HEAD: u64 = 64 << 20;
 
 /// Most that a section or chunk may unpack to.
 const MOST_UNPACKED: usize = 64 << 20;
+
+/// Most ring buffers that are looked at; as many readings may be needed to find the one with the scheduler's events.
+const MOST_BUFFERS: usize = 16;
 
 /// Most option lists, and bytes of one; real files have three of some kB.
 const MOST_LISTS: usize = 64;
@@ -119,15 +125,28 @@ struct Tsc {
     offset: u64,
 }
 
+/// A ring buffer of the recording machine.
+#[derive(Debug, Default)]
+struct Buffer {
+    /// Empty: the top one.
+    name: String,
+    clock: Option<String>,
+    page_size: Option<usize>,
+    /// (CPU, offset, size), of those that have any data.
+    cpus: Vec<(u16, u64, u64)>,
+    packed: bool,
+}
+
 /// What the head says, whatever the version.
 struct Head {
     decoder: Decoder,
     layout: Option<PageLayout>,
     page_size: usize,
     packing: Packing,
-    /// (CPU, offset, size).
-    cpus: Vec<(u16, u64, u64)>,
-    packed_cpus: bool,
+    /// The top one first, then the instances'.
+    buffers: Vec<Buffer>,
+    /// Where in version 6 the instances' tables of CPUs are, and their names.
+    instances: Vec<(u64, String)>,
     clock: String,
     tsc: Option<Tsc>,
     /// Where ftrace text begins instead of CPU data.
@@ -136,7 +155,12 @@ struct Head {
 }
 
 /// Reads a whole recording.
-pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> Result<Read, TraceError> {
+pub(crate) fn read<S: Sink>(
+    input: &Input,
+    plan: &Plan,
+    comms: &mut Comms,
+    sink: &mut S,
+) -> Result<Read, TraceError> {
     let unusable = |what: &str| TraceError::Unusable {
         name: input.name.clone(),
         what: format!("trace.dat {what}"),
@@ -152,8 +176,8 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         page_size: container.page_size as usize,
         decoder: container.decoder,
         packing: Packing::None,
-        cpus: Vec::new(),
-        packed_cpus: false,
+        buffers: Vec::new(),
+        instances: Vec::new(),
         clock: String::new(),
         tsc: None,
         text: None,
@@ -163,7 +187,7 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
     match container.version {
         ..=5 => return Err(unusable("of a version before 6, expected 6 or 7")),
         6 => {
-            if container.cut || head.version_6(rest, input.len()).is_none() {
+            if container.cut || head.version_6(rest, input).is_none() {
                 return Err(unusable("is cut short within its header (damaged or incomplete)"));
             }
         }
@@ -174,11 +198,23 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         _ => return Err(unusable("of a version after 7, expected 6 or 7")),
     }
     drop(prefix);
-    head.read.cpus = u16::try_from(head.cpus.len()).ok().filter(|n| *n > 0 && *n <= MAX_CPUS);
     if let Some(at) = head.text {
-        let text = ftrace_text::read(input, at, comms, sink);
+        let text = ftrace_text::read(input, at, plan, comms, sink)?;
         return Ok(Read { format: "trace.dat version 6 (text)", ..text });
     }
+    head.buffers.retain(|buffer| !buffer.cpus.is_empty());
+    head.read.found.buffers = head.buffers.len();
+    if plan.buffer >= head.buffers.len() {
+        return Err(unusable("without data of any CPU"));
+    }
+    let buffer = head.buffers.swap_remove(plan.buffer);
+    if !buffer.name.is_empty() {
+        head.read.warnings.push(format!("The events are those of the instance {:?}.", buffer.name));
+    }
+    // A CPU without any data was off.
+    head.read.cpus = u16::try_from(buffer.cpus.len()).ok().filter(|n| *n <= MAX_CPUS);
+    head.page_size = buffer.page_size.unwrap_or(head.page_size);
+    head.clock = buffer.clock.clone().unwrap_or(head.clock);
     let Some(layout) = head.layout else {
         return Err(unusable("without a description of its pages (header_page)"));
     };
@@ -188,9 +224,6 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
     if !(64..=MOST_PAGE).contains(&head.page_size) || head.page_size <= layout.data {
         return Err(unusable("with an impossible page size"));
     }
-    if head.cpus.is_empty() {
-        return Err(unusable("without data of any CPU"));
-    }
     match (head.clock.as_str(), head.tsc) {
         ("x86-tsc" | "tsc2nsec", None) | ("counter", _) => head.read.warnings.push(format!(
             "The clock {} does not count nanoseconds; times are only right in proportion.",
@@ -198,12 +231,12 @@ pub(crate) fn read<S: Sink>(input: &Input, comms: &mut Comms, sink: &mut S) -> R
         )),
         _ => {}
     }
-    Ok(merge(head, layout, input, comms, sink))
+    Ok(merge(head, &buffer, layout, input, comms, sink))
 }
 
 impl Head {
     /// What follows the event formats in version 6.
-    fn version_6(&mut self, mut take: Take<'_>, file: u64) -> Option<()> {
+    fn version_6(&mut self, mut take: Take<'_>, input: &Input) -> Option<()> {
         for _ in 0..2 {
             let n = take.u32()?;
             take.bytes(u64::from(n))?;
@@ -214,8 +247,27 @@ impl Head {
         if cpus > u32::from(MAX_CPUS) {
             return None;
         }
+        let left = self.options(&mut take)?;
+        if left == b"latency  \0" {
+            // The text begins where the head ends; `take` knows how much of the prefix is left.
+            self.text = Some(input.len().min(MOST_HEAD) - take.rest.len() as u64);
+            return Some(());
+        }
+        let top = Buffer { cpus: table(&mut take, cpus)?, ..Buffer::default() };
+        self.buffers.push(top);
+        for (at, name) in std::mem::take(&mut self.instances) {
+            if self.instance(at, name, cpus, input).is_none() {
+                self.read.warnings.push("A buffer's description is damaged and left out.".into());
+            }
+        }
+        Some(())
+    }
+
+    /// Options, if any, up to the word that says what follows them.
+    fn options<'a>(&mut self, take: &mut Take<'a>) -> Option<&'a [u8]> {
         loop {
-            match take.bytes(10)? {
+            let word = take.bytes(10)?;
+            match word {
                 b"options  \0" => loop {
                     let id = take.u16()?;
                     if id == 0 {
@@ -224,19 +276,30 @@ impl Head {
                     let n = take.u32()?;
                     let content = take.bytes(u64::from(n))?;
                     self.option(id, content);
+                    if id == 3 {
+                        let mut take = Take { rest: content, order: self.decoder.order };
+                        let named =
+                            (|| Some((take.u64()?, String::from_utf8_lossy(take.string()?).into_owned())))();
+                        self.instances.extend(named.filter(|_| self.instances.len() < MOST_BUFFERS));
+                    }
                 },
-                b"latency  \0" => {
-                    // The text begins where the head ends; `take` knows how much of the prefix is left.
-                    self.text = Some(file.min(MOST_HEAD) - take.rest.len() as u64);
-                    return Some(());
-                }
-                b"flyrecord\0" => break,
+                b"latency  \0" | b"flyrecord\0" => return Some(word),
                 _ => return None,
             }
         }
-        for cpu in 0..cpus {
-            self.cpus.push((cpu as u16, take.u64()?, take.u64()?));
+    }
+
+    /// The table of CPUs of an instance in version 6: it has as many as the top buffer.
+    fn instance(&mut self, at: u64, name: String, cpus: u32, input: &Input) -> Option<()> {
+        let most = (u64::from(cpus) * 16 + MOST_LIST as u64).min(input.len().checked_sub(at)?);
+        let content = input.section(at, most)?;
+        let mut take = Take { rest: &content, order: self.decoder.order };
+        let clock = self.clock.clone();
+        if self.options(&mut take)? != b"flyrecord\0" {
+            return None;
         }
+        let clock = Some(std::mem::replace(&mut self.clock, clock));
+        self.buffers.push(Buffer { name, clock, cpus: table(&mut take, cpus)?, ..Buffer::default() });
         Some(())
     }
 
@@ -274,7 +337,7 @@ impl Head {
             }
         };
         let mut list = take.u64().ok_or(CUT)?;
-        let mut formats = None;
+        let (mut formats, mut strings) = (None, None);
         for _ in 0..MOST_LISTS {
             if list == 0 {
                 break;
@@ -303,9 +366,13 @@ impl Head {
                         }
                     }
                     18 => formats = offset,
+                    20 => strings = offset,
                     _ => self.option(id, content),
                 }
             }
+        }
+        if let Some(section) = strings.and_then(|at| self.section(input, at, 20)) {
+            self.decoder.learn_strings(section.get(4..).unwrap_or(&[]));
         }
         let formats = formats.and_then(|at| self.section(input, at, 18));
         let Some(formats) = formats else { return Err("whose event formats cannot be read".into()) };
@@ -345,37 +412,47 @@ impl Head {
         self.packing.unpack(take.bytes(u64::from(n))?, unpacked as usize)
     }
 
-    /// Option 3: a ring buffer. The top instance is nameless; of others the first stands in for it.
+    /// Option 3: a ring buffer. The top one is nameless.
     fn buffer(&mut self, content: &[u8], input: &Input) {
         let mut take = Take { rest: content, order: self.decoder.order };
         let parsed = (|| {
             let section = take.u64()?;
-            let name = take.string()?;
+            let name = String::from_utf8_lossy(take.string()?).into_owned();
             let clock = String::from_utf8_lossy(take.string()?).into_owned();
             let page = take.u32()?;
             let mut cpus = Vec::new();
             for _ in 0..take.u32()?.min(u32::from(MAX_CPUS)) {
                 let cpu = take.u32()?;
                 let (at, len) = (take.u64()?, take.u64()?);
-                if cpu < u32::from(MAX_CPUS) {
+                if cpu < u32::from(MAX_CPUS) && len > 0 {
                     cpus.push((cpu as u16, at, len));
                 }
             }
-            Some((section, name.is_empty(), clock, page, cpus))
+            Some((section, name, clock, page, cpus))
         })();
-        let Some((section, top, clock, page, cpus)) = parsed else {
+        let Some((section, name, clock, page, cpus)) = parsed else {
             self.read.warnings.push("A buffer's description is damaged and left out.".into());
             return;
         };
-        let filled = cpus.iter().any(|c| c.2 > 0);
-        if !filled || (!self.cpus.is_empty() && !top) {
-            return;
+        let packed = self.section_head(input, section, 3).is_some_and(|(packed, _)| packed);
+        let buffer = Buffer { name, clock: Some(clock), page_size: Some(page as usize), cpus, packed };
+        let at = if buffer.name.is_empty() { 0 } else { self.buffers.len() };
+        if self.buffers.len() < MOST_BUFFERS {
+            self.buffers.insert(at, buffer);
         }
-        self.packed_cpus = self.section_head(input, section, 3).is_some_and(|(packed, _)| packed);
-        self.page_size = page as usize;
-        self.clock = clock;
-        self.cpus = cpus;
     }
+}
+
+/// (CPU, offset, size) of as many CPUs, without those that have no data.
+fn table(take: &mut Take<'_>, cpus: u32) -> Option<Vec<(u16, u64, u64)>> {
+    let mut all = Vec::new();
+    for cpu in 0..cpus {
+        let (at, size) = (take.u64()?, take.u64()?);
+        if size > 0 {
+            all.push((cpu as u16, at, size));
+        }
+    }
+    Some(all)
 }
 
 /// One CPU's pages, one at a time.
@@ -399,6 +476,12 @@ struct Stream<'a> {
     bad: u64,
     bad_records: u64,
     lost_unknown: bool,
+    /// Pages read.
+    pages: u64,
+    /// When its data begin, where the ring no longer held what came before.
+    late: Option<u64>,
+    /// The file ends before its data do.
+    cut: bool,
 }
 
 impl Stream<'_> {
@@ -439,7 +522,9 @@ impl Stream<'_> {
             self.time = time;
             self.at = layout.data;
             self.end = used.min(self.page.len());
+            self.pages += 1;
             if commit & COMMIT_LOST != 0 {
+                self.late = self.late.or(Some(time).filter(|_| self.pages == 1));
                 let after = self.page.get(used..).unwrap_or(&[]);
                 let n =
                     if layout.commit_size == 4 { order.u32(after).map(u64::from) } else { order.u64(after) };
@@ -533,8 +618,15 @@ impl Stream<'_> {
 }
 
 /// Reads all CPUs side by side.
-fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Comms, sink: &mut S) -> Read {
-    let (mut streams, beyond) = streams(&head, input);
+fn merge<S: Sink>(
+    head: Head,
+    buffer: &Buffer,
+    layout: PageLayout,
+    input: &Input,
+    comms: &mut Comms,
+    sink: &mut S,
+) -> Read {
+    let (mut streams, beyond) = streams(&head, buffer, input);
     let Head { decoder, page_size, tsc, mut read, .. } = head;
     if beyond > 0 {
         read.warnings.push(format!("The file is cut short; {beyond} bytes of CPU data are missing."));
@@ -550,9 +642,10 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
     }
     while let Some(Reverse((_, i))) = heap.pop() {
         // As long as this CPU is the earliest, the heap need not move.
-        let until = heap.peek().map_or(u64::MAX, |Reverse((t, _))| *t);
+        // Of the same moment that of the lowest CPU comes first, as the kernel and trace-cmd print them.
+        let until = heap.peek().map_or((u64::MAX, usize::MAX), |Reverse(next)| *next);
         while let Some(event) = pending[i] {
-            if event.time_ns > until {
+            if (event.time_ns, i) > until {
                 heap.push(Reverse((event.time_ns, i)));
                 break;
             }
@@ -560,38 +653,40 @@ fn merge<S: Sink>(head: Head, layout: PageLayout, input: &Input, comms: &mut Com
             pending[i] = reader.next(&mut streams[i], &mut read, comms);
         }
     }
+    read.found.covered_from = streams.iter().filter_map(|s| s.late).map(|time| reader.nanos(time)).max();
+    let ends = streams.iter().filter(|s| s.cut).map(|s| if s.pages > 0 { reader.nanos(s.time) } else { 0 });
+    read.found.covered_to = ends.min();
     tell_damage(&streams, &mut read);
     read
 }
 
 /// A stream for each CPU, and how many bytes of theirs lie beyond the file's end.
-fn streams<'i>(head: &Head, input: &'i Input) -> (Vec<Stream<'i>>, u64) {
+fn streams<'i>(head: &Head, buffer: &Buffer, input: &'i Input) -> (Vec<Stream<'i>>, u64) {
     let order = head.decoder.order;
     let mut beyond = 0u64;
     let mut streams: Vec<Stream<'_>> = Vec::new();
-    let most_chunk = MOST_CHUNKS / head.cpus.len().max(1);
+    let most_chunk = MOST_CHUNKS / buffer.cpus.len().max(1);
     // CPUs share no data: all together have at most the file. (Each holds a page of its own.)
     let mut left = input.len();
-    for &(cpu, at, len) in &head.cpus {
-        if len > left {
-            beyond = beyond.saturating_add(len - left);
-        }
+    for &(cpu, at, len) in &buffer.cpus {
+        let mut missing = len.saturating_sub(left);
         let len = len.min(left);
         left -= len;
         // trace-cmd (3.1.6) does not count the word with the number of chunks.
-        let end = at.saturating_add(len).saturating_add(if head.packed_cpus { 4 } else { 0 });
-        beyond = beyond.saturating_add(end.saturating_sub(input.len().max(at)));
+        let end = at.saturating_add(len).saturating_add(if buffer.packed { 4 } else { 0 });
+        missing = missing.saturating_add(end.saturating_sub(input.len().max(at)));
+        beyond = beyond.saturating_add(missing);
         // A window a CPU: small ones, there may be hundreds.
         let mut window = input.window(at, end).step(32 << 10);
         let mut chunks = 0;
-        if head.packed_cpus {
+        if buffer.packed {
             chunks = order.u32(window.peek(4)).unwrap_or(0);
             window.skip(4);
         }
         streams.push(Stream {
             cpu,
             window,
-            packing: if head.packed_cpus { head.packing } else { Packing::None },
+            packing: if buffer.packed { head.packing } else { Packing::None },
             chunks,
             most_chunk,
             chunk: Vec::new(),
@@ -604,6 +699,9 @@ fn streams<'i>(head: &Head, input: &'i Input) -> (Vec<Stream<'i>>, u64) {
             bad: 0,
             bad_records: 0,
             lost_unknown: false,
+            pages: 0,
+            late: None,
+            cut: missing > 0,
         });
     }
     (streams, beyond)
@@ -720,6 +818,11 @@ mod tests {
             [self.bytes(9, 2), vec![0, 0], self.bytes(0, 4), self.bytes(state, 4), self.bytes(1, 4)].concat()
         }
 
+        /// A sched_switch record of 12 bytes; all of its fields are the same word.
+        fn switch(self) -> Vec<u8> {
+            [self.bytes(8, 2), vec![0, 0], self.bytes(0, 4), self.bytes(0, 4)].concat()
+        }
+
         fn page(self, time: u64, flags: u64, entries: &[Vec<u8>], after: &[u8]) -> Vec<u8> {
             let entries = entries.concat();
             let commit = self.bytes(flags | entries.len() as u64, self.long);
@@ -770,6 +873,11 @@ mod tests {
         }
 
         fn version_6(self, cpus: &[Vec<u8>]) -> Vec<u8> {
+            self.version_6_with(cpus, None)
+        }
+
+        /// With the data of an instance after those of the top buffer: `tracecmd_append_buffer_cpu_data` of trace-cmd 3.1.6.
+        fn version_6_with(self, cpus: &[Vec<u8>], instance: Option<&[Vec<u8>]>) -> Vec<u8> {
             let mut file = [
                 self.head(b"6"),
                 self.header_info(),
@@ -783,10 +891,25 @@ mod tests {
                 self.bytes(4, 2),
                 self.bytes(15, 4),
                 b"[local] global\0".to_vec(),
-                self.bytes(0, 2),
-                b"flyrecord\0".to_vec(),
             ]
             .concat();
+            let place = file.len() + 6;
+            if instance.is_some() {
+                file.extend([self.bytes(3, 2), self.bytes(13, 4), vec![0; 8], b"inst\0".to_vec()].concat());
+            }
+            file.extend([self.bytes(0, 2), b"flyrecord\0".to_vec()].concat());
+            self.append(&mut file, cpus);
+            if let Some(instance) = instance {
+                let at = self.bytes(file.len() as u64, 8);
+                file[place..place + 8].copy_from_slice(&at);
+                file.extend(b"flyrecord\0");
+                self.append(&mut file, instance);
+            }
+            file
+        }
+
+        /// A table of CPUs, and their data.
+        fn append(self, file: &mut Vec<u8>, cpus: &[Vec<u8>]) {
             let mut at = file.len() + cpus.len() * 16;
             for cpu in cpus {
                 file.extend(self.bytes(at as u64, 8));
@@ -794,11 +917,14 @@ mod tests {
                 at += cpu.len();
             }
             file.extend(cpus.concat());
-            file
         }
 
         /// Version 7 with zlib: header info packed, formats not, one CPU in two chunks.
         fn version_7(self, pages: [&[u8]; 2]) -> Vec<u8> {
+            self.version_7_with(pages, None)
+        }
+
+        fn version_7_with(self, pages: [&[u8]; 2], instance: Option<&[u8]>) -> Vec<u8> {
             let pack = |bytes: &[u8]| {
                 let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
                 z.write_all(bytes).unwrap();
@@ -819,21 +945,30 @@ mod tests {
             file.extend(section(16, 1, &pack(&self.header_info())));
             let formats = file.len() as u64;
             file.extend(section(18, 0, &self.formats()));
-            let chunks = [self.bytes(2, 4), pack(pages[0]), pack(pages[1])].concat();
-            let data = file.len() as u64;
-            file.extend(section(3, 1, &chunks));
-            let buffer = [
-                self.bytes(data, 8),
-                b"\0local\0".to_vec(),
-                self.bytes(256, 4),
-                self.bytes(1, 4),
-                self.bytes(3, 4),
-                self.bytes(data + 16, 8),
-                self.bytes(chunks.len() as u64 - 4, 8),
-            ]
-            .concat();
+            let chunks = |pages: &[&[u8]]| {
+                let packed: Vec<Vec<u8>> = pages.iter().map(|page| pack(page)).collect();
+                [self.bytes(pages.len() as u64, 4), packed.concat()].concat()
+            };
+            let mut buffers = Vec::new();
+            let all = [(&b"\0"[..], chunks(&pages))].into_iter();
+            for (name, chunks) in all.chain(instance.map(|page| (&b"inst\0"[..], chunks(&[page])))) {
+                let data = file.len() as u64;
+                file.extend(section(3, 1, &chunks));
+                let buffer = [
+                    self.bytes(data, 8),
+                    name.to_vec(),
+                    b"local\0".to_vec(),
+                    self.bytes(256, 4),
+                    self.bytes(1, 4),
+                    self.bytes(3, 4),
+                    self.bytes(data + 16, 8),
+                    self.bytes(chunks.len() as u64 - 4, 8),
+                ]
+                .concat();
+                buffers.extend(option(3, &buffer));
+            }
             let second = file.len() as u64;
-            file.extend(section(0, 0, &[option(3, &buffer), option(0, &[0; 8])].concat()));
+            file.extend(section(0, 0, &[buffers, option(0, &[0; 8])].concat()));
             let at = file.len() as u64;
             let options = [
                 option(16, &self.bytes(info, 8)),
@@ -924,9 +1059,67 @@ mod tests {
             let page = |time, state| m.page(time, 0, &[[m.word(4, 0), m.idle(state)].concat()], &[]);
             let file = m.version_7([&[page(100, 1), page(200, 2)].concat(), &page(300, 3)]);
             let (seen, read) = events(file);
-            assert_eq!(seen, [idle(100, 3, 1), idle(200, 3, 2), idle(300, 3, 3)]);
-            assert_eq!(read.warnings, [""; 0]);
+            // CPU 3 wrote of CPU 1; the others were off: the two are numbered without holes.
+            let of_the_first = |time, state| (time, 1, EventKind::CpuIdle { cpu: 0, state: Some(state) });
+            assert_eq!(seen, [of_the_first(100, 1), of_the_first(200, 2), of_the_first(300, 3)]);
+            assert_eq!(
+                read.warnings,
+                ["CPUs 1, 3 were recorded and count as 0 to 1; those between them were off."]
+            );
         }
+    }
+
+    /// The top buffer is empty or has no switch: those of the instance are read. (trace-cmd shows them all.)
+    #[test]
+    fn a_buffer_with_switches_is_found() {
+        for big in [false, true] {
+            let m = Machine { big, long: 8 };
+            let page =
+                |time, record: Vec<u8>, words| m.page(time, 0, &[[m.word(words, 0), record].concat()], &[]);
+            let (idle, switch) = (page(100, m.idle(1), 4), page(200, m.switch(), 3));
+            let empty: &[u8] = &[];
+            for (top, name) in [(idle.as_slice(), "idle states"), (empty, "nothing")] {
+                let of_6 = m.version_6_with(&[top.to_vec(), vec![]], Some(&[vec![], switch.clone()]));
+                let of_7 = m.version_7_with([&idle, &idle], Some(&switch));
+                for (file, version) in [(of_6, 6), (of_7, 7)] {
+                    let (seen, read) = events(file);
+                    assert_eq!(seen.len(), 1, "{version}, {name}");
+                    assert!(matches!(seen[0], (200, _, EventKind::Switch(_))), "{version}, {name}: {seen:?}");
+                    let told = read.warnings.iter().any(|w| w.contains("instance \"inst\""));
+                    assert!(told, "{version}, {name}: {:?}", read.warnings);
+                }
+            }
+            // Where the top buffer has switches it is that.
+            let (seen, _) =
+                events(m.version_6_with(std::slice::from_ref(&switch), Some(&[page(300, m.switch(), 3)])));
+            assert_eq!(seen.iter().map(|e| e.0).collect::<Vec<_>>(), [200]);
+        }
+    }
+
+    /// A page that says that events were lost before it, as the first of its CPU; and a file that ends within the data of one.
+    #[test]
+    fn only_what_all_cpus_cover_is_used() {
+        let m = Machine { big: false, long: 8 };
+        let page = |time, flags| m.page(time, flags, &[[m.word(3, 0), m.switch()].concat()], &[]);
+        let steady: Vec<u8> = (0..10).flat_map(|n| page(1000 + 100 * n, 0)).collect();
+        let late = [page(1450, COMMIT_LOST), page(1850, 0)].concat();
+        let times = |file: Vec<u8>| {
+            let (seen, read) = events(file);
+            let switches = seen.iter().filter(|e| matches!(e.2, EventKind::Switch(_)));
+            (switches.map(|e| e.0).collect::<Vec<_>>(), read.warnings)
+        };
+        let (seen, warnings) = times(m.version_6(&[steady.clone(), late]));
+        assert_eq!(seen, [1450, 1500, 1600, 1700, 1800, 1850, 1900]);
+        assert!(warnings.iter().any(|w| w.contains("Not all CPUs")), "{warnings:?}");
+        // The second CPU's data are cut after their fourth page.
+        let mut file = m.version_6(&[steady.clone(), steady]);
+        file.truncate(file.len() - 6 * 256);
+        assert_eq!(times(file.clone()).0, [1000, 1000, 1100, 1100, 1200, 1200, 1300, 1300]);
+        // All of them are missing: nothing is covered.
+        file.truncate(file.len() - 4 * 256);
+        let source = Source::Bytes { name: "cut".into(), data: file.into() };
+        let refused = visit(source, &ImportOptions::default(), &mut Seen::default()).unwrap_err().to_string();
+        assert!(refused.contains("not all CPUs are recorded"), "{refused}");
     }
 
     #[test]

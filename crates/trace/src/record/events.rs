@@ -1,5 +1,6 @@
 //! Which tracepoints, and their descriptors: one a tracepoint and CPU.
 
+use crate::record::grant::Standing;
 use crate::record::ring::Ring;
 use crate::record::{RecordError, owned, system};
 use perf_event_open_sys as sys;
@@ -55,18 +56,14 @@ impl Tracefs {
                 return Ok(Tracefs { root: root.into(), _mount: None });
             }
         }
+        let standing = Standing::read();
         let mounted = Path::new("/sys/kernel/tracing").join("events").symlink_metadata();
-        if mounted.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
-            return Err(RecordError::NotPossible {
-                what: "/sys/kernel/tracing cannot be read".into(),
-                remedy: "let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing"
-                    .into(),
-            });
+        if let Err(error) = mounted
+            && error.kind() == io::ErrorKind::PermissionDenied
+        {
+            return Err(standing.without_tracefs(true, &error));
         }
-        let mount = private_tracefs().map_err(|error| RecordError::NotPossible {
-            what: format!("tracefs is not mounted, and a private instance cannot be opened ({error})"),
-            remedy: "run as root once: mount -t tracefs tracefs /sys/kernel/tracing".into(),
-        })?;
+        let mount = private_tracefs().map_err(|error| standing.without_tracefs(false, &error))?;
         Ok(Tracefs { root: format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), _mount: Some(mount) })
     }
 
@@ -91,7 +88,8 @@ impl Tracefs {
                 _ if needed => {
                     return Err(RecordError::NotPossible {
                         what: format!("the tracepoint {system}:{name} cannot be read"),
-                        remedy: "run as root, or give your group read access to tracefs".into(),
+                        remedy: "let this user or container read tracefs: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing"
+                            .into(),
                     });
                 }
                 _ => {}
@@ -108,11 +106,22 @@ fn private_tracefs() -> io::Result<OwnedFd> {
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
 }
 
-/// Numbers of the CPUs that are on.
-pub(super) fn online_cpus() -> io::Result<Vec<u32>> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
-    let bad = || io::Error::new(io::ErrorKind::InvalidData, format!("not a list of CPUs: {}", text.trim()));
-    cpu_list(text.trim()).ok_or_else(bad)
+/// Numbers of the CPUs that are on. A container may have /sys masked: then /proc has them.
+pub(super) fn online_cpus() -> Result<Vec<u32>, RecordError> {
+    const LIST: &str = "/sys/devices/system/cpu/online";
+    let listed = std::fs::read_to_string(LIST).ok().and_then(|text| cpu_list(text.trim()));
+    let counted = || cpus_of_stat(&std::fs::read_to_string("/proc/stat").ok()?);
+    listed.or_else(counted).ok_or_else(|| RecordError::NotPossible {
+        what: format!("neither {LIST} nor /proc/stat says which CPUs there are"),
+        remedy: "mount /sys and /proc into the container".into(),
+    })
+}
+
+/// A line `cpuN ...` for each CPU that is on.
+fn cpus_of_stat(text: &str) -> Option<Vec<u32>> {
+    let cpu = |line: &str| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok();
+    let cpus: Vec<u32> = text.lines().filter_map(cpu).collect();
+    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// `0-3,8` as numbers.
@@ -289,19 +298,25 @@ impl Opened {
 
 /// A refused perf_event_open, with the narrowest grant that would help.
 fn refused(error: io::Error) -> RecordError {
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-    let level = level.map_or("unknown".into(), |l| l.trim().to_owned());
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => RecordError::NotPossible {
-            what: format!(
-                "tracepoints of the whole machine are not permitted (perf_event_paranoid is {level})"
-            ),
-            remedy: "run as root, or grant CAP_PERFMON: setcap cap_perfmon=ep on this program".into(),
-        },
+        Some(libc::EACCES | libc::EPERM) => Standing::read().without_events(&error),
         Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOENT) => RecordError::NotPossible {
             what: format!("this kernel or container has no perf events ({error})"),
-            remedy: "record on the host".into(),
+            remedy: "record on the host, or start the container with a seccomp profile that lets perf_event_open pass".into(),
         },
         _ => RecordError::System { what: "perf_event_open", error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_listed_by_sys_and_by_proc() {
+        assert_eq!(cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        let stat = "cpu  1 2 3\ncpu0 1 2 3\ncpu2 1 2 3\nintr 5\ncpufreq 1\n";
+        assert_eq!(cpus_of_stat(stat), Some(vec![0, 2]));
+        assert_eq!(cpus_of_stat("intr 5\n"), None);
     }
 }

@@ -26,6 +26,7 @@
 
 mod clock;
 mod events;
+mod grant;
 mod perf_writer;
 mod ring;
 
@@ -73,6 +74,10 @@ impl RecordOptions {
             ring_bytes: RING_BYTES,
         }
     }
+
+    fn is_packed(&self) -> bool {
+        self.output.extension().is_some_and(|e| e == "zst")
+    }
 }
 
 /// What was recorded.
@@ -114,8 +119,16 @@ pub enum RecordError {
     /// The command could not be started.
     #[error(transparent)]
     Command(#[from] StartError),
-    /// The recording could not be written.
-    #[error("{path}: {error}", path = path.display())]
+    /// The recording cannot be written.
+    #[error("{path}: {error}; expected a file that can be written", path = path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// Writing the recording failed on the way.
+    #[error("{path}: {error}; what was recorded until then can be read", path = path.display())]
     Output {
         /// The file.
         path: PathBuf,
@@ -149,9 +162,10 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RecordError {
 /// When this machine does not permit it, the command cannot be started, or the file cannot be
 /// written. A file that was begun stays and can be read as far as it goes.
 pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
+    let create = |error| RecordError::Create { path: options.output.clone(), error };
     let output = |error| RecordError::Output { path: options.output.clone(), error };
     let tracefs = Tracefs::find()?;
-    let cpus = crate::record::events::online_cpus().map_err(system("/sys/devices/system/cpu/online"))?;
+    let cpus = crate::record::events::online_cpus()?;
     let kinds = tracefs.kinds(options.timers)?;
     let opened = Opened::new(&kinds, &cpus, options.ring_bytes)?;
     let mut rings = opened.map(options.ring_bytes)?;
@@ -159,15 +173,19 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     if let Some(program) = options.command.first() {
         is_program(program).map_err(|kind| StartError { program: program.clone(), error: kind.into() })?;
     }
-    let mut writer = Writer::create(&options.output, &kinds, &opened).map_err(output)?;
-    writer.names_of_tasks().map_err(output)?;
+    let mut notes = Notes { cpu_khz: clock::scaling(&cpus), ..Notes::default() };
+    let mut writer =
+        Writer::create(&options.output, &kinds, &opened, &tracefs, &cpus, &notes).map_err(create)?;
+    if proc_is_ours() {
+        writer.names_of_tasks().map_err(output)?;
+    }
     let signals = Signals::catch().map_err(system("signals"))?;
     let mut looks = ClockLooks::default();
-    let mut notes = Notes { cpu_khz: clock::scaling(&cpus), ..Notes::default() };
     let start = Instant::now();
     opened.enable(true).map_err(system("enabling the events"))?;
     let mut child = spawn(&options.command)?;
     notes.command = child.as_ref().map(Running::id);
+    writer.note(&notes).map_err(output)?;
     let status = drain(&mut rings, &mut writer, &mut child, options, &signals, start, &mut looks);
     opened.enable(false).map_err(system("disabling the events"))?;
     let (status, stopped) = status?;
@@ -179,7 +197,7 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     }
     writer.end_of_round().map_err(output)?;
     let duration_s = start.elapsed().as_secs_f64();
-    let counts = writer.finish(&kinds, &opened, &tracefs, &cpus, &notes, options).map_err(output)?;
+    let counts = writer.finish(&notes, options.is_packed()).map_err(output)?;
     Ok(RecordReport {
         bytes: counts.bytes,
         lost: counts.lost,
@@ -201,6 +219,13 @@ pub fn clock_khz() -> Option<u32> {
 /// The name of this machine's processor, as recordings made here have it.
 pub fn cpu_name() -> Option<String> {
     Some(crate::record::perf_writer::cpu_name()).filter(|name| !name.is_empty())
+}
+
+/// Whether /proc shows the tasks of this PID namespace: its numbers are those that perf has then. `unshare --pid` alone leaves the
+/// outer one's mounted.
+fn proc_is_ours() -> bool {
+    let own = std::fs::read_link("/proc/self").ok();
+    own.and_then(|own| own.to_str()?.parse().ok()) == Some(std::process::id())
 }
 
 /// Whether a path or a name in `PATH` can be run; else the error that starting it would give.

@@ -5,21 +5,25 @@
 //! | header | `PERFILE2`, where attributes and data are, which features follow |
 //! | ids | the kernel's numbers of each tracepoint's events, one a CPU; then of each counter's |
 //! | attributes | `perf_event_attr` and the place of its ids, for each tracepoint and counter |
+//! | early features | format files of the tracepoints, kernel, CPUs, event names, what the recorder notes by then |
 //! | data | names and parents of the tasks that exist, then records as the rings had them, a mark after each round |
-//! | features | format files of the tracepoints, kernel, CPUs, event names, what the recorder notes |
+//! | features | a table of the same, with what the recorder notes at the end |
+//!
+//! Until the end the header tells of no data, and the early features stand where they would follow it. So a recording whose
+//! recorder was killed has all that its records are read with: `crate::read` takes those that are whole, and says
+//! that it is incomplete.
 //!
 //! The host's name and the command line are left out: recordings are made to be shown to others.
 
 use crate::Notes;
 use crate::notes::perf_string;
-use crate::record::RecordOptions;
 use crate::record::events::{Opened, Tracefs, Tracepoint, attributes, counter_attributes};
 use crate::record::ring::Ring;
 use perf_event_open_sys::bindings::perf_event_attr;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use wattwise_output::Recording;
 
 /// Bytes of `perf_event_attr` in the file: its seventh version, which every perf since 5.13 knows.
 const ATTR_BYTES: usize = 128;
@@ -46,53 +50,107 @@ pub(super) struct Counts {
     pub(super) lost: u64,
 }
 
+/// Room for what the recorder notes once the command runs: its process id, beside what was noted before.
+const NOTES_GROW_BY: usize = 64;
+
 /// A recording in the making.
 pub(super) struct Writer {
-    file: File,
-    path: PathBuf,
-    data_at: u64,
-    data_bytes: u64,
+    out: Recording,
     attrs_at: u64,
     attrs: usize,
+    /// The features that do not change, and where their contents are.
+    fixed: Vec<(u32, Place)>,
+    /// Where the early features' table is, and room for the notes behind it.
+    table_at: u64,
+    notes: Place,
+    data_at: u64,
+    data_bytes: u64,
     /// Whether anything came since the last round's mark.
     fresh: bool,
 }
 
+/// Where a feature's content is: its place and its length.
+#[derive(Clone, Copy)]
+struct Place {
+    at: u64,
+    bytes: u64,
+}
+
+impl Place {
+    fn entry(self) -> [u8; 16] {
+        let mut entry = [0; 16];
+        entry[..8].copy_from_slice(&self.at.to_le_bytes());
+        entry[8..].copy_from_slice(&self.bytes.to_le_bytes());
+        entry
+    }
+}
+
 impl Writer {
     /// Writes everything before the data.
-    pub(super) fn create(path: &Path, kinds: &[Tracepoint], opened: &Opened) -> io::Result<Writer> {
-        let mut file = create(path)?;
+    pub(super) fn create(
+        path: &Path,
+        kinds: &[Tracepoint],
+        opened: &Opened,
+        tracefs: &Tracefs,
+        cpus: &[u32],
+        notes: &Notes,
+    ) -> io::Result<Writer> {
         let mut head = vec![0u8; HEADER_BYTES as usize];
         let mut places = Vec::new();
         let counted = opened.counters.iter().map(|c| &c.ids);
         for ids in opened.ids.iter().chain(counted) {
-            places.push((head.len() as u64, 8 * ids.len() as u64));
+            places.push(Place { at: head.len() as u64, bytes: 8 * ids.len() as u64 });
             ids.iter().for_each(|id| head.extend(id.to_le_bytes()));
         }
         let attrs_at = head.len() as u64;
         let attrs = all_attributes(kinds, opened);
-        for ((_, attr), (at, bytes)) in attrs.iter().zip(places) {
+        for ((_, attr), ids) in attrs.iter().zip(places) {
             head.extend(attr);
-            head.extend(at.to_le_bytes());
-            head.extend(bytes.to_le_bytes());
+            head.extend(ids.entry());
         }
-        file.write_all(&head)?;
+        let table_at = head.len() as u64;
+        let contents: [(u32, Vec<u8>); 6] = [
+            (TRACING_DATA, tracing_data(kinds, tracefs)),
+            (OSRELEASE, text_feature(&read_line("/proc/sys/kernel/osrelease"))),
+            (ARCH, text_feature(std::env::consts::ARCH)),
+            (NRCPUS, [cpus.len() as u32; 2].iter().flat_map(|n| n.to_le_bytes()).collect()),
+            (CPUDESC, text_feature(&cpu_name())),
+            (EVENT_DESC, event_desc(kinds, opened)),
+        ];
+        head.resize(head.len() + 16 * (contents.len() + 1), 0);
+        let early = early_notes(notes);
+        let notes = Place { at: head.len() as u64, bytes: early.len() as u64 };
+        head.extend(&early);
+        head.resize(head.len() + early.len() + NOTES_GROW_BY, 0);
+        let mut fixed = Vec::new();
+        for (feature, content) in contents {
+            fixed.push((feature, Place { at: head.len() as u64, bytes: content.len() as u64 }));
+            head.extend(content);
+        }
+        head.resize(head.len().next_multiple_of(8), 0);
+        let data_at = head.len() as u64;
+        let out = Recording::create(path)?;
         let mut writer = Writer {
-            file,
-            path: path.to_owned(),
-            data_at: head.len() as u64,
-            data_bytes: 0,
+            out,
             attrs_at,
             attrs: attrs.len(),
+            fixed,
+            table_at,
+            notes,
+            data_at,
+            data_bytes: 0,
             fresh: false,
         };
-        // Readable from the start, should the recorder be killed.
-        writer.write_header(&[])?;
+        let table = writer.table(notes);
+        head[table_at as usize..][..table.len()].copy_from_slice(&table);
+        let header = writer.header(table_at, 0);
+        head[..header.len()].copy_from_slice(&header);
+        writer.out.file().write_all(&head)?;
         Ok(writer)
     }
 
-    /// The header, with what is known by now; leaves the file's position at its end.
-    fn write_header(&mut self, features: &[u32]) -> io::Result<()> {
+    /// The header, with data from a place on.
+    fn header(&self, data_at: u64, data_bytes: u64) -> Vec<u8> {
         let mut h = Vec::with_capacity(HEADER_BYTES as usize);
         h.extend(b"PERFILE2");
         let numbers = [
@@ -100,22 +158,41 @@ impl Writer {
             (ATTR_BYTES + 16) as u64,
             self.attrs_at,
             ((ATTR_BYTES + 16) * self.attrs) as u64,
-            self.data_at,
-            self.data_bytes,
+            data_at,
+            data_bytes,
             0,
             0,
         ];
         numbers.iter().for_each(|n| h.extend(n.to_le_bytes()));
         let mut bits = [0u64; 4];
-        features.iter().for_each(|f| bits[(f / 64) as usize] |= 1 << (f % 64));
+        let features = self.fixed.iter().map(|(feature, _)| *feature).chain([crate::notes::FEATURE]);
+        features.for_each(|f| bits[(f / 64) as usize] |= 1 << (f % 64));
         bits.iter().for_each(|b| h.extend(b.to_le_bytes()));
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&h)?;
-        self.file.seek(SeekFrom::End(0)).map(drop)
+        h
+    }
+
+    /// The table of features, in the order of their numbers: the notes have the last.
+    fn table(&self, notes: Place) -> Vec<u8> {
+        self.fixed.iter().map(|(_, place)| *place).chain([notes]).flat_map(Place::entry).collect()
+    }
+
+    /// Notes what is known once the command runs, should the recorder be killed.
+    pub(super) fn note(&mut self, notes: &Notes) -> io::Result<()> {
+        let content = early_notes(notes);
+        let room = self.notes.bytes as usize + NOTES_GROW_BY;
+        if content.len() > room {
+            return Ok(());
+        }
+        // Beside the first notes, which count until the table names these.
+        let place = Place { at: self.notes.at + self.notes.bytes, bytes: content.len() as u64 };
+        let entry_at = self.table_at + 16 * self.fixed.len() as u64;
+        let file = self.out.file();
+        file.write_all_at(&content, place.at)?;
+        file.write_all_at(&place.entry(), entry_at)
     }
 
     fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
+        self.out.file().write_all(bytes)?;
         self.data_bytes += bytes.len() as u64;
         Ok(())
     }
@@ -124,7 +201,7 @@ impl Writer {
     pub(super) fn stretch(&mut self, ring: &mut Ring) -> io::Result<()> {
         ring.read(|bytes| {
             self.fresh = true;
-            self.file.write_all(bytes)?;
+            self.out.file().write_all(bytes)?;
             self.data_bytes += bytes.len() as u64;
             Ok(())
         })
@@ -166,47 +243,33 @@ impl Writer {
     }
 
     /// Writes what follows the data, counts the records, and packs the file if it is to be.
-    pub(super) fn finish(
-        mut self,
-        kinds: &[Tracepoint],
-        opened: &Opened,
-        tracefs: &Tracefs,
-        cpus: &[u32],
-        notes: &Notes,
-        options: &RecordOptions,
-    ) -> io::Result<Counts> {
-        let mut features: Vec<(u32, Vec<u8>)> = vec![
-            (TRACING_DATA, tracing_data(kinds, tracefs)),
-            (OSRELEASE, text_feature(&read_line("/proc/sys/kernel/osrelease"))),
-            (ARCH, text_feature(std::env::consts::ARCH)),
-            (NRCPUS, [cpus.len() as u32; 2].iter().flat_map(|n| n.to_le_bytes()).collect()),
-            (CPUDESC, text_feature(&cpu_name())),
-            (EVENT_DESC, event_desc(kinds, opened)),
-        ];
-        features.extend(notes.encode().map(|content| (crate::notes::FEATURE, content)));
-        let mut at = self.data_at + self.data_bytes + 16 * features.len() as u64;
-        self.file.seek(SeekFrom::Start(self.data_at + self.data_bytes))?;
-        for (_, content) in &features {
-            self.file.write_all(&at.to_le_bytes())?;
-            self.file.write_all(&(content.len() as u64).to_le_bytes())?;
-            at += content.len() as u64;
-        }
-        for (_, content) in &features {
-            self.file.write_all(content)?;
-        }
-        let bits: Vec<u32> = features.iter().map(|f| f.0).collect();
-        self.write_header(&bits)?;
+    pub(super) fn finish(mut self, notes: &Notes, packed: bool) -> io::Result<Counts> {
+        let content = notes.encode().unwrap_or_default();
+        let end = self.data_at + self.data_bytes;
+        let behind = end + 16 * (self.fixed.len() as u64 + 1);
+        let mut tail = self.table(Place { at: behind, bytes: content.len() as u64 });
+        tail.extend(content);
+        let header = self.header(self.data_at, self.data_bytes);
+        let file = self.out.file();
+        file.write_all_at(&tail, end)?;
+        // From here on it is complete.
+        file.write_all_at(&header, 0)?;
         let counts = self.count()?;
-        if options.output.extension().is_some_and(|e| e == "zst") {
-            self.pack()?;
+        if packed {
+            let (from, mut into) = self.out.packed()?;
+            wattwise_packed::pack(BufReader::new(from), &mut into, 19)?;
+            into.finish()?;
+        } else {
+            self.out.finish()?;
         }
         Ok(counts)
     }
 
     /// Reads the data's record headers once more, now that nobody is measured.
     fn count(&mut self) -> io::Result<Counts> {
-        self.file.seek(SeekFrom::Start(self.data_at))?;
-        let mut data = BufReader::with_capacity(1 << 20, (&self.file).take(self.data_bytes));
+        let file = self.out.file();
+        file.seek(SeekFrom::Start(self.data_at))?;
+        let mut data = BufReader::with_capacity(1 << 20, file.take(self.data_bytes));
         let mut counts = Counts { bytes: self.data_bytes, events: 0, lost: 0 };
         let mut head = [0u8; 8];
         let mut body = Vec::new();
@@ -227,25 +290,11 @@ impl Writer {
         }
         Ok(counts)
     }
-
-    /// Replaces the file by its packed form.
-    fn pack(&mut self) -> io::Result<()> {
-        let packed = self.path.with_extension("zst.part");
-        self.file.seek(SeekFrom::Start(0))?;
-        let mut out = BufWriter::new(create(&packed)?);
-        wattwise_packed::pack(BufReader::new(&self.file), &mut out, 19)?;
-        out.flush()?;
-        std::fs::rename(packed, &self.path)
-    }
 }
 
-/// A file, new or an older one, for the eyes of its owner: what every task of the machine does is nobody else's.
-fn create(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    if file.metadata()?.is_file() {
-        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(file)
+/// What is noted before the end.
+fn early_notes(notes: &Notes) -> Vec<u8> {
+    Notes { incomplete: true, ..notes.clone() }.encode().unwrap_or_default()
 }
 
 /// Numeric names in a folder, in order.

@@ -144,15 +144,12 @@ struct Status {
     pinned_outside: Vec<Pinned>,
     /// The ways of this machine: (which, why not).
     mechanisms: Vec<(MechanismKind, Option<String>)>,
-    /// What can be steered.
+    /// What `--steer` would try to move: which of them stay, only trying tells.
     steerable: usize,
-    /// Interrupts that stay where they are.
-    fixed_interrupts: Vec<String>,
 }
 
 fn status(root: &DirRoot, args: &Args) -> Outcome {
     let cgroups = Cgroups::find();
-    let steer = Steerable::find(root);
     let mut status = Status {
         schema: "wattwise.coreidle-status/1",
         state: state::read(&args.journal)?.filter(|s| s.boot_id == boot_id(root)),
@@ -161,13 +158,12 @@ fn status(root: &DirRoot, args: &Args) -> Outcome {
         problem: None,
         pinned_outside: Vec::new(),
         mechanisms: MechanismKind::ALL.map(|k| (k, cgroups.why_not(k))).to_vec(),
-        steerable: steer.count(),
-        fixed_interrupts: steer.fixed,
+        steerable: Steerable::look(root).count(),
     };
     if let Some(state) = &status.state {
         status.alive = match state.holder {
             Holder::User => true,
-            Holder::Process { .. } => state::Charge::take(&args.journal)?.is_none(),
+            Holder::Process { .. } => state::somebody_is_in_charge(&args.journal)?,
         };
         let kept = open(state.mechanism, &cgroups, state.terms()).and_then(|m| m.kept());
         match kept {
@@ -213,10 +209,7 @@ fn status_text(s: &Status) -> String {
     for (kind, why_not) in &s.mechanisms {
         _ = writeln!(out, "  {kind}: {}", why_not.as_deref().unwrap_or("available"));
     }
-    _ = writeln!(out, "  interrupts and kernel work that --steer can move: {}", s.steerable);
-    if !s.fixed_interrupts.is_empty() {
-        _ = writeln!(out, "  interrupts that stay: {}", s.fixed_interrupts.join(", "));
-    }
+    _ = writeln!(out, "  interrupts and kernel work that --steer tries to move: {}", s.steerable);
     out
 }
 
@@ -240,6 +233,7 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
     let moved = force.keep(&kept)?;
     let outside = pinned_outside(Path::new("/proc"), &kept);
     let kind = force.kind();
+    let fixed = force.steering().map(|steered| steered.fixed.clone()).unwrap_or_default();
     force.leave();
     if args.json {
         #[derive(Serialize)]
@@ -250,6 +244,8 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
             moved: usize,
             stayed: usize,
             pinned_outside: &'a [Pinned],
+            /// Interrupts that `--steer` could not move.
+            fixed_interrupts: &'a [String],
         }
         let set = Set {
             schema: "wattwise.coreidle-set/1",
@@ -258,6 +254,7 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
             moved: moved.moved,
             stayed: moved.stayed,
             pinned_outside: &outside,
+            fixed_interrupts: &fixed,
         };
         print_json(&set)?;
         return Ok(0);
@@ -265,6 +262,9 @@ fn set(root: &DirRoot, args: &Args, cpus: &str, how: &How) -> Outcome {
     let mut text = format!("work is kept on CPU {kept}, by {kind}");
     if kind == MechanismKind::Group {
         text += &format!(": {} tasks moved, {} pinned or the kernel's own stayed", moved.moved, moved.stayed);
+    }
+    if !fixed.is_empty() {
+        text += &format!("\n  interrupts that stay: {}", fixed.join(", "));
     }
     print(&format!("{text}\n{}", pinned_text(&outside)))?;
     Ok(0)

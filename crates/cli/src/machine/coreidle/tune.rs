@@ -4,23 +4,24 @@
 //! 2. A policy passes only if its energy's interval lies below zero, its time's does not reach past `--slowdown`, and
 //!    no run of it took three times the median of the runs without it (a stall).
 //!    Modelled energy is no evidence unless `--modelled` says so.
-//! 3. Those that pass run again beside a probe that sleeps for 1 ms at a time: its p99 lateness may be at most
-//!    `--bound` times what it is without the policy.
+//! 3. Those that pass run again beside a probe that sleeps for 1 ms at a time: its p99 lateness may be above what it is
+//!    without the policy by at most `--bound`.
 //!
 //! Else the answer is *off*, which is the default everywhere.
 
+use crate::args::output::OutputPath;
 use crate::machine::ab;
 use crate::machine::coreidle::{Failure, Outcome, print, print_json, spec};
 use clap::Parser;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wattwise_control::cores::hold::Options;
 use wattwise_control::govern::cores::Following;
 use wattwise_figure::Provenance;
+use wattwise_figure::shell;
 use wattwise_figure::verdict::Answer;
-use wattwise_live::ab::log as file;
 use wattwise_live::ab::log::Read;
 use wattwise_live::ab::result;
 use wattwise_live::ab::result::Judgement;
@@ -32,11 +33,11 @@ pub(crate) struct Args {
     /// A policy to try; may be given again [default: ondemand, dragonfly, lpmd, consolidate]
     #[arg(long, short, value_name = "POLICY")]
     policy: Vec<String>,
-    /// Greatest p99 wake-up lateness, in times of what it is without
-    #[arg(long, value_name = "TIMES", default_value_t = 1.5)]
+    /// Greatest p99 wake-up lateness, against what it is without: 1.5x, 50%, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "1.5x", value_parser = wattwise_figure::increase)]
     bound: f64,
-    /// Greatest slowdown
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    /// Greatest slowdown: 5%, 1.05x, or 'any'
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = wattwise_figure::increase)]
     slowdown: f64,
     /// Most pairs of runs
     #[arg(long, value_name = "PAIRS", default_value_t = 30)]
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     budget: String,
     /// All runs, as JSON lines [default: wattwise-coreidle-tune.jsonl]
     #[arg(long, short, value_name = "FILE", default_value = "wattwise-coreidle-tune.jsonl")]
-    output: PathBuf,
+    output: OutputPath,
     /// Take modelled energy for evidence, where nothing meters it
     #[arg(long)]
     modelled: bool,
@@ -95,8 +96,7 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
         false => args.policy.clone(),
     };
     let policies = policies.iter().map(|p| Ok(spec(p, None)?.1)).collect::<Result<Vec<_>, Failure>>()?;
-    experiment(folder, args, &policies)?;
-    let read = file::read(&args.output).map_err(Failure::work)?;
+    let read = experiment(folder, args, &policies)?;
     let judged = result::of(&read);
     let mut trials: Vec<Trial> =
         policies.iter().enumerate().map(|(at, p)| trial(p, at + 1, &read, &judged, args)).collect();
@@ -132,7 +132,7 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
 }
 
 /// Step 1, by `ab` itself.
-fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<(), Failure> {
+fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<Read, Failure> {
     let mut words: Vec<String> = vec!["ab".into(), "current".into()];
     words.extend(policies.iter().cloned());
     words.extend([
@@ -153,8 +153,8 @@ fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<(), Fai
         let reason = e.to_string();
         Failure::input(format!("coreidle tune: {}", reason.lines().next().unwrap_or_default()))
     })?;
-    match ab::run(&parsed.args)? {
-        0 => Ok(()),
+    match ab::conducted(&parsed.args)? {
+        (0, Some(read)) => Ok(read),
         _ => Err(Failure::work("coreidle tune: the comparison was interrupted; nothing is turned on")),
     }
 }
@@ -187,7 +187,7 @@ fn trial(policy: &str, arm: usize, read: &Read, judged: &Judgement, args: &Args)
             Some("energy is modelled here, which proves nothing; --modelled takes it for evidence".to_owned())
         }
         (Some([_, _, high]), _) if *high >= 1.0 => Some("no gain of energy outside the interval".to_owned()),
-        (_, Some([_, _, high])) if (*high - 1.0) * 100.0 > args.slowdown => {
+        (_, Some([_, _, high])) if *high - 1.0 > args.slowdown => {
             Some(format!("may slow the work down by {:.1} %", (high - 1.0) * 100.0))
         }
         _ => match on.last() {
@@ -236,7 +236,7 @@ fn late(folder: &Path, args: &Args, trials: &mut [Trial]) -> Result<(), Failure>
         trial.lateness = p99(&mut lateness[t]).zip(off).map(|(on, off)| on / off);
         trial.refused = match trial.lateness {
             None => Some("the work is too short for its wake-ups to be judged".to_owned()),
-            Some(times) if times > args.bound => {
+            Some(times) if times - 1.0 > args.bound => {
                 Some(format!("wake-ups are late {times:.2} times as much (p99)"))
             }
             Some(_) => None,
@@ -250,7 +250,7 @@ fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
     const NAP: Duration = Duration::from_millis(1);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let probe = scope.spawn(|| {
+        let naps = || {
             let mut late = Vec::new();
             while !done.load(Ordering::Relaxed) {
                 let due = Instant::now() + NAP;
@@ -258,13 +258,18 @@ fn probed(job: &Job, signals: &Signals) -> Result<Vec<f64>, Failure> {
                 late.push(due.elapsed().as_nanos() as f64 / 1e3);
             }
             late
-        });
+        };
+        let probe = wattwise_threads::named("probe").spawn_scoped(scope, naps).map_err(|e| {
+            Failure::impossible(format!(
+                "coreidle tune: no thread that measures lateness can be started: {e}"
+            ))
+        })?;
         let ended = child::run(job, signals, None, &mut || {});
         done.store(true, Ordering::Relaxed);
         let late = probe.join().unwrap_or_default();
         let ended = ended.map_err(Failure::work)?;
         match ended.failure() {
-            Some(why) => Err(Failure::work(format!("coreidle tune: '{}' {why}", job.command.join(" ")))),
+            Some(why) => Err(Failure::work(format!("coreidle tune: {} {why}", shell::line(&job.command)))),
             None => Ok(late),
         }
     })

@@ -15,7 +15,7 @@ const BEAT: Duration = Duration::from_millis(50);
 /// Mounts the machine until a signal comes or the command ends.
 pub(super) fn serve(args: &Args, machine: &Emulator) -> Outcome {
     for cpu in machine.online() {
-        machine.set_load(cpu, args.load * 10);
+        machine.set_load(cpu, (args.load * 1000.0).round() as u32);
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -37,6 +37,8 @@ pub(super) struct Slices {
 /// # Errors
 /// Why there is none.
 fn bus() -> Result<Connection, String> {
+    // One for the bus, one for its events, one for what blocks: without them the library tries for ever.
+    wattwise_threads::can_start(3).map_err(|e| format!("no threads for the system bus: {e}"))?;
     let bus = Connection::system().map_err(|e| format!("no system bus: {e}"))?;
     let ping = bus.call_method(Some(SYSTEMD), PATH, Some("org.freedesktop.DBus.Peer"), "Ping", &());
     ping.map_err(|e| format!("systemd does not answer on the system bus: {e}"))?;

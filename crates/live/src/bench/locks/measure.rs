@@ -9,8 +9,9 @@
 //! leaves out every step of more than `GAP_US`: time in which somebody else had the core is not work.
 
 use std::cell::{Cell, UnsafeCell};
-use std::sync::Barrier;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 use wattwise_figure::Random;
 use wattwise_lockbench::section::Section;
@@ -31,7 +32,7 @@ pub const OTHERS: [&str; 3] = ["glibc", "std", "parking_lot"];
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     name: &'static str,
-    run: fn(&Job) -> Counts,
+    run: fn(&Job) -> io::Result<Counts>,
     kind: Option<&'static LockKind>,
 }
 
@@ -158,7 +159,10 @@ impl Waits {
 }
 
 /// Measures.
-pub fn run(subject: &Subject, job: &Job) -> Counts {
+///
+/// # Errors
+/// Not all of its threads can be started.
+pub fn run(subject: &Subject, job: &Job) -> io::Result<Counts> {
     KIND.set(subject.kind);
     (subject.run)(job)
 }
@@ -311,7 +315,7 @@ fn cpu_seconds() -> f64 {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-fn measure<L: Lock>(job: &Job) -> Counts {
+fn measure<L: Lock>(job: &Job) -> io::Result<Counts> {
     let rate = ticks_per_us();
     let gap = (GAP_US * rate) as u64;
     let lock = Apart(L::default());
@@ -323,11 +327,17 @@ fn measure<L: Lock>(job: &Job) -> Counts {
     // SAFETY: counted under the lock only.
     unsafe impl Sync for Guarded {}
     let guarded = Apart(Guarded(UnsafeCell::new(0)));
+    // Whether all could be started: else nobody waits at the gate for those that could not.
+    let all_there = OnceLock::new();
     std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..job.threads)
+        let handles: io::Result<Vec<_>> = (0..job.threads)
             .map(|i| {
                 let (lock, stop, guarded, gate, count) = (&lock.0, &stop.0, &guarded.0, &gate, &counts[i].0);
-                scope.spawn(move || {
+                let all_there = &all_there;
+                wattwise_threads::named(&format!("lock-{i}")).spawn_scoped(scope, move || {
+                    if !all_there.wait() {
+                        return (0, Waits::new(rate));
+                    }
                     if job.pin {
                         pin_to(i);
                     }
@@ -369,6 +379,8 @@ fn measure<L: Lock>(job: &Job) -> Counts {
                 })
             })
             .collect();
+        _ = all_there.set(handles.is_ok());
+        let handles = handles?;
         let read = || counts.iter().map(|c| c.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
         gate.wait();
         std::thread::sleep(job.time / 10);
@@ -386,7 +398,7 @@ fn measure<L: Lock>(job: &Job) -> Counts {
         // SAFETY: the threads are gone.
         assert_eq!(total, unsafe { *guarded.0.0.get() }, "two threads were inside the lock at once");
         let acquired = last.iter().zip(&first).map(|(l, f)| l - f).collect();
-        Counts { seconds, acquired, cpu_s, waits }
+        Ok(Counts { seconds, acquired, cpu_s, waits })
     })
 }
 
@@ -414,7 +426,8 @@ mod tests {
             let subject = Subject::parse(&name).expect("known");
             // A crowded machine may give the threads no time in a short window.
             let windows = (0..10).map(|n| Duration::from_millis(10 << n));
-            let mut runs = windows.map(|time| run(&subject, &Job { time, ..job(2, "0-3.7", "exp:3.7") }));
+            let mut runs = windows
+                .map(|time| run(&subject, &Job { time, ..job(2, "0-3.7", "exp:3.7") }).expect("threads"));
             let counts = runs.find(|c| c.acquired.iter().sum::<u64>() > 0).expect(&name);
             assert_eq!(counts.acquired.len(), 2, "{name}");
             assert!(counts.cpu_s > 0.0, "{name}");
@@ -429,7 +442,7 @@ mod tests {
     #[test]
     fn sections_last_at_least_as_long_as_drawn() {
         let subject = Subject::parse("std").expect("known");
-        let counts = run(&subject, &job(1, "200", "300"));
+        let counts = run(&subject, &job(1, "200", "300")).expect("threads");
         assert!(counts.acquired[0] as f64 <= counts.seconds / 490e-6 + 2.0, "{counts:?}");
     }
 

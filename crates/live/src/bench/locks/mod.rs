@@ -47,13 +47,16 @@ impl Pricing {
 }
 
 /// Runs a matrix on this machine, with a subject for each of its locks; `done` hears after each measurement how many there have been.
+///
+/// # Errors
+/// The threads of a measurement cannot be started.
 pub fn run(
     matrix: &LockMatrix,
     subjects: &[Subject],
     root: &dyn Root,
     pricing: &Pricing,
     mut done: impl FnMut(usize),
-) -> Bench {
+) -> Result<Bench, String> {
     let mut meter = Meter::open(root);
     meter.self_test(Duration::from_millis(100), std::thread::sleep);
     let mut energy = if meter.is_empty() {
@@ -70,7 +73,8 @@ pub fn run(
             let job = Job { threads, cs, ncs, time: matrix.time, pin: matrix.pin, seed };
             meter.begin(now());
             let metered_from = now().monotonic_s;
-            let counts = measure::run(subject, &job);
+            let counts = measure::run(subject, &job)
+                .map_err(|e| format!("{threads} threads cannot be started: {e}"))?;
             meter.sample(now());
             let whole_s = now().monotonic_s - metered_from;
             let joules = if meter.is_empty() {
@@ -103,7 +107,7 @@ pub fn run(
     }
     notes.extend(subjects.iter().filter_map(Subject::caveat));
     let cells = wattwise_lockbench::judge::cells(&records);
-    Bench {
+    Ok(Bench {
         schema: SCHEMA,
         machine: "this machine".to_owned(),
         figures: Provenance::Measured { by: "the time-stamp counter and the process's CPU time".to_owned() },
@@ -115,7 +119,7 @@ pub fn run(
         records,
         cells,
         verdict: None,
-    }
+    })
 }
 
 fn record(repeat: usize, lock: &str, place: Place, counts: &Counts, energy_j: Option<f64>) -> Record {

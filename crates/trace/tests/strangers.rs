@@ -1,0 +1,889 @@
+//! Recordings as others make them: text in every dress, packed, suspended, overwritten, joined, from namespaces; and files that are
+//! taken for recordings. What is right comes from the kernel's and the tools' own sources, named at each test.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::Write as _;
+use std::sync::Arc;
+use wattwise_model::workload::{Op, Program, Recorded, Task, TaskId, Workload};
+use wattwise_trace::events::{Comms, Event, EventKind, Left, Level, Sink};
+use wattwise_trace::{ImportOptions, Source, TraceError, import, summarise, visit};
+
+fn source(data: &[u8]) -> Source {
+    Source::Bytes { name: "theirs".into(), data: Arc::from(data) }
+}
+
+fn lift(data: &[u8]) -> Result<Workload, TraceError> {
+    import(source(data), &ImportOptions::default())
+}
+
+fn refused(data: &[u8]) -> String {
+    let line = lift(data).map(|w| w.source).unwrap_err().to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line
+}
+
+fn recorded(w: &Workload) -> &Recorded {
+    w.recorded.as_ref().unwrap()
+}
+
+/// What a replay works with: each task's name and steps, and how long it all is.
+fn work(w: &Workload) -> (u64, Vec<(String, Vec<Op>)>) {
+    let steps = |t: &wattwise_model::workload::Task| {
+        let Program::Recorded(script) = &t.program else { panic!("not recorded") };
+        script.reader().collect()
+    };
+    (w.span_ns, w.tasks.iter().map(|t| (t.name.clone(), steps(t))).collect())
+}
+
+/// Compares such work without printing all of it.
+#[track_caller]
+fn same(work: &(u64, Vec<(String, Vec<Op>)>), wanted: &(u64, Vec<(String, Vec<Op>)>), name: &str) {
+    assert_eq!((work.0, work.1.len()), (wanted.0, wanted.1.len()), "{name}: span in ns, tasks");
+    for ((task, steps), (other, wanted)) in work.1.iter().zip(&wanted.1) {
+        assert_eq!(task, other, "{name}");
+        let differs = steps.iter().zip(wanted).position(|(a, b)| a != b);
+        let shown = differs.map(|n| (n, steps[n], wanted[n]));
+        assert_eq!((shown, steps.len()), (None, wanted.len()), "{name}: {task}: first different step, steps");
+    }
+}
+
+fn warned(w: &Workload, what: &str) -> bool {
+    recorded(w).warnings.iter().any(|warning| warning.contains(what))
+}
+
+/// A switch or wake-up, as all dresses tell it.
+#[derive(Clone, Debug)]
+struct Line {
+    us: u64,
+    cpu: u32,
+    /// Who was current: name and thread id.
+    by: (&'static str, u32),
+    /// The column hardirq/softirq.
+    level: char,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Switch { state: &'static str, next: (&'static str, u32) },
+    Waking { who: (&'static str, u32), to: u32 },
+    Other(String),
+}
+
+const IDLE: (&str, u32) = ("swapper/0", 0);
+const A: (&str, u32) = ("A", 100);
+const B: (&str, u32) = ("my prog: x", 200);
+
+/// A on CPU 0 is woken by a timer each 10 ms, runs for 2 ms and wakes B on CPU 1 after one, which runs for 2 ms. In each third
+/// round an interrupt upon A wakes B, which is nobody's doing.
+fn rounds(n: u64) -> Vec<Line> {
+    let mut all = Vec::new();
+    let mut add =
+        |us: u64, cpu: u32, by, level, what| all.push(Line { us: 1_000_000_000 + us, cpu, by, level, what });
+    for round in 0..n {
+        let at = round * 10_000;
+        let by_chance = if round % 3 == 2 { 'h' } else { '.' };
+        add(at, 0, IDLE, 'h', What::Waking { who: A, to: 0 });
+        add(at + 5, 0, IDLE, '.', What::Switch { state: "R", next: A });
+        add(at + 1000, 0, A, by_chance, What::Waking { who: B, to: 1 });
+        add(at + 1005, 1, IDLE, '.', What::Switch { state: "R", next: B });
+        add(at + 2000, 0, A, '.', What::Switch { state: "S", next: IDLE });
+        add(at + 3000, 1, B, '.', What::Switch { state: "S", next: IDLE });
+    }
+    all
+}
+
+impl Line {
+    /// The event and its fields, as `TP_printk` of include/trace/events/sched.h has them.
+    fn event(&self) -> (String, String) {
+        match &self.what {
+            What::Switch { state, next } => (
+                "sched_switch".into(),
+                format!(
+                    "prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> next_comm={} next_pid={} next_prio=120",
+                    self.by.0, self.by.1, next.0, next.1
+                ),
+            ),
+            What::Waking { who, to } => {
+                ("sched_waking".into(), format!("comm={} pid={} prio=120 target_cpu={to:03}", who.0, who.1))
+            }
+            What::Other(text) => {
+                text.split_once(": ").map(|(name, rest)| (name.to_owned(), rest.to_owned())).unwrap()
+            }
+        }
+    }
+
+    fn seconds(&self) -> String {
+        format!("{}.{:06}", self.us / 1_000_000, self.us % 1_000_000)
+    }
+
+    /// `print_trace_line` with the flags in these columns; `%` stands for the one of interrupts.
+    fn tracefs(&self, flags: &str) -> String {
+        let name = if self.by.1 == 0 { "<idle>" } else { self.by.0 };
+        let (event, fields) = self.event();
+        let flags = flags.replace('%', &self.level.to_string());
+        let gap = if flags.is_empty() { "" } else { " " };
+        format!(
+            "{name:>16}-{:<7} [{:03}] {flags}{gap}{:>12}: {event}: {fields}\n",
+            self.by.1,
+            self.cpu,
+            self.seconds()
+        )
+    }
+
+    /// `trace_print_lat_context`: eight letters of the name, CPU and flags in a word, microseconds since the first event.
+    fn latency(&self, since: u64) -> String {
+        let name = if self.by.1 == 0 { "<idle>" } else { self.by.0 };
+        let short: String = name.chars().take(8).collect();
+        let (event, fields) = self.event();
+        let mark = if self.us.is_multiple_of(2) { '+' } else { ' ' };
+        format!(
+            "{short:>8}-{:<7} {:3}d.{}2. {:4}us{mark}: {event}: {fields}\n",
+            self.by.1,
+            self.cpu,
+            self.level,
+            self.us - since
+        )
+    }
+
+    /// `perf script`.
+    fn perf_script(&self) -> String {
+        let (event, fields) = self.event();
+        let name = if self.by.1 == 0 { "swapper" } else { self.by.0 };
+        format!(
+            "{name:>16} {:>7} [{:03}] {:>12}: sched:{event}: {fields}\n",
+            self.by.1,
+            self.cpu,
+            self.seconds()
+        )
+    }
+}
+
+fn text(lines: &[Line], dress: impl Fn(&Line) -> String) -> String {
+    lines.iter().map(dress).collect()
+}
+
+/// The comment of a kernel's columns: `print_func_help_header_irq` of kernel/trace/trace.c, and that of PREEMPT_RT's patches.
+fn comment(columns: &[&str]) -> String {
+    let mut head = String::from("# tracer: nop\n#\n");
+    for (n, column) in columns.iter().enumerate() {
+        head += &format!(
+            "#                              {} / _{}=> {column}\n",
+            "|".repeat(n),
+            "-".repeat(columns.len() - n)
+        );
+    }
+    head + "#                              ||||| /     delay\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n#              | |         |   |||||     |         |\n"
+}
+
+const STANDARD: [&str; 5] =
+    ["irqs-off/BH-disabled", "need-resched", "hardirq/softirq", "preempt-depth", "migrate-disable"];
+
+fn standard(lines: &[Line]) -> String {
+    comment(&STANDARD) + &text(lines, |l| l.tracefs("d.%2."))
+}
+
+#[test]
+fn every_kernels_columns_give_the_same_work() {
+    let lines = rounds(60);
+    let wanted = work(&lift(standard(&lines).as_bytes()).unwrap());
+    assert_eq!(wanted.1.len(), 2);
+    for (columns, flags) in [
+        // Linux 3.x and 4.x.
+        (&["irqs-off", "need-resched", "hardirq/softirq", "preempt-depth"][..], "d.%2"),
+        // PREEMPT_RT 4.19 to 5.14, and 5.15 on.
+        (
+            &[
+                "irqs-off",
+                "need-resched",
+                "need-resched-lazy",
+                "hardirq/softirq",
+                "preempt-depth",
+                "preempt-lazy-depth",
+                "migrate-disable",
+            ],
+            "d..%2..",
+        ),
+        (
+            &[
+                "irqs-off",
+                "need-resched",
+                "need-resched_lazy",
+                "hardirq/softirq",
+                "preempt-depth",
+                "migrate-disable",
+            ],
+            "d.L%2.",
+        ),
+        // A kernel of the future.
+        (&["hardirq/softirq", "irqs-off", "guest", "need-resched", "preempt-depth"], "%dg.2"),
+    ] {
+        let dressed = comment(columns) + &text(&lines, |l| l.tracefs(flags));
+        same(&work(&lift(dressed.as_bytes()).unwrap()), &wanted, flags);
+    }
+    // The comment was cut off, as by trace_pipe.
+    for flags in ["d.%2", "d.%2.", "d..%2..", "d..%2."] {
+        same(&work(&lift(text(&lines, |l| l.tracefs(flags)).as_bytes()).unwrap()), &wanted, flags);
+    }
+}
+
+#[test]
+fn every_dress_of_text_gives_the_same_work() {
+    let lines = rounds(60);
+    let plain = standard(&lines);
+    let wanted = work(&lift(plain.as_bytes()).unwrap());
+    let as_plain = |name: &str, dressed: &[u8]| {
+        let w = lift(dressed).unwrap_or_else(|e| panic!("{name}: {e}"));
+        same(&work(&w), &wanted, name);
+        assert!(!warned(&w, "damaged"), "{name}: {:?}", recorded(&w).warnings);
+    };
+    let since = lines[0].us;
+    let latency_head = "# tracer: nop\n#\n# nop latency trace v1.1.5 on 6.1.0\n# latency: 0 us, #360/360, CPU#0 | (M:desktop VP:0, KP:0, SP:0 HP:0 #P:2)\n\
+        #                    _------=> CPU#            \n#                   / _-----=> irqs-off/BH-disabled\n\
+        #                  | / _----=> need-resched    \n#                  || / _---=> hardirq/softirq \n\
+        #                  ||| / _--=> preempt-depth   \n#                  |||| / _-=> migrate-disable \n\
+        #                  ||||| /     delay           \n#  cmd     pid     |||||| time  |   caller     \n";
+    as_plain("latency-format", (latency_head.to_owned() + &text(&lines, |l| l.latency(since))).as_bytes());
+    as_plain("latency-format without its head", text(&lines, |l| l.latency(since)).as_bytes());
+    // `trace-cmd report -l`: the same word, and seconds.
+    let report = text(&lines, |l| {
+        let (event, fields) = l.event();
+        let name: String = l.by.0.chars().take(8).collect();
+        format!(
+            "{name:>8}-{:<5} {:3}d.{}2. {}: {event}:         {fields}\n",
+            l.by.1,
+            l.cpu,
+            l.level,
+            l.seconds()
+        )
+    });
+    as_plain("trace-cmd report -l", ("cpus=2\n".to_owned() + &report).as_bytes());
+    as_plain("crlf", plain.replace('\n', "\r\n").as_bytes());
+    as_plain("tgid", text(&lines, |l| l.tracefs("d.%2.").replacen(" [0", " (-----) [0", 1)).as_bytes());
+    // `bytes` of PowerShell: a mark, two bytes a letter, its own ends of lines.
+    let wide = |big: bool| -> Vec<u8> {
+        let units =
+            std::iter::once(0xfeff).chain(plain.replace('\n', "\r\n").encode_utf16().collect::<Vec<_>>());
+        units.flat_map(|u| if big { u.to_be_bytes() } else { u.to_le_bytes() }).collect()
+    };
+    as_plain("UTF-16LE", &wide(false));
+    as_plain("UTF-16BE", &wide(true));
+    as_plain("UTF-16LE without a mark", &wide(false)[2..]);
+    as_plain("UTF-8 with a mark", &[b"\xef\xbb\xbf", plain.as_bytes()].concat());
+    let gz = |bytes: &[u8]| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    as_plain("gz", &gz(plain.as_bytes()));
+    let (first, second) = plain.as_bytes().split_at(plain.len() / 2);
+    as_plain("two members of gz", &[gz(first), gz(second)].concat());
+    as_plain("UTF-16 in gz in gz", &gz(&gz(&wide(false))));
+    as_plain("xz", XZ_OF_ROUNDS);
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    zlib.write_all(plain.as_bytes()).unwrap();
+    as_plain("atrace -z", &[b"capturing trace... done\nTRACE:\n".to_vec(), zlib.finish().unwrap()].concat());
+    as_plain("atrace", format!("capturing trace... done\nTRACE:\n{plain}").as_bytes());
+    // The lines of stacks and markers between the events.
+    let stacks = text(&lines, |l| {
+        l.tracefs("d.%2.")
+            + &format!(
+                "               A-100     [000] d.... {}: <stack trace>\n => sched_switch: x\n => schedule\n ------------------------------------------\n 0)   <idle>-0     =>      A-100  \n",
+                l.seconds()
+            )
+    });
+    let w = lift(stacks.as_bytes()).unwrap();
+    assert!(!warned(&w, "damaged"), "{:?}", recorded(&w).warnings);
+    same(&work(&w), &wanted, "stacks");
+    // A program's own markers, with times of their own: none of ours, and no reason to sort.
+    let mark = |l: &Line| {
+        l.tracefs("d.%2.")
+            + "               A-100     [000] .....  1000.500000: tracing_mark_write: B|100|doFrame: [001] 3.14: x\n"
+    };
+    as_plain("markers", text(&lines, mark).as_bytes());
+}
+
+/// `perf script` has no flags, so what interrupts do counts as their task's. Of a trace without such, it is all the same.
+#[test]
+fn what_perf_script_shows_is_the_same_work() {
+    let mut lines = rounds(60);
+    lines.retain(|l| l.by.1 == 0 || l.level == '.');
+    let wanted = work(&lift(standard(&lines).as_bytes()).unwrap());
+    let as_plain = |name: &str, dressed: String| {
+        let w = lift(dressed.as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        same(&work(&w), &wanted, name);
+        assert!(warned(&w, "no irq flags") && !warned(&w, "damaged"), "{name}: {:?}", recorded(&w).warnings);
+    };
+    as_plain("plain", text(&lines, Line::perf_script));
+    // `perf script` with call chains, as of perf-script(1): address, symbol, file in brackets, an empty line.
+    let stack = "\tffffffff8180a1c8 __schedule+0x3c8 ([kernel.kallsyms])\n\t          4011f2 sched_switch: x+0x22 (/opt/My App/prog [v2])\n\n";
+    as_plain("stacks", text(&lines, |l| l.perf_script() + stack));
+    let named =
+        |from: &'static str, to: &'static str| text(&lines, move |l| l.perf_script().replacen(from, to, 1));
+    as_plain("period", text(&lines, |l| l.perf_script().replacen(": sched:", ":          1 sched:", 1)));
+    for (from, to) in [
+        ("sched_switch:", "sched_switch:k:"),
+        ("sched_switch:", "sched_switch:ppu:"),
+        ("sched_switch:", "sched_switch/call-graph=fp,period=1/:"),
+        ("sched_switch:", "sched_switch/name=a:b/k:"),
+    ] {
+        as_plain(to, named(from, to));
+    }
+    // `-F pid,tid`: both numbers.
+    as_plain(
+        "pid/tid",
+        text(&lines, |l| {
+            l.perf_script().replacen(" [0", "/1 [0", 0).replacen(
+                &format!(" {} [", l.by.1),
+                &format!(" {0}/{0} [", l.by.1),
+                1,
+            )
+        }),
+    );
+}
+
+#[test]
+fn a_suspend_is_taken_out() {
+    const HOURS: u64 = 8 * 3600 * 1_000_000;
+    let awake = rounds(200);
+    let wanted = work(&lift(standard(&awake).as_bytes()).unwrap());
+    let step =
+        |us: u64, text: &str| Line { us, cpu: 0, by: IDLE, level: '.', what: What::Other(text.into()) };
+    // The machine is off for 8 h from the hundredth round's end on; its boot clock goes on.
+    let off_at = 1_000_000_000 + 99 * 10_000 + 5_000;
+    let slept = |inside: &[(u64, &str)]| {
+        let mut all: Vec<Line> = awake.iter().filter(|l| l.us < off_at).cloned().collect();
+        all.extend(inside.iter().map(|(us, text)| step(off_at + us, text)));
+        all.extend(awake.iter().filter(|l| l.us > off_at).map(|l| Line { us: l.us + HOURS, ..l.clone() }));
+        lift(standard(&all).as_bytes()).unwrap()
+    };
+    // The steps of kernel/power/suspend.c.
+    let whole = [
+        (0, "suspend_resume: suspend_enter[3] begin"),
+        (0, "suspend_resume: machine_suspend[3] begin"),
+        (HOURS, "suspend_resume: machine_suspend[3] end"),
+        (HOURS, "suspend_resume: suspend_enter[3] end"),
+    ];
+    let to_idle = [
+        (0, "suspend_resume: machine_suspend[1] begin"),
+        (0, "suspend_resume: timekeeping_freeze[0] begin"),
+        (HOURS / 2, "cpu_idle: state=4294967295 cpu_id=0"),
+        (HOURS / 2 + 7, "suspend_resume: timekeeping_freeze[0] end"),
+        (HOURS, "suspend_resume: machine_suspend[1] end"),
+    ];
+    for (name, w) in [
+        ("whole", slept(&whole)),
+        ("to idle, with a wake-up on the way", slept(&to_idle)),
+        ("without the innermost step", slept(&[whole[0], whole[3]])),
+        (
+            "on a clock beside the monotonic one",
+            slept(&[
+                (0, "tracing_mark_write: trace_event_clock_sync: parent_ts=70.000000"),
+                (0, "cpu_idle: state=0 cpu_id=0"),
+                (HOURS, "cpu_idle: state=4294967295 cpu_id=0"),
+                (HOURS, "tracing_mark_write: trace_event_clock_sync: parent_ts=70.000000"),
+            ]),
+        ),
+    ] {
+        same(&work(&w), &wanted, name);
+        assert_eq!(recorded(&w).suspended_ns, HOURS * 1000, "{name}");
+        assert!(
+            warned(&w, "The machine was suspended once, 8:00:00 h in all"),
+            "{name}: {:?}",
+            recorded(&w).warnings
+        );
+    }
+    // Without its end or its beginning it reaches to the next event, or from the last: 5 ms and 2 ms away.
+    for (w, beyond) in [(slept(&whole[..2]), 5_000), (slept(&whole[2..]), 2_000)] {
+        assert_eq!(
+            (recorded(&w).suspended_ns, w.span_ns),
+            ((HOURS + beyond) * 1000, wanted.0 - beyond * 1000)
+        );
+    }
+    // Nothing says that it was a suspend.
+    let w = slept(&[(0, "cpu_idle: state=0 cpu_id=0"), (HOURS, "cpu_idle: state=4294967295 cpu_id=0")]);
+    same(&work(&w), &wanted, "silence");
+    assert_eq!(recorded(&w).suspended_ns, 0);
+    assert!(warned(&w, "Nothing at all was recorded for more than a minute"));
+    // Charged, if asked; and said by the summary.
+    let mut all: Vec<Line> = awake.iter().filter(|l| l.us < off_at).cloned().collect();
+    all.extend(whole.iter().map(|(us, text)| step(off_at + us, text)));
+    all.extend(awake.iter().filter(|l| l.us > off_at).map(|l| Line { us: l.us + HOURS, ..l.clone() }));
+    let bytes = standard(&all).into_bytes();
+    let charged =
+        import(source(&bytes), &ImportOptions { suspend_w: Some(0.5), ..Default::default() }).unwrap();
+    assert!((recorded(&charged).suspended_j() - 0.5 * 8.0 * 3600.0).abs() < 1e-6);
+    let told = summarise(source(&bytes), &ImportOptions::default()).unwrap();
+    assert!(
+        (told.suspended_s - 8.0 * 3600.0).abs() < 1e-6 && (told.span_s - wanted.0 as f64 * 1e-9).abs() < 1e-6,
+        "{told}"
+    );
+}
+
+#[test]
+fn a_single_time_ahead_is_no_silence() {
+    let mut lines = rounds(100);
+    let ahead = Line { us: lines[300].us + 120_000_000, ..lines[299].clone() };
+    lines.insert(300, ahead);
+    let w = lift(standard(&lines).as_bytes());
+    assert!(w.is_err() || !warned(&w.unwrap(), "Nothing at all was recorded"));
+}
+
+#[test]
+fn what_a_ring_no_longer_held_is_no_idle_time() {
+    let lines = rounds(200);
+    let head = |kept: usize, written: usize| {
+        format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {kept}/{written}   #P:2\n#\n")
+    };
+    // CPU 1's ring began in the middle.
+    let from = 1_000_000_000 + 100 * 10_000;
+    let late: Vec<Line> = lines.iter().filter(|l| l.cpu == 0 || l.us >= from).cloned().collect();
+    let covered: Vec<Line> = {
+        let first = late.iter().find(|l| l.cpu == 1).unwrap().us;
+        late.iter().filter(|l| l.us >= first).cloned().collect()
+    };
+    let wanted = work(&lift(standard(&covered).as_bytes()).unwrap());
+    let body = text(&late, |l| l.tracefs("d.%2."));
+    let w = lift((head(late.len(), lines.len()) + &body).as_bytes()).unwrap();
+    same(&work(&w), &wanted, "overwritten");
+    assert!(warned(&w, "Not all CPUs are recorded all the time"), "{:?}", recorded(&w).warnings);
+    // Without its head, by the mark that `test_cpu_buff_start` writes.
+    let first_of_1 = late.iter().position(|l| l.cpu == 1).unwrap();
+    let marked = text(&late[..first_of_1], |l| l.tracefs("d.%2."))
+        + "##### CPU 1 buffer started ####\n"
+        + &text(&late[first_of_1..], |l| l.tracefs("d.%2."));
+    same(&work(&lift(marked.as_bytes()).unwrap()), &wanted, "marked");
+    // A mark about a CPU that has long begun says nothing, and a ring that was not overwritten begins with its first event.
+    let whole = standard(&lines);
+    let noise = whole.clone() + "##### CPU 1 buffer started ####\n";
+    same(&work(&lift(noise.as_bytes()).unwrap()), &work(&lift(whole.as_bytes()).unwrap()), "noise");
+    // Without both: B is woken again and again and runs nowhere before CPU 1 begins.
+    same(&work(&lift(body.as_bytes()).unwrap()), &wanted, "no sign but wake-ups");
+    // A CPU that had nothing to do until then was idle.
+    let rest: Vec<Line> = late
+        .iter()
+        .filter(|l| l.us >= from || !matches!(&l.what, What::Waking { to: 1, .. }))
+        .cloned()
+        .collect();
+    let w = lift((head(rest.len(), rest.len()) + &text(&rest, |l| l.tracefs("d.%2."))).as_bytes()).unwrap();
+    assert!(!warned(&w, "Not all CPUs"));
+    assert_eq!(w.span_ns, work(&lift(whole.as_bytes()).unwrap()).0);
+    // All cover next to nothing.
+    let last: Vec<Line> =
+        lines.iter().filter(|l| l.cpu == 0 || l.us > lines[lines.len() - 3].us).cloned().collect();
+    let line = refused((head(last.len(), lines.len()) + &text(&last, |l| l.tracefs("d.%2."))).as_bytes());
+    assert!(line.contains("not all CPUs are recorded") && line.contains("larger buffers"), "{line}");
+}
+
+#[test]
+fn files_of_each_cpu_joined_are_sorted() {
+    let lines = rounds(60);
+    let wanted = work(&lift(standard(&lines).as_bytes()).unwrap());
+    let of = |cpu: u32| {
+        let own: Vec<Line> = lines.iter().filter(|l| l.cpu == cpu).cloned().collect();
+        standard(&own)
+    };
+    for joined in [of(0) + &of(1), of(1) + &of(0)] {
+        same(&work(&lift(joined.as_bytes()).unwrap()), &wanted, "joined");
+    }
+    // One of them alone is half of a recording.
+    let line = refused(of(0).as_bytes());
+    assert!(line.contains("nothing of CPU 1 is recorded") && line.contains("not per_cpu/"), "{line}");
+    // Events of two CPUs that changed places.
+    let mut swapped = lines.clone();
+    for at in (3..swapped.len() - 1).step_by(6) {
+        swapped.swap(at, at + 1);
+    }
+    assert!(swapped.windows(2).any(|w| w[0].us > w[1].us));
+    same(&work(&lift(standard(&swapped).as_bytes()).unwrap()), &wanted, "swapped");
+    // The same recording twice, and one after another of a machine that was started anew.
+    for twice in [standard(&lines).repeat(2), standard(&lines) + &standard(&rounds(30))] {
+        let line = refused(twice.as_bytes());
+        assert!(line.contains("several recordings in one file"), "{line}");
+    }
+    let tight = ImportOptions { budget: "memory=5000".parse().unwrap(), ..Default::default() };
+    let over = import(source((of(0) + &of(1)).as_bytes()), &tight).unwrap_err().to_string();
+    assert!(over.contains("--budget memory="), "{over}");
+}
+
+#[test]
+fn cpus_that_were_off_are_no_idle_cpus() {
+    let numbered = |cpus: [u32; 2], head: &str| {
+        let lines: Vec<Line> =
+            rounds(60).into_iter().map(|l| Line { cpu: cpus[l.cpu as usize], ..l }).collect();
+        lift((format!("# tracer: nop\n{head}") + &text(&lines, |l| l.tracefs("d.%2."))).as_bytes()).unwrap()
+    };
+    let wanted = work(&numbered([0, 1], ""));
+    for head in ["", "# entries-in-buffer/entries-written: 360/360   #P:2\n"] {
+        let w = numbered([1, 6], head);
+        same(&work(&w), &wanted, head);
+        assert_eq!((recorded(&w).cpus, recorded(&w).busy_ns.len()), (2, 2), "{head}");
+        assert!(warned(&w, "CPUs 1, 6 were recorded and count as 0 to 1"), "{:?}", recorded(&w).warnings);
+    }
+    // The machine has them all: those between were idle.
+    let w = numbered([1, 6], "# entries-in-buffer/entries-written: 360/360   #P:8\n");
+    assert_eq!((recorded(&w).cpus, recorded(&w).busy_ns[0]), (8, 0));
+    assert!(!warned(&w, "were off"));
+}
+
+/// perf shows the tasks outside of its namespace as 0, those inside by their numbers there (`perf_event_pid` of kernel/events/core.c),
+/// and one of which it knows nothing as -1.
+#[test]
+fn numbers_of_a_namespace_are_not_the_kernels() {
+    let mut lines = rounds(60);
+    lines.retain(|l| l.by.1 == 0 || l.level == '.');
+    let wanted = work(&lift(text(&lines, Line::perf_script).as_bytes()).unwrap());
+    for (a, b) in [(7, 8), (0, 8), (0, 0)] {
+        let inside = text(&lines, |l| {
+            let shown = match l.by.1 {
+                100 => a,
+                200 => b,
+                other => other,
+            };
+            l.perf_script().replacen(&format!(" {} [", l.by.1), &format!(" {shown} ["), 1)
+        });
+        let w = lift(inside.as_bytes()).unwrap();
+        same(&work(&w), &wanted, &format!("{a} {b}"));
+        assert!(warned(&w, "numbers of a PID namespace"), "{:?}", recorded(&w).warnings);
+    }
+    let unknown = text(&lines, |l| l.perf_script().replacen(" 200 [", " -1 [", 1));
+    same(&work(&lift(unknown.as_bytes()).unwrap()), &wanted, "unknown");
+    // One damaged head is no namespace.
+    let one = text(&lines, Line::perf_script).replacen(" 100 [", " 9 [", 1);
+    assert!(!warned(&lift(one.as_bytes()).unwrap(), "numbers of a PID namespace"));
+}
+
+#[test]
+fn counts_of_a_clock_are_no_seconds() {
+    let ticks =
+        text(&rounds(10), |l| l.tracefs("d.%2.").replacen(&l.seconds(), &(l.us * 2600).to_string(), 1));
+    let line = refused(ticks.as_bytes());
+    assert!(line.contains("--ts2secs") && line.contains("trace_clock"), "{line}");
+}
+
+#[test]
+fn files_of_other_kinds_are_named_with_their_remedy() {
+    let perfetto = [b"\x0a\x54\x50\x03\x42\x0eftrace\x01\x02".to_vec(), (1..=90).collect()].concat();
+    for (data, words) in [
+        (&b"BZh91AY&SY"[..], &["bzip2", "bzip2 -dk theirs"][..]),
+        (&perfetto, &["Perfetto", "traceconv systrace theirs"]),
+        (b"{\"traceEvents\": [{\"ph\": \"X\"}]}", &["Chrome", "jq -r .systemTraceEvents theirs"]),
+        (b"PK\x03\x04", &["zip", "unzip theirs"]),
+        (b"{\"schema\": \"wattwise.compare/2\"}", &["result", "wattwise report theirs"]),
+    ] {
+        let line = refused(data);
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+        // Packed as well.
+        let mut packed = Vec::new();
+        wattwise_packed::pack(data, &mut packed, 3).unwrap();
+        assert!(refused(&packed).contains(words[0]));
+    }
+}
+
+#[test]
+fn a_bomb_meets_the_budget_however_it_is_packed() {
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gz.write_all(standard(&rounds(3)).as_bytes()).unwrap();
+    let blanks = vec![b' '; 1 << 20];
+    (0..64).for_each(|_| gz.write_all(&blanks).unwrap());
+    let bomb = gz.finish().unwrap();
+    let tight = ImportOptions { budget: "disk=1e6".parse().unwrap(), ..Default::default() };
+    let error = import(source(&bomb), &tight).unwrap_err();
+    assert!(matches!(error, TraceError::OverBudget { .. }), "{error}");
+    // A stream that is cut: what came out is used, and that is said.
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gz.write_all(standard(&rounds(2000)).as_bytes()).unwrap();
+    let whole = gz.finish().unwrap();
+    let w = lift(&whole[..whole.len() / 2]).unwrap();
+    assert!(warned(&w, "packed stream is damaged"), "{:?}", recorded(&w).warnings);
+}
+
+/// `standard(&rounds(60))` by `xz -9`.
+const XZ_OF_ROUNDS: &[u8] = include_bytes!("traces/rounds.txt.xz");
+
+/// A recording of `traces/`, unpacked.
+fn bytes(name: &str) -> Vec<u8> {
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(format!("{name}.zst"));
+    zstd::stream::decode_all(std::fs::File::open(path).unwrap()).unwrap()
+}
+
+/// A recording by perf with other numbers of tasks in perf's own fields, as it would have been made in a PID namespace. Its samples
+/// begin with IDENTIFIER, IP, TID (sample_type 0x10587).
+fn in_namespace(mut data: Vec<u8>, number: impl Fn(u32) -> u32) -> Vec<u8> {
+    let word = |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+    let (mut at, end) = (word(&data, 40), word(&data, 40) + word(&data, 48));
+    while at < end {
+        let kind = u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
+        let size = usize::from(u16::from_le_bytes(data[at + 6..at + 8].try_into().unwrap()));
+        // SAMPLE; COMM has process and thread; FORK and EXIT have both of the task and of its parent.
+        let places: &[usize] = match kind {
+            9 => &[24, 28],
+            3 => &[8, 12],
+            4 | 7 => &[8, 12, 16, 20],
+            _ => &[],
+        };
+        for place in places.iter().map(|place| at + place) {
+            let told = u32::from_le_bytes(data[place..place + 4].try_into().unwrap());
+            data[place..place + 4].copy_from_slice(&number(told).to_le_bytes());
+        }
+        at += size;
+    }
+    data
+}
+
+#[test]
+fn perf_data_of_a_namespace_is_the_same_work() {
+    for name in ["pipe.perf", "sched.perf", "mix.perf"] {
+        let original = bytes(name);
+        let wanted = lift(&original).unwrap();
+        let shifted = |tid: u32| if tid == 0 || tid > 1 << 22 { tid } else { tid + 77 };
+        let w = lift(&in_namespace(original.clone(), shifted)).unwrap();
+        // Tasks that are forked and never run have no number of the kernel's.
+        let ran = |w: &Workload| {
+            let mut work = work(w);
+            work.1.iter_mut().flat_map(|(_, steps)| steps).for_each(|op| {
+                if let Op::Wake(_) = op {
+                    *op = Op::Wake(TaskId(0));
+                }
+            });
+            work.1.retain(|(_, steps)| steps.iter().any(|op| matches!(op, Op::Run { .. })));
+            work
+        };
+        same(&ran(&w), &ran(&wanted), name);
+        assert_eq!(recorded(&w).foreground, recorded(&wanted).foreground, "{name}");
+        let roles = |w: &Workload| -> Vec<_> {
+            let runs = |t: &&Task| {
+                let Program::Recorded(script) = &t.program else { return false };
+                script.reader().any(|op| matches!(op, Op::Run { .. }))
+            };
+            w.tasks.iter().filter(runs).map(|t| (t.name.clone(), t.role, t.ends, t.repeats)).collect()
+        };
+        assert_eq!(roles(&w), roles(&wanted), "{name}");
+        // Only half of the tasks are inside: what perf says of the others is lost, and what they did is not.
+        let half = |tid: u32| if tid % 2 == 1 { tid / 2 + 2 } else { 0 };
+        let w = lift(&in_namespace(original, half)).unwrap();
+        assert_eq!(
+            (w.span_ns, recorded(&w).busy_ns.clone()),
+            (wanted.span_ns, recorded(&wanted).busy_ns.clone()),
+            "{name}"
+        );
+    }
+}
+
+/// A record of perf.data in pipe mode.
+fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+    let mut all = kind.to_le_bytes().to_vec();
+    all.extend([0, 0]);
+    all.extend((8 + body.len() as u16).to_le_bytes());
+    all.extend(body);
+    all
+}
+
+/// `perf record -o -` (HEADER_ATTR is record 64 of tools/perf/util/event.h) of cycles, and of a tracepoint whose formats were cut
+/// out; a file whose perf was killed; one whose wattwise was.
+#[test]
+fn each_perf_data_that_cannot_be_used_says_why() {
+    let piped = |kind: u32| {
+        let mut attr = kind.to_le_bytes().to_vec();
+        attr.extend(64u32.to_le_bytes());
+        attr.resize(64, 0);
+        [b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec(), record(64, &attr), record(9, &[0; 32]), record(68, &[])]
+            .concat()
+    };
+    let line = refused(&piped(0));
+    assert!(
+        line.contains("without tracepoints")
+            && line.contains("perf record -e sched:")
+            && !line.contains("SIGKILL"),
+        "{line}"
+    );
+    let line = refused(&piped(2));
+    assert!(line.contains("without the formats") && !line.contains("SIGKILL"), "{line}");
+    let unfinished = {
+        let mut head = b"PERFILE2".to_vec();
+        for word in [104u64, 144, 104, 144, 248, 0, 0] {
+            head.extend(word.to_le_bytes());
+        }
+        head.resize(104 + 144 + 500, 0);
+        refused(&head)
+    };
+    assert!(unfinished.contains("let perf end by itself"), "{unfinished}");
+}
+
+/// Writes events as tracefs's text, which the kernel would cut to microseconds.
+struct Dress {
+    text: String,
+    /// Digits of a second.
+    digits: usize,
+    /// What trace-cmd does with the rest: it rounds, the kernel cuts (`tep_print_event`, `trace_print_context`).
+    rounds: bool,
+}
+
+impl Sink for Dress {
+    fn event(&mut self, event: &Event, comms: &Comms) {
+        let letter = |left: Left| match left {
+            Left::Runnable => 'R',
+            Left::Sleep => 'S',
+            Left::Disk => 'D',
+            Left::Idle => 'I',
+            Left::Stopped => 'T',
+            Left::Dead => 'X',
+        };
+        let woken = |name: &str, t: wattwise_trace::events::Target| {
+            format!(
+                "{name}: comm={} pid={} prio={} target_cpu={:03}",
+                comms.name(t.comm),
+                t.tid,
+                t.prio,
+                t.cpu
+            )
+        };
+        let told = match event.kind {
+            EventKind::Switch(s) => format!(
+                "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}",
+                comms.name(s.prev_comm),
+                s.prev_tid,
+                s.prev_prio,
+                letter(s.left),
+                comms.name(s.next_comm),
+                s.next_tid,
+                s.next_prio
+            ),
+            EventKind::Waking(t) => woken("sched_waking", t),
+            EventKind::Wakeup(t) => woken("sched_wakeup", t),
+            EventKind::WakeupNew(t) => woken("sched_wakeup_new", t),
+            EventKind::Fork { parent, child, comm } => {
+                format!(
+                    "sched_process_fork: comm=x pid={parent} child_comm={} child_pid={child}",
+                    comms.name(comm)
+                )
+            }
+            EventKind::Exit { tid } => format!("sched_process_exit: comm=x pid={tid} prio=120"),
+            EventKind::CpuIdle { cpu, state } => {
+                format!("cpu_idle: state={} cpu_id={cpu}", state.unwrap_or(u32::MAX))
+            }
+            EventKind::CpuFrequency { cpu, khz } => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
+            EventKind::HrtimerStart { absolute } => {
+                format!(
+                    "hrtimer_start: hrtimer=0 function=f expires=1 softexpires=1 mode={}",
+                    if absolute { "ABS" } else { "REL" }
+                )
+            }
+            _ => return,
+        };
+        let level = match event.level {
+            Level::Task => '.',
+            Level::Softirq => 's',
+            Level::Hardirq => 'h',
+        };
+        let unit = 10u64.pow(9 - self.digits as u32);
+        let whole = (event.time_ns + if self.rounds { unit / 2 } else { 0 }) / unit;
+        let second = 10u64.pow(self.digits as u32);
+        let (s, rest) = (whole / second, whole % second);
+        self.text += &format!(
+            "x-{} [{:03}] d.{level}2. {s}.{rest:0digits$}: {told}\n",
+            event.current,
+            event.cpu,
+            digits = self.digits
+        );
+    }
+}
+
+fn dressed(name: &str, digits: usize, rounds: bool) -> String {
+    let mut dress = Dress { text: String::new(), digits, rounds };
+    visit(source(&bytes(name)), &ImportOptions::default(), &mut dress).unwrap();
+    dress.text
+}
+
+/// Of one resolution the same work to the bit, whatever the format. perf's own records tell more of tasks (who started whom before
+/// the recording), so of perf.data the steps are compared, which are of the scheduler's events alone.
+#[test]
+fn recordings_in_the_dress_of_text_are_the_same_work() {
+    for name in [
+        "tc6.dat",
+        "tc7-none.dat",
+        "tc7-zstd.dat",
+        "ftrace.txt",
+        "pipe.perf",
+        "pipe-z.perf",
+        "pipemode.perf",
+        "sched.perf",
+    ] {
+        let steps = |w: &Workload| {
+            let mut all = work(w).1;
+            all.retain(|(_, steps)| steps.iter().any(|op| matches!(op, Op::Run { .. })));
+            all
+        };
+        let busy = |w: &Workload| recorded(w).busy_ns.clone();
+        let (wanted, text) = (lift(&bytes(name)).unwrap(), lift(dressed(name, 9, false).as_bytes()).unwrap());
+        assert_eq!((text.span_ns, busy(&text)), (wanted.span_ns, busy(&wanted)), "{name}");
+        if !name.ends_with("perf") {
+            same(&(0, steps(&text)), &(0, steps(&wanted)), name);
+        }
+    }
+}
+
+/// What the tools themselves show of their recordings: in ns the same work, in us that of the recording rounded so.
+#[test]
+fn what_trace_cmd_reports_is_the_same_work() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["tc6.dat", "tc7-none.dat", "tc7-zstd.dat"] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes(name)).unwrap();
+        let report = |flags: &[&str]| {
+            let out =
+                std::process::Command::new("trace-cmd").arg("report").args(flags).arg(&file).output().ok()?;
+            out.status.success().then_some(out.stdout)
+        };
+        let (Some(whole), Some(rounded)) = (report(&["-t", "-l"]), report(&["-l"])) else {
+            println!("skipped: trace-cmd report is not to be had");
+            return;
+        };
+        let wanted = lift(&bytes(name)).unwrap();
+        let text = lift(&whole).unwrap();
+        same(&work(&text), &work(&wanted), name);
+        assert_eq!(recorded(&text).busy_ns, recorded(&wanted).busy_ns, "{name}");
+        let coarse = lift(dressed(name, 6, true).as_bytes()).unwrap();
+        same(&work(&lift(&rounded).unwrap()), &work(&coarse), &format!("{name}, in us"));
+    }
+}
+
+/// `perf script` shows no flags: of these recordings it is the same work but for wake-ups by interrupts on a busy CPU.
+#[test]
+fn what_perf_script_reports_has_the_same_times() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pipe.perf", "sched.perf", "mix.perf"] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes(name)).unwrap();
+        let out = std::process::Command::new("perf").args(["script", "--ns", "-f", "-i"]).arg(&file).output();
+        let Some(out) = out.ok().filter(|out| out.status.success()) else {
+            println!("skipped: perf script is not to be had");
+            return;
+        };
+        let (text, wanted) = (lift(&out.stdout).unwrap(), lift(&bytes(name)).unwrap());
+        assert_eq!(
+            (text.span_ns, &recorded(&text).busy_ns),
+            (wanted.span_ns, &recorded(&wanted).busy_ns),
+            "{name}"
+        );
+        assert!(
+            warned(&text, "no irq flags") && !warned(&text, "damaged"),
+            "{name}: {:?}",
+            recorded(&text).warnings
+        );
+    }
+}
+
+#[test]
+fn text_without_cpus_and_archives_of_text_are_named() {
+    let lines = text(&rounds(3), |l| l.perf_script().replacen(&format!("[{:03}]", l.cpu), "", 1));
+    let line = refused(lines.as_bytes());
+    assert!(line.contains("without the CPU") && line.contains("perf script -F"), "{line}");
+    let mut tar = vec![0; 512];
+    tar[..5].copy_from_slice(b"t.txt");
+    tar[257..262].copy_from_slice(b"ustar");
+    tar.extend(standard(&rounds(3)).as_bytes());
+    assert!(refused(&tar).contains("tar xf theirs"));
+}
