@@ -18,6 +18,8 @@ need zstd zstd
 need cc gcc
 need make make
 need strace strace
+# Recordings in the dress that trace-cmd gives them.
+need trace-cmd trace-cmd
 # systemd's interface is tried on a bus of the test's own.
 need dbus-daemon dbus-daemon
 # The studies' own workloads, for the presets.
