@@ -204,6 +204,10 @@ fn one(case: &Case, tally: &mut Tally) -> Result<(), String> {
     let reference = case.waits(&case.reference)?;
     for (i, policy) in policies.iter().enumerate() {
         let Some(r) = c.results.iter().find(|r| r.policy == policy.text) else { continue };
+        if r.responses.is_none() {
+            println!("left out: {name}: it is judged by its makespan");
+            break;
+        }
         let truth = truth(&case.waits(policy)?, &reference);
         let slower = slower(r);
         match truth {
