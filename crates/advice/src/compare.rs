@@ -214,6 +214,7 @@ fn conclude(
         figures,
     });
     let reference = &nominal.ran[runs.reference];
+    let release_ns = nominal.replica.circumstances().workload.release_ns;
     let comparison = Comparison {
         schema: SCHEMA.into(),
         machine: runs.job.machine.name.clone(),
@@ -222,7 +223,7 @@ fn conclude(
         reference: runs.policies[runs.reference].text.clone(),
         replicas: draws.len() as u64,
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
-        window_s: reference.window_ns.saturating_sub(runs.workload.release_ns) as f64 * 1e-9,
+        window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,
         results,
         answer,

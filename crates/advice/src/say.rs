@@ -36,6 +36,19 @@ pub fn shown_kind(responses: &Responses) -> Option<&KindResponses> {
     responses.kinds.iter().max_by(|a, b| a.waiting_s.total_cmp(&b.waiting_s))
 }
 
+/// The kind of response that a policy's row shows: one that is slower than the limit allows, else the one that waits most under
+/// the reference policy, the same in all rows.
+pub fn row_kind<'a>(c: &Comparison, r: &'a PolicyResult) -> Option<&'a KindResponses> {
+    let own = r.responses.as_ref()?;
+    if let Some(slower) = own.kinds.iter().find(|k| k.slower) {
+        return Some(slower);
+    }
+    let reference = c.results.iter().find(|r| r.policy == c.reference)?.responses.as_ref()?;
+    let most = reference.kinds.iter().max_by(|a, b| a.waiting_s.total_cmp(&b.waiting_s))?;
+    let same = |k: &&KindResponses| k.kind == most.kind && k.episodes == most.episodes;
+    own.kinds.iter().find(same).or_else(|| shown_kind(own))
+}
+
 /// The kind that gains most, where one does.
 fn best_gain(responses: &Responses) -> Option<&KindResponses> {
     let gain = |k: &KindResponses| k.reference_waiting_s - k.waiting_s;

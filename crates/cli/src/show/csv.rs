@@ -6,7 +6,7 @@
 use crate::exit::Failure;
 use serde::Serialize;
 use wattwise_advice::result::{Comparison, PolicyResult};
-use wattwise_advice::say::shown_kind;
+use wattwise_advice::say::row_kind;
 use wattwise_figure::csv_cell;
 
 /// A row; figures that are not numbers are empty.
@@ -55,7 +55,7 @@ struct Row {
 fn row(c: &Comparison, r: &PolicyResult) -> Row {
     let number = |x: f64| Some(x).filter(|x| x.is_finite());
     let u = &r.uncertain;
-    let kind = r.responses.as_ref().and_then(shown_kind);
+    let kind = row_kind(c, r);
     Row {
         workload: csv_cell(&c.workload.name),
         machine: csv_cell(&c.machine),

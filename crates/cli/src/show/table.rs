@@ -127,18 +127,21 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
     let against = |ratio| if reference { "reference".to_owned() } else { ratio_text(ratio) };
     let (shown, slower) = match c.judged.kind {
         TimeKind::Makespan => (seconds(u.time.median), against(u.time_ratio)),
-        TimeKind::Response => response_cells(r),
+        TimeKind::Response => response_cells(c, r),
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
     let best = if c.replicas == 0 { String::new() } else { format!("{:.0} %", r.best_share * 100.0) };
     [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
 }
 
-/// The kind of response that stands for a policy: its median and 95th percentile.
-fn response_cells(r: &PolicyResult) -> (String, String) {
-    let Some(kind) = r.responses.as_ref().and_then(say::shown_kind) else { return Default::default() };
-    let p95 = format!("{} {}", say::response(kind.p95_s), shortened(&kind.kind, KIND));
-    (say::response(kind.p50_s), p95)
+/// The median of a kind of response, and its 95th percentile with the kind's name, or what is missed where that decides.
+fn response_cells(c: &Comparison, r: &PolicyResult) -> (String, String) {
+    let kind = say::row_kind(c, r);
+    let half = kind.map_or_else(String::new, |k| say::response(k.p50_s));
+    let p95 =
+        kind.map_or_else(String::new, |k| format!("{} {}", say::response(k.p95_s), shortened(&k.kind, KIND)));
+    let missed = r.missed_by_task.iter().filter(|m| m.slower).map(|m| m.share).fold(0.0, f64::max);
+    (half, if missed > 0.0 { format!("misses {:.1} %", missed * 100.0) } else { p95 })
 }
 
 /// What is next to the time, as a column's head.
