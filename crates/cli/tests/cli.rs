@@ -31,7 +31,7 @@ fn mistakes_in_the_call_are_one_line() {
     refused(&["compare", "--replicas", "3"], 2, &["--replicas", "8..=4096", "--help"]);
     refused(&["compare", "--exakt"], 2, &["--exakt", "'--exact'"]);
     refused(&["compare", "--exact", "--replicas", "16"], 2, &["cannot be used with"]);
-    refused(&["record", "--", "true"], 2, &["--output <OUTPUT>"]);
+    refused(&["record", "--", "true"], 2, &["--output <FILE>"]);
     refused(&["compaer"], 2, &["compaer", "'compare'"]);
     refused(&["compare", "--best", "speed"], 2, &["speed", "energy, own-energy, edp, time"]);
     // Without a command there is nothing to correct: the help.

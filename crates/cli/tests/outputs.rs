@@ -30,8 +30,9 @@ impl Place {
     fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        for name in ["work.toml", "other.toml"] {
-            std::fs::write(folder.path().join(name), WORK).unwrap();
+        // Two pieces of work: a search takes no recording that it also tests on.
+        for (name, rounds) in [("work.toml", "rounds = 20"), ("other.toml", "rounds = 21")] {
+            std::fs::write(folder.path().join(name), WORK.replace("rounds = 20", rounds)).unwrap();
         }
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/run.json");
         std::fs::copy(results, folder.path().join("run.json")).unwrap();
