@@ -148,6 +148,7 @@ static void vpower_debugfs(void)
 	vpower_dir = debugfs_create_dir("vpower", NULL);
 	debugfs_create_u32("delay_us", 0644, vpower_dir, &k->delay_us);
 	debugfs_create_u32("fail_target", 0644, vpower_dir, &k->fail_target);
+	debugfs_create_u32("driver_writes", 0644, vpower_dir, &k->driver_writes);
 	debugfs_create_u32("msr_delay_ns", 0644, vpower_dir, &k->msr_delay_ns);
 	debugfs_create_u32("fail_msr", 0644, vpower_dir, &k->fail_msr);
 	debugfs_create_u32("temp_mc", 0644, vpower_dir, &k->temp_mc);
@@ -159,6 +160,11 @@ static void vpower_debugfs(void)
 static int msr_part(void)
 {
 	return vpower_msr_init(vpower_dir);
+}
+
+static int speeds_part(void)
+{
+	return vpower_freq_init(vpower_dir);
 }
 
 static int feel_part(void)
@@ -176,9 +182,9 @@ static const struct {
 	int (*init)(void);
 	void (*exit)(void);
 } parts[] = {
-	{ "registers", msr_part, NULL },
+	{ "registers", msr_part, vpower_msr_exit },
 	{ "energy", vpower_energy_init, vpower_energy_exit },
-	{ "speeds", vpower_freq_init, vpower_freq_exit },
+	{ "speeds", speeds_part, vpower_freq_exit },
 	{ "idle states", vpower_idle_init, vpower_idle_exit },
 	{ "supplies", vpower_supply_init, vpower_supply_exit },
 	{ "theft", feel_part, vpower_feel_exit },
