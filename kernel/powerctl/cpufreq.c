@@ -14,6 +14,7 @@
 
 static DEFINE_PER_CPU(struct cpufreq_policy *, policies);
 
+/* Looked up here, where there is time: what comes after it has interrupts off. */
 static int policy_of(int cpu)
 {
 	struct cpufreq_policy *policy = cpufreq_cpu_get(cpu);
@@ -21,6 +22,8 @@ static int policy_of(int cpu)
 
 	if (policy) {
 		id = cpumask_first(policy->related_cpus);
+		if (policy->fast_switch_possible)
+			WRITE_ONCE(per_cpu(policies, cpu), policy);
 		cpufreq_cpu_put(policy);
 	}
 	return id;
@@ -102,13 +105,8 @@ static void learn(int cpu, struct pc_cpu *pc)
 	struct cpufreq_policy *policy = READ_ONCE(per_cpu(policies, cpu));
 	int sibling;
 
-	if (!policy) {
-		policy = cpufreq_cpu_get(cpu);
-		if (!policy)
-			return;
-		WRITE_ONCE(per_cpu(policies, cpu), policy);
-		cpufreq_cpu_put(policy);
-	}
+	if (!policy)
+		return;
 	for_each_cpu(sibling, policy->cpus) {
 		const struct pc_cpu *other = per_cpu_ptr(&pc_cpus, sibling);
 
@@ -141,6 +139,14 @@ static noinline int adopt(const struct cpufreq_policy *policy, struct pc_registe
 	return -EAGAIN;
 }
 
+static bool look(int cpu, struct pc_cpu *pc)
+{
+	const struct cpufreq_policy *policy = READ_ONCE(per_cpu(policies, cpu));
+	struct pc_register *r = &pc->held->reg[PC_PERF_CTL];
+
+	return policy && policy->cur != r->ours && adopt(policy, r);
+}
+
 static int cpufreq_write(int cpu, struct pc_cpu *pc, union pc_state changed, union pc_state s)
 {
 	struct cpufreq_policy *policy = READ_ONCE(per_cpu(policies, cpu));
@@ -166,6 +172,7 @@ const struct pc_backend pc_backend_cpufreq = {
 	.init = cpufreq_init,
 	.exit = cpufreq_exit,
 	.learn = learn,
+	.look = look,
 	.domain = policy_of,
 	.write = cpufreq_write,
 	.counters = pc_msr_counters,

@@ -193,7 +193,7 @@ static __always_inline int apply(struct pc_cpu *pc, struct pc_domain *d, union p
 	return enforce(smp_processor_id(), pc, want, force);
 }
 
-/* Others have written: the default is another now. Twice at most: then the worker looks again. */
+/* Others have written: the default is another now. Once for each register: then the worker looks again. */
 static noinline void apply_again(struct pc_cpu *pc, struct pc_domain *d, union pc_state state, u64 mask)
 {
 	int tries = PC_REGISTERS;
@@ -231,7 +231,7 @@ static void again_here(void *unused)
 	pc_apply_own(true);
 }
 
-void pc_apply_everywhere(void)
+static void apply_everywhere(void)
 {
 	on_each_cpu(again_here, NULL, 1);
 }
@@ -254,7 +254,7 @@ void pc_hands_off(void)
 	allow();
 	raw_spin_unlock_irqrestore(&allowed_lock, irq);
 	if (pc_profiles_count())
-		pc_apply_everywhere();
+		apply_everywhere();
 }
 
 unsigned int pc_hands_offs(void)
@@ -301,9 +301,26 @@ static void suspend(bool on)
 
 /* Looking again: who has the speeds, what others wrote, what failed. */
 
+/* The worker has tried in vain: no haste any more. */
+static bool refusing;
+
 static void look_soon_here(struct irq_work *unused)
 {
-	pc_look_soon(msecs_to_jiffies(10));
+	pc_look_soon(READ_ONCE(refusing) ? HZ : msecs_to_jiffies(10));
+}
+
+static void look_here(void *unused)
+{
+	struct pc_cpu *pc = this_cpu_ptr(&pc_cpus);
+	struct pc_domain *d = pc->active;
+	bool found;
+
+	if (!d)
+		return;
+	raw_spin_lock(&d->lock);
+	found = pc_backend->look(smp_processor_id(), pc);
+	raw_spin_unlock(&d->lock);
+	pc_apply_own(found || !pc->held->known);
 }
 
 /* At once, or when the first to ask says. */
@@ -324,7 +341,7 @@ static void look_again(struct work_struct *unused)
 
 	cpus_read_lock();
 	pc_speeds_look();
-	pc_apply_everywhere();
+	on_each_cpu(look_here, NULL, 1);
 	pc_floor_of_all();
 	for_each_online_cpu(cpu) {
 		const struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
@@ -335,6 +352,7 @@ static void look_again(struct work_struct *unused)
 		pr_warn_ratelimited("CPU %d: its registers refuse to be written; trying again\n", cpu);
 	}
 	cpus_read_unlock();
+	WRITE_ONCE(refusing, left);
 	if (left)
 		pc_look_soon(HZ);
 }
@@ -393,8 +411,9 @@ static int cpu_online_here(unsigned int cpu)
 
 /*
  * On the CPU that goes. A user task may still be put on it before it is pushed away: it has the default, and nothing is
- * written any more until the CPU has come again, and what its firmware left meanwhile was looked at. When the module leaves, nobody has a profile, and what others had left goes
- * back; else not: a core may go by the registers of a thread that is offline.
+ * written any more until the CPU has come again, and what its firmware left meanwhile was looked at. When the module
+ * leaves, nobody has a profile, and what others had left goes back; else not: a core may go by the registers of a thread
+ * that is offline.
  */
 static int cpu_offline_here(unsigned int cpu)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The processor's registers: IA32_CLOCK_MODULATION, IA32_PERF_CTL, IA32_HWP_REQUEST and no others. Each logical CPU has its own.
- * In the lab vpower's take their place: all that differs then is who reads and writes them, and whose CPUID is asked.
+ * The processor's registers: IA32_CLOCK_MODULATION, IA32_PERF_CTL, IA32_HWP_REQUEST and no others. Each logical CPU
+ * has its own. In the lab vpower's take their place: all that differs then is who reads and writes them, and whose CPUID is asked.
  *
  * What a core makes of its threads' registers
  *   Clock modulation: Intel's SDM, volume 3B, "Software Controlled Clock Modulation" (14.7.3; 15.7.3 in later
@@ -311,6 +311,24 @@ static void learn(int cpu, struct pc_cpu *pc)
 	pc->learned = true;
 }
 
+static bool look(int cpu, struct pc_cpu *pc)
+{
+	bool found = false;
+	int i;
+
+	for (i = 0; i < PC_REGISTERS; i++) {
+		struct pc_register *r = &pc->own.reg[i];
+		u64 now;
+
+		if (!(pc_backend->settable & flags[i]) || read_register(cpu, numbers[i], &now) || now == r->ours ||
+		    now == r->tried)
+			continue;
+		adopt_running(pc, i, now);
+		found = true;
+	}
+	return found;
+}
+
 /* Unless others have written since: then it is theirs already. */
 static bool put_back(int cpu, struct pc_cpu *pc, int i)
 {
@@ -497,6 +515,7 @@ struct pc_backend pc_backend_msr = {
 	.init = msr_init,
 	.exit = vpower_put,
 	.learn = learn,
+	.look = look,
 	.restore = restore,
 	.domain = domain_of,
 	.write = pc_msr_write,
@@ -521,6 +540,7 @@ struct pc_backend pc_backend_virtual = {
 	.init = virtual_init,
 	.exit = vpower_put,
 	.learn = learn,
+	.look = look,
 	.restore = restore,
 	.domain = domain_of,
 	.write = pc_msr_write,

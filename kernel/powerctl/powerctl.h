@@ -110,6 +110,8 @@ struct pc_backend {
 	void (*exit)(void);
 	/* On the CPU itself, interrupts off: what others left in its registers becomes its default. */
 	void (*learn)(int cpu, struct pc_cpu *pc);
+	/* The same, in between: whether others have written since, which is the default then. */
+	bool (*look)(int cpu, struct pc_cpu *pc);
 	/* The same: puts that back. The number of the register that does not take it, else 0. */
 	u32 (*restore)(int cpu, struct pc_cpu *pc);
 	/* CPUs with the same number are one domain. */
@@ -161,7 +163,6 @@ extern const union pc_state pc_khz_field;
 
 void pc_apply(union pc_state want, u64 mask, bool force);
 void pc_apply_default(bool force);
-void pc_apply_everywhere(void);
 extern bool pc_suspended;
 void pc_hands_off(void);
 unsigned int pc_hands_offs(void);
