@@ -202,19 +202,30 @@ static noinline void apply_again(struct pc_cpu *pc, struct pc_domain *d, union p
 		;
 }
 
+/* The same with interrupts off. */
+static __always_inline void apply_here(union pc_state state, u64 mask, bool force)
+{
+	struct pc_cpu *pc = this_cpu_ptr(&pc_cpus);
+	struct pc_domain *d = pc->active;
+
+	if (likely(d) && unlikely(apply(pc, d, state, mask, force) == -EAGAIN))
+		apply_again(pc, d, state, mask);
+}
+
 /* From anywhere with preemption off. */
 void pc_apply(union pc_state state, u64 mask, bool force)
 {
-	struct pc_cpu *pc;
-	struct pc_domain *d;
 	unsigned long flags;
 
 	local_irq_save(flags);
-	pc = this_cpu_ptr(&pc_cpus);
-	d = pc->active;
-	if (likely(d) && unlikely(apply(pc, d, state, mask, force) == -EAGAIN))
-		apply_again(pc, d, state, mask);
+	apply_here(state, mask, force);
 	local_irq_restore(flags);
+}
+
+/* A thread is taken off, under the run-queue lock. */
+void pc_apply_taken_off(void)
+{
+	apply_here((union pc_state){ .all = 0 }, 0, false);
 }
 
 void pc_apply_default(bool force)

@@ -163,6 +163,7 @@ extern const union pc_state pc_khz_field;
 
 void pc_apply(union pc_state want, u64 mask, bool force);
 void pc_apply_default(bool force);
+void pc_apply_taken_off(void);
 extern bool pc_suspended;
 void pc_hands_off(void);
 unsigned int pc_hands_offs(void);

@@ -91,7 +91,7 @@ static void taken_off(struct preempt_notifier *notifier, struct task_struct *nex
 {
 	/* Under the run-queue lock: interrupts are off. */
 	if (!profile_of(next))
-		pc_apply_default(false);
+		pc_apply_taken_off();
 }
 
 /* One more of this user's, if it may have that many. */
