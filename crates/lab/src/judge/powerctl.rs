@@ -175,9 +175,8 @@ pub(crate) fn judge_cost(_: &Path, returned: &Returned) -> Result<Told, String> 
     let without = trips("without").ok_or("no round trips")?;
     for (kind, what, most_percent) in [
         ("loaded", "with it and no profiles", 1.0),
-        // A third of it is that each register is read before it is written, so that nobody's value is lost.
-        ("one", "one end profiled", 4.5),
-        ("both", "both ends profiled", 4.5),
+        ("one", "one end profiled", 3.0),
+        ("both", "both ends profiled", 3.0),
         ("tracepoint", "a look-up at sched_switch instead", f64::INFINITY),
     ] {
         let ns = trips(kind).ok_or_else(|| format!("no round trips `{kind}`"))?;
