@@ -18,11 +18,11 @@ struct cpuid_power {
 };
 
 /*
- * From any context, for any CPU: -EINVAL for an unknown register, -EIO for an injected fault and for what
+ * Of the CPU that they run on, as the instructions are; from any context with preemption off. -EINVAL for an unknown register, -EIO for an injected fault and for what
  * real hardware answers with a #GP.
  */
-int vpower_rdmsr(int cpu, u32 reg, u64 *value);
-int vpower_wrmsr(int cpu, u32 reg, u64 value);
+int vpower_rdmsr(u32 reg, u64 *value);
+int vpower_wrmsr(u32 reg, u64 value);
 void vpower_cpuid(struct cpuid_power *p);
 
 #endif

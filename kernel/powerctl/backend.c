@@ -24,6 +24,7 @@
 #define LEAST_KHZ	100000
 
 const struct pc_backend *pc_backend;
+DEFINE_STATIC_CALL(pc_write, pc_msr_write);
 union pc_state pc_floor;
 struct powerctl_caps pc_caps;
 
@@ -139,6 +140,7 @@ int pc_backend_init(const char *wanted, const char *registers)
 		pc_backend_msr.exit();
 		return err;
 	}
+	static_call_update(pc_write, pc_backend->write);
 	range_of_speeds();
 	pc_caps.abi = POWERCTL_ABI;
 	pc_caps.backend = pc_backend->id;

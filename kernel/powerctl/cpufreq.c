@@ -147,9 +147,9 @@ static bool look(int cpu, struct pc_cpu *pc)
 	return policy && policy->cur != r->ours && adopt(policy, r);
 }
 
-static int cpufreq_write(int cpu, struct pc_cpu *pc, union pc_state changed, union pc_state s)
+static int cpufreq_write(struct pc_cpu *pc, union pc_state changed, union pc_state s)
 {
-	struct cpufreq_policy *policy = READ_ONCE(per_cpu(policies, cpu));
+	struct cpufreq_policy *policy = this_cpu_read(policies);
 	struct pc_register *r = &pc->held->reg[PC_PERF_CTL];
 	bool switched;
 

@@ -29,10 +29,10 @@
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
-#include <linux/indirect_call_wrapper.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/static_call.h>
 #include <linux/suspend.h>
 #include <linux/workqueue.h>
 
@@ -107,8 +107,14 @@ static noinline void failed(struct pc_cpu *pc, struct pc_held *held, int err)
 		irq_work_queue(&pc->look);
 }
 
-/* Interrupts off, and the lock held if the domain is shared. */
-static __always_inline int enforce(int cpu, struct pc_cpu *pc, union pc_state state, bool force)
+/* On its own, so that who is not traced saves no registers for it. */
+static noinline void traced(const struct pc_cpu *pc, const struct pc_held *held)
+{
+	trace_powerctl_switch(smp_processor_id(), current->pid, pc->want, held->in_force);
+}
+
+/* On the CPU itself, interrupts off, and the lock held if the domain is shared. */
+static __always_inline int enforce(struct pc_cpu *pc, union pc_state state, bool force)
 {
 	struct pc_held *held = pc->held;
 	union pc_state changed;
@@ -119,7 +125,7 @@ static __always_inline int enforce(int cpu, struct pc_cpu *pc, union pc_state st
 	if (!changed.all) {
 		pc->skipped++;
 	} else {
-		err = INDIRECT_CALL_1(pc_backend->write, pc_msr_write, cpu, pc, changed, state);
+		err = static_call(pc_write)(pc, changed, state);
 		if (unlikely(err)) {
 			failed(pc, held, err);
 		} else {
@@ -128,7 +134,8 @@ static __always_inline int enforce(int cpu, struct pc_cpu *pc, union pc_state st
 			held->known = true;
 		}
 	}
-	trace_powerctl_switch(cpu, current->pid, pc->want, held->in_force);
+	if (trace_powerctl_switch_enabled())
+		traced(pc, held);
 	return err;
 }
 
@@ -153,7 +160,7 @@ static noinline int apply_shared(struct pc_cpu *pc, struct pc_domain *d, union p
 
 	raw_spin_lock(&d->lock);
 	pc->want = want;
-	err = enforce(cpu, pc, shared_state(cpu, d), force);
+	err = enforce(pc, shared_state(cpu, d), force);
 	if (!pc_backend->one_register)
 		kick_others(cpu, d);
 	raw_spin_unlock(&d->lock);
@@ -163,14 +170,13 @@ static noinline int apply_shared(struct pc_cpu *pc, struct pc_domain *d, union p
 /* An interrupt: a sibling's wish has changed what is in force here. */
 static void kicked(void *unused)
 {
-	int cpu = smp_processor_id();
 	struct pc_cpu *pc = this_cpu_ptr(&pc_cpus);
 	struct pc_domain *d = pc->active;
 
 	if (!d)
 		return;
 	raw_spin_lock(&d->lock);
-	enforce(cpu, pc, shared_state(cpu, d), false);
+	enforce(pc, shared_state(smp_processor_id(), d), false);
 	raw_spin_unlock(&d->lock);
 }
 
@@ -182,15 +188,18 @@ static __always_inline int apply(struct pc_cpu *pc, struct pc_domain *d, union p
 {
 	union pc_state want;
 
-	mask &= READ_ONCE(allowed);
-	want.all = (state.all & mask) | (pc->def.all & ~mask);
-	/* Less than full, it protects from heat. */
-	if (unlikely(want.tstate > pc->def.tstate))
-		want.tstate = pc->def.tstate;
+	want = pc->def;
+	if (mask) {
+		mask &= READ_ONCE(allowed);
+		want.all = (state.all & mask) | (want.all & ~mask);
+		/* Less than full, it protects from heat. */
+		if (unlikely(pc->def.tstate < POWERCTL_TSTATE_FULL))
+			want.tstate = min_t(u32, want.tstate, pc->def.tstate);
+	}
 	if (unlikely(READ_ONCE(d->shared)))
 		return apply_shared(pc, d, want, force);
 	pc->want = want;
-	return enforce(smp_processor_id(), pc, want, force);
+	return enforce(pc, want, force);
 }
 
 /* Others have written: the default is another now. Once for each register: then the worker looks again. */
@@ -220,6 +229,14 @@ void pc_apply(union pc_state state, u64 mask, bool force)
 	local_irq_save(flags);
 	apply_here(state, mask, force);
 	local_irq_restore(flags);
+}
+
+/* A thread is put on: the scheduler calls with interrupts on. */
+void pc_apply_put_on(union pc_state state, u64 mask)
+{
+	local_irq_disable();
+	apply_here(state, mask, false);
+	local_irq_enable();
 }
 
 /* A thread is taken off, under the run-queue lock. */

@@ -25,8 +25,8 @@
 #include <asm/msr.h>
 #include <asm/processor.h>
 #include <asm/tsc.h>
-#include <linux/indirect_call_wrapper.h>
 #include <linux/module.h>
+#include <linux/static_call.h>
 #include <linux/topology.h>
 #include <linux/version.h>
 
@@ -67,19 +67,30 @@ static const u32 flags[PC_REGISTERS] = {
 	[PC_HWP_REQUEST] = POWERCTL_HWP | POWERCTL_EPP,
 };
 
-static int processor_read(int cpu, u32 reg, u64 *value)
+static int processor_read(u32 reg, u64 *value)
 {
 	return read_msr(reg, value);
 }
 
-static int processor_write(int cpu, u32 reg, u64 value)
+static int processor_write(u32 reg, u64 value)
 {
 	return write_msr(reg, value);
 }
 
+DEFINE_STATIC_CALL(pc_rdmsr, processor_read);
+DEFINE_STATIC_CALL(pc_wrmsr, processor_write);
+
 /* On the CPU itself, interrupts off. */
-static int (*read_register)(int cpu, u32 reg, u64 *value) = processor_read;
-static int (*write_register)(int cpu, u32 reg, u64 value) = processor_write;
+static __always_inline int read_register(u32 reg, u64 *value)
+{
+	return static_call(pc_rdmsr)(reg, value);
+}
+
+static __always_inline int write_register(u32 reg, u64 value)
+{
+	return static_call(pc_wrmsr)(reg, value);
+}
+
 static struct cpuid_power cpuid_power;
 static bool vpowers;
 
@@ -99,6 +110,8 @@ static void vpower_put(void)
 {
 	if (!vpowers)
 		return;
+	static_call_update(pc_rdmsr, processor_read);
+	static_call_update(pc_wrmsr, processor_write);
 	symbol_put(vpower_rdmsr);
 	symbol_put(vpower_wrmsr);
 	symbol_put(vpower_cpuid);
@@ -121,8 +134,8 @@ static int vpower_get(void)
 		pr_err("registers=vpower: vpower is not loaded\n");
 		return -ENODEV;
 	}
-	read_register = read;
-	write_register = write;
+	static_call_update(pc_rdmsr, read);
+	static_call_update(pc_wrmsr, write);
 	ask(&cpuid_power);
 	vpowers = true;
 	return 0;
@@ -220,16 +233,15 @@ static noinline int adopt_running(struct pc_cpu *pc, int i, u64 now)
 	return -EAGAIN;
 }
 
-static __always_inline int change(int cpu, struct pc_cpu *pc, int i, u64 value)
+/* Read first: what others wrote since is not to be lost, and there is no other way to know that they did. */
+static __always_inline int change(struct pc_cpu *pc, int i, u64 value)
 {
 	struct pc_register *r = &pc->own.reg[i];
-	u64 now;
 	int err;
 
-	if (likely(!INDIRECT_CALL_1(read_register, processor_read, cpu, numbers[i], &now)) &&
-	    unlikely(now != r->ours && now != r->tried))
-		return adopt_running(pc, i, now);
-	err = INDIRECT_CALL_1(write_register, processor_write, cpu, numbers[i], value);
+	if (likely(!read_register(numbers[i], &r->now)) && unlikely(r->now != r->ours && r->now != r->tried))
+		return adopt_running(pc, i, r->now);
+	err = write_register(numbers[i], value);
 	r->tried = value;
 	if (likely(!err))
 		r->ours = value;
@@ -262,31 +274,33 @@ static u64 hwp_of(const struct pc_cpu *pc, union pc_state s)
 }
 
 /* Writes what differs of the registers that the back end has. */
-static noinline int write_several(int cpu, struct pc_cpu *pc, union pc_state changed, union pc_state s)
+static noinline int write_several(struct pc_cpu *pc, union pc_state changed, union pc_state s)
 {
 	u32 settable = pc_backend->settable;
 	int err = 0;
 
 	if (changed.tstate && (settable & POWERCTL_TSTATE))
-		err = change(cpu, pc, PC_CLOCK_MODULATION, modulation_of(pc, s));
+		err = change(pc, PC_CLOCK_MODULATION, modulation_of(pc, s));
 	if (changed.khz && (settable & POWERCTL_PSTATE))
-		err = err ?: change(cpu, pc, PC_PERF_CTL, perf_of(pc, s));
+		err = err ?: change(pc, PC_PERF_CTL, perf_of(pc, s));
 	if (pc_hwp(changed) && (settable & POWERCTL_HWP))
-		err = err ?: change(cpu, pc, PC_HWP_REQUEST, hwp_of(pc, s));
+		err = err ?: change(pc, PC_HWP_REQUEST, hwp_of(pc, s));
 	return err;
 }
 
-/* A profile has one register, as a rule: then nothing is kept over the call. */
-int pc_msr_write(int cpu, struct pc_cpu *pc, union pc_state changed, union pc_state s)
+/*
+ * A profile has one register, as a rule: then nothing is kept over the call. One that cannot be set never differs by
+ * itself: no profile may ask for it, and its default is never read.
+ */
+int pc_msr_write(struct pc_cpu *pc, union pc_state changed, union pc_state s)
 {
 	const union pc_state tstate = { .tstate = ~0 }, khz = { .khz = ~0 };
-	u32 settable = pc_backend->settable;
 
-	if (!(changed.all & ~tstate.all) && (settable & POWERCTL_TSTATE))
-		return change(cpu, pc, PC_CLOCK_MODULATION, modulation_of(pc, s));
-	if (!(changed.all & ~khz.all) && (settable & POWERCTL_PSTATE))
-		return change(cpu, pc, PC_PERF_CTL, perf_of(pc, s));
-	return write_several(cpu, pc, changed, s);
+	if (!(changed.all & ~tstate.all))
+		return change(pc, PC_CLOCK_MODULATION, modulation_of(pc, s));
+	if (!(changed.all & ~khz.all))
+		return change(pc, PC_PERF_CTL, perf_of(pc, s));
+	return write_several(pc, changed, s);
 }
 
 /* A CPU comes, or wakes from a suspend. What we left in a register is still ours. */
@@ -300,7 +314,7 @@ static void learn(int cpu, struct pc_cpu *pc)
 		struct pc_register *r = &pc->own.reg[i];
 		u64 now;
 
-		if (!(pc_backend->settable & flags[i]) || read_register(cpu, numbers[i], &now) ||
+		if (!(pc_backend->settable & flags[i]) || read_register(numbers[i], &now) ||
 		    (pc->learned && (now == r->ours || now == r->tried)))
 			continue;
 		adopt(pc, i, now, true);
@@ -320,7 +334,7 @@ static bool look(int cpu, struct pc_cpu *pc)
 		struct pc_register *r = &pc->own.reg[i];
 		u64 now;
 
-		if (!(pc_backend->settable & flags[i]) || read_register(cpu, numbers[i], &now) || now == r->ours ||
+		if (!(pc_backend->settable & flags[i]) || read_register(numbers[i], &now) || now == r->ours ||
 		    now == r->tried)
 			continue;
 		adopt_running(pc, i, now);
@@ -336,10 +350,10 @@ static bool put_back(int cpu, struct pc_cpu *pc, int i)
 	u64 now;
 	int tries;
 
-	if (!read_register(cpu, numbers[i], &now) && (now == r->theirs || (now != r->ours && now != r->tried)))
+	if (!read_register(numbers[i], &now) && (now == r->theirs || (now != r->ours && now != r->tried)))
 		return true;
 	for (tries = 0; tries < TRIES; tries++)
-		if (!write_register(cpu, numbers[i], r->theirs) && !read_register(cpu, numbers[i], &now) &&
+		if (!write_register(numbers[i], r->theirs) && !read_register(numbers[i], &now) &&
 		    now == r->theirs)
 			return true;
 	return false;
@@ -372,7 +386,7 @@ static void count_hwp(void *to)
 	u64 value = 0;
 
 	/* On until the next reset, once it was switched on. */
-	if (!read_register(smp_processor_id(), MSR_PM_ENABLE, &value) && value & 1)
+	if (!read_register(MSR_PM_ENABLE, &value) && value & 1)
 		atomic_inc(&n->on);
 	else
 		atomic_inc(&n->off);
@@ -406,14 +420,14 @@ static bool keeps_modulation(void)
 
 	local_irq_save(irq);
 	cpu = smp_processor_id();
-	if (read_register(cpu, MSR_IA32_THERM_CONTROL, &before)) {
+	if (read_register(MSR_IA32_THERM_CONTROL, &before)) {
 		local_irq_restore(irq);
 		return false;
 	}
-	kept = !write_register(cpu, MSR_IA32_THERM_CONTROL, (before & ~MODULATION_OURS) | MODULATION_TRIAL) &&
-	       !read_register(cpu, MSR_IA32_THERM_CONTROL, &after) && (after & MODULATION_OURS) == MODULATION_TRIAL;
+	kept = !write_register(MSR_IA32_THERM_CONTROL, (before & ~MODULATION_OURS) | MODULATION_TRIAL) &&
+	       !read_register(MSR_IA32_THERM_CONTROL, &after) && (after & MODULATION_OURS) == MODULATION_TRIAL;
 	for (tries = 0; tries < TRIES; tries++)
-		if (!write_register(cpu, MSR_IA32_THERM_CONTROL, before))
+		if (!write_register(MSR_IA32_THERM_CONTROL, before))
 			break;
 	local_irq_restore(irq);
 	return kept;
@@ -425,7 +439,7 @@ static bool readable(u32 reg, u64 *value)
 	bool read;
 
 	local_irq_save(irq);
-	read = !read_register(smp_processor_id(), reg, value);
+	read = !read_register(reg, value);
 	local_irq_restore(irq);
 	return read;
 }
@@ -502,7 +516,7 @@ int pc_msr_counters(struct powerctl_counters *c)
 		return -EOPNOTSUPP;
 	local_irq_save(irq);
 	c->cpu = smp_processor_id();
-	err = read_register(c->cpu, MSR_IA32_APERF, &c->aperf) ?: read_register(c->cpu, MSR_IA32_MPERF, &c->mperf);
+	err = read_register(MSR_IA32_APERF, &c->aperf) ?: read_register(MSR_IA32_MPERF, &c->mperf);
 	c->tsc = rdtsc();
 	local_irq_restore(irq);
 	return err;

@@ -20,6 +20,7 @@
 #include <linux/preempt.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/static_call.h>
 #include <linux/types.h>
 
 #include "powerctl_uapi.h"
@@ -66,6 +67,7 @@ struct pc_register {
 	u64 base;	/* what is there while no profile wants anything else */
 	u64 ours;	/* what we wrote last */
 	u64 tried;	/* the same, or what we failed to write: it may be there or not */
+	u64 now;	/* what was read last: for one function, but a stack would cost more */
 };
 
 /* What registers hold. */
@@ -120,7 +122,7 @@ struct pc_backend {
 	 * Interrupts off, on the CPU itself. `changed` is zero in the fields that the registers hold already. -EAGAIN:
 	 * others have written meanwhile, and the default is now what they wrote.
 	 */
-	int (*write)(int cpu, struct pc_cpu *pc, union pc_state changed, union pc_state state);
+	int (*write)(struct pc_cpu *pc, union pc_state changed, union pc_state state);
 	int (*counters)(struct powerctl_counters *c);
 	/* Process context: which speeds (PC_SPEEDS) cannot be set now, and why. */
 	u32 (*lost)(const char **why);
@@ -133,8 +135,9 @@ extern struct pc_backend pc_backend_msr, pc_backend_virtual;
 extern union pc_state pc_floor;
 extern struct powerctl_caps pc_caps;
 
-/* By name: a call by name costs less than by pointer. */
-int pc_msr_write(int cpu, struct pc_cpu *pc, union pc_state changed, union pc_state state);
+int pc_msr_write(struct pc_cpu *pc, union pc_state changed, union pc_state state);
+/* The back end's write, at every switch: the call is patched into the text, and costs less than one by pointer. */
+DECLARE_STATIC_CALL(pc_write, pc_msr_write);
 int pc_msr_counters(struct powerctl_counters *c);
 
 int pc_backend_init(const char *wanted, const char *registers);
@@ -163,6 +166,7 @@ extern const union pc_state pc_khz_field;
 
 void pc_apply(union pc_state want, u64 mask, bool force);
 void pc_apply_default(bool force);
+void pc_apply_put_on(union pc_state state, u64 mask);
 void pc_apply_taken_off(void);
 extern bool pc_suspended;
 void pc_hands_off(void);

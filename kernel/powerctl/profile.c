@@ -66,7 +66,7 @@ static void put_on(struct preempt_notifier *notifier, int cpu)
 {
 	const struct pc_profile *p = to_profile(notifier);
 
-	pc_apply(p->state, p->mask, false);
+	pc_apply_put_on(p->state, p->mask);
 }
 
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next);

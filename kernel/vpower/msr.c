@@ -106,8 +106,9 @@ static u64 core_perf(int cpu)
 	return ratio;
 }
 
-int vpower_rdmsr(int cpu, u32 reg, u64 *value)
+int vpower_rdmsr(u32 reg, u64 *value)
 {
+	int cpu = smp_processor_id();
 	u64 aperf, mperf;
 	int i;
 
@@ -141,8 +142,9 @@ static noinline void lag(u32 ns)
 	ndelay(min(ns, 100000U));
 }
 
-int vpower_wrmsr(int cpu, u32 reg, u64 value)
+int vpower_wrmsr(u32 reg, u64 value)
 {
+	int cpu = smp_processor_id();
 	u32 delay = READ_ONCE(vpower_knobs.msr_delay_ns);
 	int i;
 
