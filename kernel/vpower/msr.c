@@ -106,17 +106,12 @@ static u64 core_perf(int cpu)
 	return ratio;
 }
 
-int vpower_rdmsr(u32 reg, u64 *value)
+static noinline int read_slowly(u32 reg, u64 *value)
 {
 	int cpu = smp_processor_id();
 	u64 aperf, mperf;
 	int i;
 
-	/* The register that costs are measured with: real hardware takes one instruction. */
-	if (likely(reg == MSR_IA32_THERM_CONTROL)) {
-		*value = held(cpu, CLOCK_MODULATION);
-		return 0;
-	}
 	if (reg == MSR_IA32_APERF || reg == MSR_IA32_MPERF) {
 		vpower_cycles(cpu, &aperf, &mperf);
 		*value = reg == MSR_IA32_APERF ? aperf : mperf;
@@ -135,25 +130,23 @@ int vpower_rdmsr(u32 reg, u64 *value)
 	*value = held(cpu, i);
 	return 0;
 }
+
+/* The register that costs are measured with comes first, and saves nothing: real hardware takes one instruction. */
+int vpower_rdmsr(u32 reg, u64 *value)
+{
+	if (unlikely(reg != MSR_IA32_THERM_CONTROL))
+		return read_slowly(reg, value);
+	*value = this_cpu_read(registers[CLOCK_MODULATION]);
+	return 0;
+}
 EXPORT_SYMBOL_GPL(vpower_rdmsr);
 
-static noinline void lag(u32 ns)
-{
-	ndelay(min(ns, 100000U));
-}
-
-int vpower_wrmsr(u32 reg, u64 value)
+static noinline int write_slowly(u32 reg, u64 value)
 {
 	int cpu = smp_processor_id();
 	u32 delay = READ_ONCE(vpower_knobs.msr_delay_ns);
-	int i;
+	int i = slot(reg);
 
-	if (likely(reg == MSR_IA32_THERM_CONTROL && !(vpower_knobs.fail_msr | delay | processor.ignores))) {
-		WRITE_ONCE(per_cpu(registers, cpu)[CLOCK_MODULATION], value);
-		WRITE_ONCE(writes, writes + 1);
-		return 0;
-	}
-	i = slot(reg);
 	if (i < 0)
 		return -EINVAL;
 	if (unlikely(faults(cpu, i)))
@@ -162,11 +155,21 @@ int vpower_wrmsr(u32 reg, u64 value)
 	    vpower_fault(&vpower_knobs.fail_msr))
 		return -EIO;
 	if (unlikely(delay))
-		lag(delay);
+		ndelay(min(delay, 100000U));
 	if (i == PM_ENABLE)
 		value |= held(cpu, PM_ENABLE);
 	if (likely(processor.ignores != reg))
 		WRITE_ONCE(per_cpu(registers, cpu)[i], value);
+	WRITE_ONCE(writes, writes + 1);
+	return 0;
+}
+
+int vpower_wrmsr(u32 reg, u64 value)
+{
+	if (unlikely(reg != MSR_IA32_THERM_CONTROL ||
+		     vpower_knobs.fail_msr | vpower_knobs.msr_delay_ns | processor.ignores))
+		return write_slowly(reg, value);
+	this_cpu_write(registers[CLOCK_MODULATION], value);
 	WRITE_ONCE(writes, writes + 1);
 	return 0;
 }
