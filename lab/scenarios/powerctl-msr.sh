@@ -83,6 +83,13 @@ release 3
 hold 3 t 8
 expect "highest: two profiles, the faster by the core itself" "11 18 8" "$(modulation 2) $(modulation 3) $(duty 2)"
 release 2 3
+# Each CPU is a domain of its own here: what protects it from heat is looked at on another way.
+writes 2 $T 0x14
+hold 2 t 8
+becomes "highest: no profile lifts a T-state that others set" 14 modulation 2
+release 2
+expect "highest: nor does its end" 14 "$(modulation 2)"
+writes 2 $T 0
 expect "no P-states where the bus has another clock" "0x11 1" "$(pctest can)"
 off
 
