@@ -2,7 +2,8 @@
 # hardware has them, and what a core makes of those of its two threads. CPUs 0 and 1 are a core, 2 and 3 another.
 # T-states are sixteenths: IA32_CLOCK_MODULATION is 0x10 + T, or 0.
 load cpufreq_ondemand cpufreq_powersave cpufreq_userspace
-insmod /mods/vpower.ko domains=0,1,2,3 latency_ns=10000
+virtual() { insmod /mods/vpower.ko domains=0,1,2,3 latency_ns=10000 notifiers=1; } # notifiers: powerctl comes and goes often
+virtual
 v=/sys/kernel/debug/vpower
 knob() { echo "$2" >$v/$1; } # knob NAME VALUE
 registers() { sed -n "s/^$1 //p" $v/registers; } # registers CPU: PERF_CTL, CLOCK_MODULATION, HWP_REQUEST
@@ -192,7 +193,7 @@ expect "free without a driver" "0x1d 1" "$(pctest can)"
 off
 # The rest is without HWP, which only a reset of the machine switches off.
 rmmod vpower
-insmod /mods/vpower.ko domains=0,1,2,3 latency_ns=10000
+virtual
 knob strict 1
 knob driver_writes 1
 
@@ -227,7 +228,7 @@ expect "without a driver, but with HWP on: no P-states" "0x11 1" "$(pctest can)"
 release 2 3
 off
 rmmod vpower
-insmod /mods/vpower.ko domains=0,1,2,3 latency_ns=10000
+virtual
 knob driver_writes 1
 fastest
 # The kernel's own driver sets another speed under a profile: that is the default then.
