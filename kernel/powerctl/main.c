@@ -9,11 +9,9 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/capability.h>
-#include <linux/cpu.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/suspend.h>
 #include <linux/uaccess.h>
 
 #include "powerctl.h"
@@ -21,6 +19,10 @@
 static char *backend = "";
 module_param(backend, charp, 0444);
 MODULE_PARM_DESC(backend, "msr, cpufreq or virtual (default: the first of msr and cpufreq that works)");
+
+static char *registers = "processor";
+module_param(registers, charp, 0444);
+MODULE_PARM_DESC(registers, "whose registers the back end msr has: processor, or vpower for tests");
 
 /*
  * A structure from user space: its size is in the ioctl's number and in its first field, what is reserved
@@ -141,6 +143,8 @@ static long ioctl_latency(unsigned int cmd, void __user *arg)
 		return -EPERM;
 	if (!(pc_backend->settable & POWERCTL_PSTATE))
 		return -EOPNOTSUPP;
+	if (READ_ONCE(pc_caps.withdrawn) & POWERCTL_PSTATE)
+		return -EBUSY;
 	if (!l.rounds || l.rounds > 10000 || min(l.from_khz, l.to_khz) < pc_caps.khz_min ||
 	    max(l.from_khz, l.to_khz) > pc_caps.khz_max)
 		return -ERANGE;
@@ -211,21 +215,9 @@ static struct miscdevice device = {
 	.mode = 0660,
 };
 
-static int on_suspend(struct notifier_block *nb, unsigned long event, void *unused)
-{
-	if (event == PM_SUSPEND_PREPARE || event == PM_HIBERNATION_PREPARE)
-		pc_suspend(true);
-	else if (event == PM_POST_SUSPEND || event == PM_POST_HIBERNATION)
-		pc_suspend(false);
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block suspend_notifier = { .notifier_call = on_suspend };
-static int hotplug_state;
-
 static int __init powerctl_init(void)
 {
-	int err = pc_backend_init(backend);
+	int err = pc_backend_init(backend, registers);
 
 	if (err)
 		return err;
@@ -237,22 +229,22 @@ static int __init powerctl_init(void)
 	err = pc_profiles_init();
 	if (err)
 		goto no_profiles;
-	hotplug_state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "powerctl:online", pc_cpu_online, pc_cpu_offline);
-	if (hotplug_state < 0) {
-		err = hotplug_state;
-		goto no_hotplug;
-	}
-	register_pm_notifier(&suspend_notifier);
+	err = pc_domains_init();
+	if (err)
+		goto no_domains;
+	err = pc_speeds_init();
+	if (err)
+		goto no_speeds;
 	err = misc_register(&device);
 	if (err)
 		goto no_device;
 	return 0;
 
 no_device:
-	unregister_pm_notifier(&suspend_notifier);
-	cpuhp_remove_state(hotplug_state);
-	pc_domains_free();
-no_hotplug:
+	pc_speeds_exit();
+no_speeds:
+	pc_domains_exit();
+no_domains:
 	pc_profiles_exit();
 no_profiles:
 	preempt_notifier_dec();
@@ -263,12 +255,10 @@ no_profiles:
 static void __exit powerctl_exit(void)
 {
 	misc_deregister(&device);
-	unregister_pm_notifier(&suspend_notifier);
-	/* Restores the default on every CPU. */
-	cpuhp_remove_state(hotplug_state);
+	pc_speeds_exit();
+	pc_domains_exit();
 	pc_profiles_exit();
 	preempt_notifier_dec();
-	pc_domains_free();
 	pc_backend_exit();
 }
 

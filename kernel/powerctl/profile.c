@@ -11,11 +11,8 @@
  *               that one's turn, a moment later, sets what it wants, and one write is spared
  *   put on      the CPU's registers get what the thread asked for, if they do not hold it already
  *
- * Where siblings share their registers, the faster of their wishes is in force: a CPU without a
- * profiled thread, idle or not, wishes the default. So nobody without a profile is ever slowed down.
- *
- * The default is each CPU's own, read when it comes: kinds of core differ. A profile has the fields that were
- * asked for and a mask of them; the rest is filled in where the thread is put on.
+ * A profile has the fields that were asked for and a mask of them; the rest is each CPU's default, filled in where the
+ * thread is put on. What is then in force is domain.c's.
  *
  * Life of a profile: SET makes it, for the calling thread alone. It ends with CLEAR, with the thread
  * (sched_process_exit, still in the thread's context), and at exec, unless it is inheritable; a fork copies an
@@ -24,20 +21,15 @@
  *
  * Locking
  *   pc_profile		its thread only, preemption off where the notifier may see it
- *   pc_domain.lock	raw, innermost, taken with interrupts off and perhaps with the run-queue lock
- *			held (taken off) or not (put on); below it only the back end's register write.
- *			Not taken where one CPU has the registers for itself: only that CPU ever touches
- *			the domain then, with interrupts off. When a second one joins, `shared` is set, and
- *			a grace period passes before that CPU may touch anything; it is never cleared
- *   pc_cpu		as its domain; the counters too
+ *   users_lock		raw, interrupts on; nothing inside it
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/file.h>
 #include <linux/hashtable.h>
-#include <linux/indirect_call_wrapper.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
@@ -47,14 +39,9 @@
 
 #include "powerctl.h"
 
-#define CREATE_TRACE_POINTS
-#include "trace.h"
-
 static unsigned int max_profiles = 65536;
 module_param(max_profiles, uint, 0444);
 MODULE_PARM_DESC(max_profiles, "most profiles of one user in force at a time; with CAP_SYS_RESOURCE any number");
-
-DEFINE_PER_CPU(struct pc_cpu, pc_cpus);
 
 const union pc_state pc_khz_field = { .khz = PC_KHZ_MAX };
 
@@ -69,103 +56,6 @@ static DEFINE_HASHTABLE(users, 6);
 static DEFINE_RAW_SPINLOCK(users_lock);
 static atomic_t profiles = ATOMIC_INIT(0);
 static atomic64_t profiles_set = ATOMIC64_INIT(0);
-static bool suspended;
-
-/* The faster of two wishes. */
-static union pc_state faster(union pc_state a, union pc_state b)
-{
-	union pc_state f = { .all = 0 };
-
-	f.khz = max_t(u32, a.khz, b.khz);
-	f.tstate = max_t(u32, a.tstate, b.tstate);
-	f.hwp_min = max_t(u32, a.hwp_min, b.hwp_min);
-	f.hwp_max = max_t(u32, a.hwp_max, b.hwp_max);
-	/* 0 leaves the choice to the hardware, which may go as far as hwp_max. */
-	f.hwp_desired = a.hwp_desired && b.hwp_desired ? max_t(u32, a.hwp_desired, b.hwp_desired) : 0;
-	f.epp = min_t(u32, a.epp, b.epp);
-	return f;
-}
-
-/* What is to be in force where siblings share: on its own, so that the usual case has few registers to save. */
-static noinline union pc_state fastest_wish(int cpu, const struct pc_domain *d, union pc_state state)
-{
-	int other;
-
-	for_each_cpu(other, &d->cpus)
-		if (other != cpu)
-			state = faster(state, per_cpu(pc_cpus, other).want);
-	return state;
-}
-
-/* Interrupts off, and the lock held if the domain is shared. */
-static __always_inline void enforce(int cpu, struct pc_cpu *pc, struct pc_domain *d, union pc_state state,
-				    bool force)
-{
-	union pc_state changed;
-
-	pc->switches++;
-	changed.all = likely(d->known && !force) ? state.all ^ d->in_force.all : ~0ULL;
-	if (!changed.all) {
-		pc->skipped++;
-	} else if (unlikely(INDIRECT_CALL_2(pc_backend->write, pc_msr_write, pc_virtual_write, cpu, changed,
-					    state))) {
-		/* Tried again at the next switch. */
-		pc->failed++;
-	} else {
-		pc->writes++;
-		d->in_force = state;
-		d->known = true;
-	}
-	trace_powerctl_switch(cpu, current->pid, pc->want, d->in_force);
-}
-
-static noinline void apply_shared(struct pc_cpu *pc, struct pc_domain *d, union pc_state want, bool force)
-{
-	int cpu = smp_processor_id();
-
-	raw_spin_lock(&d->lock);
-	pc->want = want;
-	enforce(cpu, pc, d, fastest_wish(cpu, d, want), force);
-	raw_spin_unlock(&d->lock);
-}
-
-/*
- * On the CPU itself, interrupts off: its wish has changed, or its registers are not known (force). The fields of
- * the mask are asked for.
- */
-static __always_inline void apply(union pc_state state, u64 mask, bool force)
-{
-	struct pc_cpu *pc = this_cpu_ptr(&pc_cpus);
-	struct pc_domain *d = pc->domain;
-	union pc_state want;
-
-	if (unlikely(!d))
-		return;
-	if (unlikely(READ_ONCE(suspended)))
-		mask = 0;
-	want.all = (state.all & mask) | (pc->def.all & ~mask);
-	if (unlikely(READ_ONCE(d->shared))) {
-		apply_shared(pc, d, want, force);
-	} else {
-		pc->want = want;
-		enforce(smp_processor_id(), pc, d, want, force);
-	}
-}
-
-/* The same from anywhere with preemption off. */
-void pc_apply(union pc_state state, u64 mask, bool force)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	apply(state, mask, force);
-	local_irq_restore(flags);
-}
-
-void pc_apply_default(bool force)
-{
-	pc_apply((union pc_state){ .all = 0 }, 0, force);
-}
 
 static struct pc_profile *to_profile(struct preempt_notifier *notifier)
 {
@@ -176,7 +66,7 @@ static void put_on(struct preempt_notifier *notifier, int cpu)
 {
 	const struct pc_profile *p = to_profile(notifier);
 
-	pc_apply(p->state, p->mask, false);
+	pc_apply_put_on(p->state, p->mask);
 }
 
 static void taken_off(struct preempt_notifier *notifier, struct task_struct *next);
@@ -201,7 +91,7 @@ static void taken_off(struct preempt_notifier *notifier, struct task_struct *nex
 {
 	/* Under the run-queue lock: interrupts are off. */
 	if (!profile_of(next))
-		apply((union pc_state){ .all = 0 }, 0, false);
+		pc_apply_taken_off();
 }
 
 /* One more of this user's, if it may have that many. */
@@ -269,31 +159,23 @@ static struct pc_user *count_mine(bool uncounted)
 	return found;
 }
 
-/* What a profile asks for, and which fields those are. */
-static void fields_of(const struct powerctl_profile *p, union pc_state *s, union pc_state *mask)
+/* What a profile asks for. */
+static union pc_state state_of(const struct powerctl_profile *p)
 {
-	s->all = 0;
-	mask->all = 0;
-	if (p->flags & POWERCTL_TSTATE) {
-		s->tstate = p->tstate;
-		mask->tstate = ~0;
-	}
-	if (p->flags & POWERCTL_PSTATE) {
-		s->khz = rounddown(p->pstate_khz, pc_backend->step_khz);
-		mask->khz = ~0;
-	}
+	union pc_state s = { .all = 0 };
+
+	if (p->flags & POWERCTL_TSTATE)
+		s.tstate = p->tstate;
+	if (p->flags & POWERCTL_PSTATE)
+		s.khz = rounddown(p->pstate_khz, pc_backend->step_khz);
 	if (p->flags & POWERCTL_HWP) {
-		s->hwp_min = p->hwp_min;
-		s->hwp_max = p->hwp_max;
-		s->hwp_desired = p->hwp_desired;
-		mask->hwp_min = ~0;
-		mask->hwp_max = ~0;
-		mask->hwp_desired = ~0;
+		s.hwp_min = p->hwp_min;
+		s.hwp_max = p->hwp_max;
+		s.hwp_desired = p->hwp_desired;
 	}
-	if (p->flags & POWERCTL_EPP) {
-		s->epp = p->epp;
-		mask->epp = ~0;
-	}
+	if (p->flags & POWERCTL_EPP)
+		s.epp = p->epp;
+	return s;
 }
 
 /* A profile that no thread has yet. */
@@ -321,7 +203,8 @@ int pc_profile_set(struct file *file, const struct powerctl_profile *asked)
 {
 	struct pc_profile *p = profile_of(current);
 	struct pc_profile *new = NULL;
-	union pc_state state, mask;
+	union pc_state state = state_of(asked);
+	u64 mask = pc_fields(asked->flags);
 
 	if (!p) {
 		new = new_profile(file);
@@ -329,11 +212,10 @@ int pc_profile_set(struct file *file, const struct powerctl_profile *asked)
 			return PTR_ERR(new);
 		p = new;
 	}
-	fields_of(asked, &state, &mask);
 	preempt_disable();
 	p->asked = *asked;
 	p->state = state;
-	p->mask = mask.all;
+	p->mask = mask;
 	if (new)
 		preempt_notifier_register(&new->notifier);
 	pc_apply(p->state, p->mask, false);
@@ -409,22 +291,6 @@ void pc_apply_own(bool force)
 		pc_apply(p->state, p->mask, force);
 	else
 		pc_apply_default(force);
-}
-
-/*
- * What runs here gets what it wants, whatever the registers hold. An interrupt may come into the middle of the
- * task's own change; that one then applies what it has written.
- */
-static void again_here(void *unused)
-{
-	pc_apply_own(true);
-}
-
-/* Until it is over, all get the default. Tasks run again before it is: they are not switched to anew. */
-void pc_suspend(bool on)
-{
-	WRITE_ONCE(suspended, on);
-	on_each_cpu(again_here, NULL, 1);
 }
 
 /* The ends and beginnings of tasks. */
@@ -526,103 +392,4 @@ int pc_profiles_init(void)
 void pc_profiles_exit(void)
 {
 	remove_probes(ARRAY_SIZE(probes));
-}
-
-/* Hotplug. */
-
-/* What the registers hold, unless a sibling that shares them may have a profile in force: then what it had found. */
-static void learn_default(int cpu, struct pc_cpu *pc, const struct pc_domain *d)
-{
-	int sibling = cpumask_first(&d->cpus);
-	struct pc_cpu found = { };
-
-	if (sibling < nr_cpu_ids && sibling != cpu) {
-		const struct pc_cpu *other = per_cpu_ptr(&pc_cpus, sibling);
-
-		found.def = other->def;
-		found.perf = other->perf;
-		found.hwp = other->hwp;
-	} else {
-		pc_backend->defaults(cpu, &found);
-	}
-	local_irq_disable();
-	pc->def = found.def;
-	pc->perf = found.perf;
-	pc->hwp = found.hwp;
-	local_irq_enable();
-}
-
-int pc_cpu_online(unsigned int cpu)
-{
-	struct pc_cpu *pc = per_cpu_ptr(&pc_cpus, cpu);
-	int id = pc_backend->domain(cpu);
-	struct pc_domain *d = pc->domain;
-	int other;
-
-	if (id < 0)
-		return 0;
-	if (!d) {
-		for_each_possible_cpu(other) {
-			d = per_cpu(pc_cpus, other).domain;
-			if (d && d->id == id)
-				break;
-			d = NULL;
-		}
-	}
-	if (d && d != pc->domain && !d->shared) {
-		WRITE_ONCE(d->shared, true);
-		/* Whoever saw it alone had interrupts off, and has them on again now. */
-		synchronize_rcu_expedited();
-	}
-	if (!d) {
-		d = kzalloc(sizeof(*d), GFP_KERNEL);
-		if (!d)
-			return -ENOMEM;
-		raw_spin_lock_init(&d->lock);
-		d->id = id;
-	}
-	learn_default(cpu, pc, d);
-	raw_spin_lock_irq(&d->lock);
-	pc->want = pc->def;
-	cpumask_set_cpu(cpu, &d->cpus);
-	raw_spin_unlock_irq(&d->lock);
-	smp_store_release(&pc->domain, d);
-	pc_floor_of_all();
-	/* Runs on the CPU itself. */
-	pc_apply_default(true);
-	return 0;
-}
-
-/*
- * On the CPU that goes. A user task may still be put on it before it is pushed away; then it is taken
- * off again, and the default is back.
- */
-int pc_cpu_offline(unsigned int cpu)
-{
-	struct pc_domain *d = per_cpu(pc_cpus, cpu).domain;
-
-	if (!d)
-		return 0;
-	pc_apply_default(true);
-	raw_spin_lock_irq(&d->lock);
-	cpumask_clear_cpu(cpu, &d->cpus);
-	raw_spin_unlock_irq(&d->lock);
-	return 0;
-}
-
-/* When no CPU comes or goes any more. */
-void pc_domains_free(void)
-{
-	int cpu, other;
-
-	for_each_possible_cpu(cpu) {
-		struct pc_domain *d = per_cpu(pc_cpus, cpu).domain;
-
-		if (!d)
-			continue;
-		for_each_possible_cpu(other)
-			if (per_cpu(pc_cpus, other).domain == d)
-				per_cpu(pc_cpus, other).domain = NULL;
-		kfree(d);
-	}
 }

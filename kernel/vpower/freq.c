@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A cpufreq driver with virtual P-states: every governor and every sysfs file works upon it. */
+/*
+ * A cpufreq driver with virtual P-states: every governor and every sysfs file works upon it. And one that governs by
+ * itself, as intel_pstate and amd-pstate do when they are active; which of them is there changes at run time, as with
+ * their `status`.
+ */
 
 #include <linux/cpufreq.h>
+#include <linux/debugfs.h>
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 
 #include "vpower.h"
@@ -23,6 +31,8 @@ static void set_level(struct cpufreq_policy *policy, unsigned int to)
 	for_each_cpu(cpu, policy->related_cpus) {
 		WRITE_ONCE(per_cpu(level, cpu), to);
 		vpower_energy_level(cpu, to);
+		if (READ_ONCE(vpower_knobs.driver_writes))
+			vpower_driver_perf(cpu, vpower_machine.khz[to]);
 	}
 }
 
@@ -105,17 +115,105 @@ static struct cpufreq_driver driver = {
 #endif
 };
 
-int vpower_freq_init(void)
+/* What its users say it is for becomes the energy preference, as with intel_pstate. */
+static int vpower_setpolicy(struct cpufreq_policy *policy)
+{
+	int cpu;
+
+	for_each_cpu(cpu, policy->cpus)
+		vpower_driver_epp(cpu, policy->policy == CPUFREQ_POLICY_PERFORMANCE ? 0 : 0x80);
+	return 0;
+}
+
+static int vpower_verify(struct cpufreq_policy_data *policy)
+{
+	cpufreq_verify_within_cpu_limits(policy);
+	return 0;
+}
+
+static int vpower_active_init(struct cpufreq_policy *policy)
+{
+	cpumask_copy(policy->cpus, cpumask_of(policy->cpu));
+	policy->cpuinfo.min_freq = vpower_machine.khz[vpower_machine.levels - 1];
+	policy->cpuinfo.max_freq = vpower_machine.khz[0];
+	policy->min = policy->cpuinfo.min_freq;
+	policy->max = policy->cpuinfo.max_freq;
+	/* Where the kernel's default governor has no such name. */
+	policy->policy = CPUFREQ_POLICY_POWERSAVE;
+	return 0;
+}
+
+static struct cpufreq_driver active = {
+	.name = "vpower_active",
+	.flags = CPUFREQ_CONST_LOOPS,
+	.init = vpower_active_init,
+	.exit = vpower_cpu_exit,
+	.verify = vpower_verify,
+	.setpolicy = vpower_setpolicy,
+	.get = vpower_get,
+};
+
+static struct cpufreq_driver *registered;
+static DEFINE_MUTEX(status_lock);
+
+static int change_to(struct cpufreq_driver *to)
+{
+	int err = 0;
+
+	mutex_lock(&status_lock);
+	if (registered != to) {
+		if (registered)
+			cpufreq_unregister_driver(registered);
+		registered = NULL;
+		err = to ? cpufreq_register_driver(to) : 0;
+		if (!err)
+			registered = to;
+	}
+	mutex_unlock(&status_lock);
+	return err;
+}
+
+/* "active", "passive" or "off". */
+static ssize_t status_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char text[16];
+	int err;
+
+	if (size >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, size))
+		return -EFAULT;
+	text[size] = 0;
+	if (sysfs_streq(text, "active"))
+		err = change_to(&active);
+	else if (sysfs_streq(text, "passive"))
+		err = change_to(&driver);
+	else if (sysfs_streq(text, "off"))
+		err = change_to(NULL);
+	else
+		err = -EINVAL;
+	return err ?: size;
+}
+
+static const struct file_operations status_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = status_write,
+	.llseek = noop_llseek,
+};
+
+int vpower_freq_init(struct dentry *dir)
 {
 	unsigned int i;
 
 	for (i = 0; i < vpower_machine.levels; i++)
 		table[i].frequency = vpower_machine.khz[i];
 	table[i].frequency = CPUFREQ_TABLE_END;
-	return cpufreq_register_driver(&driver);
+	debugfs_create_file("status", 0200, dir, NULL, &status_fops);
+	return change_to(&driver);
 }
 
 void vpower_freq_exit(void)
 {
-	cpufreq_unregister_driver(&driver);
+	change_to(NULL);
 }

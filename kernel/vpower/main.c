@@ -11,6 +11,7 @@
 #include <linux/debugfs.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/preempt.h>
 
 #include "vpower.h"
 
@@ -78,6 +79,10 @@ MODULE_PARM_DESC(feel, "slow the CPUs down in proportion, by stealing time");
 static bool probe;
 module_param(probe, bool, 0444);
 MODULE_PARM_DESC(probe, "look threads up at every context switch, for comparing costs");
+
+static bool notifiers;
+module_param(notifiers, bool, 0444);
+MODULE_PARM_DESC(notifiers, "the scheduler looks at preempt notifiers from the start, so that powerctl's loading patches nothing there");
 
 static unsigned int feel_period_us = 4000;
 module_param(feel_period_us, uint, 0444);
@@ -148,6 +153,7 @@ static void vpower_debugfs(void)
 	vpower_dir = debugfs_create_dir("vpower", NULL);
 	debugfs_create_u32("delay_us", 0644, vpower_dir, &k->delay_us);
 	debugfs_create_u32("fail_target", 0644, vpower_dir, &k->fail_target);
+	debugfs_create_u32("driver_writes", 0644, vpower_dir, &k->driver_writes);
 	debugfs_create_u32("msr_delay_ns", 0644, vpower_dir, &k->msr_delay_ns);
 	debugfs_create_u32("fail_msr", 0644, vpower_dir, &k->fail_msr);
 	debugfs_create_u32("temp_mc", 0644, vpower_dir, &k->temp_mc);
@@ -161,6 +167,11 @@ static int msr_part(void)
 	return vpower_msr_init(vpower_dir);
 }
 
+static int speeds_part(void)
+{
+	return vpower_freq_init(vpower_dir);
+}
+
 static int feel_part(void)
 {
 	return vpower_feel_init(feel, feel_period_us);
@@ -171,19 +182,37 @@ static int probe_part(void)
 	return vpower_probe_init(probe);
 }
 
+/*
+ * QEMU 7.2 loses a patch now and then: a virtual CPU that runs into the breakpoint of a patch goes on meeting it after it
+ * has gone from memory, for ever. The scheduler's text is where all of them pass.
+ */
+static int notifiers_part(void)
+{
+	if (notifiers)
+		preempt_notifier_inc();
+	return 0;
+}
+
+static void notifiers_exit(void)
+{
+	if (notifiers)
+		preempt_notifier_dec();
+}
+
 static const struct {
 	const char *name;
 	int (*init)(void);
 	void (*exit)(void);
 } parts[] = {
-	{ "registers", msr_part, NULL },
+	{ "registers", msr_part, vpower_msr_exit },
 	{ "energy", vpower_energy_init, vpower_energy_exit },
-	{ "speeds", vpower_freq_init, vpower_freq_exit },
+	{ "speeds", speeds_part, vpower_freq_exit },
 	{ "idle states", vpower_idle_init, vpower_idle_exit },
 	{ "supplies", vpower_supply_init, vpower_supply_exit },
 	{ "theft", feel_part, vpower_feel_exit },
 	{ "probe", probe_part, vpower_probe_exit },
 	{ "busy", vpower_busy_init, vpower_busy_exit },
+	{ "notifiers", notifiers_part, notifiers_exit },
 };
 
 static void vpower_undo(unsigned int n)

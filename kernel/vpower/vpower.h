@@ -3,11 +3,11 @@
  * vpower: virtual power hardware for tests. What the parts share.
  *
  *   main.c    parameters, debugfs, the order of set-up
- *   freq.c    a cpufreq driver with virtual P-states
+ *   freq.c    a cpufreq driver with virtual P-states, and one that is its own governor
  *   idle.c    a cpuidle driver with virtual C-states
  *   energy.c  time in states becomes energy, APERF and MPERF; a powercap zone
  *   supply.c  thermal zone, battery, mains switch
- *   msr.c     registers for powerctl's virtual back end
+ *   msr.c     a processor's registers, for powerctl: a set a CPU, and what a core makes of its threads'
  *   feel.c    makes a low speed felt by stealing time
  *   probe.c   the hook that powerctl does not use, for comparing costs
  *   busy.c    work for the kernel that is none for the host
@@ -46,6 +46,7 @@ struct vpower_machine {
 struct vpower_knobs {
 	u32 delay_us;		/* a change of speed takes this long */
 	u32 fail_target;	/* so many requests for a speed fail next */
+	u32 driver_writes;	/* speeds go to PERF_CTL too, as hardware's drivers have it */
 	u32 msr_delay_ns;	/* a register write takes this long */
 	u32 fail_msr;		/* so many register writes fail next */
 	u32 temp_mc;		/* temperature; 0: what the model says */
@@ -68,7 +69,7 @@ static inline bool vpower_fault(u32 *left)
 	return true;
 }
 
-int vpower_freq_init(void);
+int vpower_freq_init(struct dentry *dir);
 void vpower_freq_exit(void);
 unsigned int vpower_khz(int cpu);
 
@@ -87,6 +88,9 @@ void vpower_supply_exit(void);
 void vpower_supply_changed(void);
 
 int vpower_msr_init(struct dentry *dir);
+void vpower_msr_exit(void);
+void vpower_driver_perf(int cpu, unsigned int khz);
+void vpower_driver_epp(int cpu, u8 epp);
 
 int vpower_probe_init(bool on);
 void vpower_probe_exit(void);

@@ -3,6 +3,7 @@
  * The lab's user of /dev/powerctl.
  *
  *   pctest caps            prints what the device says, as JSON
+ *   pctest can             prints what can be set now, and in which steps T-states can
  *   pctest faults          bad numbers, sizes, pointers, words, values
  *   pctest threads N S     N threads with different profiles switch against each other for S ms
  *   pctest hang N          N threads with profiles that sleep until killed
@@ -14,7 +15,8 @@
  *                          and an ioctl that is refused; prints ns each
  *   pctest storm N         N threads that set and clear
  *   pctest on CPU FLAG V   a profile on a CPU: "t" a T-state, "p" a clock in kHz, "d" a desired HWP level, "l" a clock and
- *                          then LATENCY; holds it until killed
+ *                          then LATENCY, "b" T-state 8 and a clock, "n" none; works there until killed
+ *   pctest asks FLAG V     the same on whichever CPU, prints "ok" or what SET answers, and ends
  *   pctest pinned          where a desired HWP level is the default: who may lift it
  *   pctest users N         a user has N profiles and no more, another has its own
  *   pctest fuzz SEED MS    four threads, two of them without rights, that ask for anything; prints how often each
@@ -424,21 +426,19 @@ static void latency(const char *file)
 	       (long long)refused);
 }
 
-/* A profile on one CPU, held until the end. */
-static void on(long cpu, char flag, long value)
+static struct powerctl_profile profile(char flag, long value)
 {
 	struct powerctl_profile p = { .size = sizeof(p) };
-	struct powerctl_latency l = { .size = sizeof(l), .from_khz = value, .to_khz = value, .rounds = 1 };
-	cpu_set_t one;
 
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	CHECK("pinned", sched_setaffinity(0, sizeof(one), &one) == 0);
 	if (flag == 't') {
 		p.flags = POWERCTL_TSTATE;
 		p.tstate = value;
 	} else if (flag == 'p' || flag == 'l') {
 		p.flags = POWERCTL_PSTATE;
+		p.pstate_khz = value;
+	} else if (flag == 'b') {
+		p.flags = POWERCTL_TSTATE | POWERCTL_PSTATE;
+		p.tstate = 8;
 		p.pstate_khz = value;
 	} else {
 		p.flags = POWERCTL_HWP;
@@ -446,12 +446,42 @@ static void on(long cpu, char flag, long value)
 		p.hwp_max = value;
 		p.hwp_desired = value;
 	}
-	CHECK("set", ioctl(fd, POWERCTL_SET, &p) == 0);
+	return p;
+}
+
+/* Works without an end: to the kernel, and where vpower is there at no cost for the host (/dev/vpower-busy). */
+static void work(void)
+{
+	int halting = open("/dev/vpower-busy", O_WRONLY | O_CLOEXEC);
+	uint64_t piece = 100000000;
+
+	while (halting < 0 || write(halting, &piece, sizeof(piece)) > 0)
+		;
+	CHECK("vpower-busy", 0);
+}
+
+/* A profile on one CPU, held until the end. */
+static void on(long cpu, char flag, long value)
+{
+	struct powerctl_profile p = profile(flag, value);
+	struct powerctl_latency l = { .size = sizeof(l), .from_khz = value, .to_khz = value, .rounds = 1 };
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK("pinned", sched_setaffinity(0, sizeof(one), &one) == 0);
+	CHECK("set", flag == 'n' || ioctl(fd, POWERCTL_SET, &p) == 0);
 	CHECK("measured", flag != 'l' || ioctl(fd, POWERCTL_LATENCY, &l) == 0);
 	printf("%ld\n", (long)getpid());
 	fflush(stdout);
-	for (;;)
-		;
+	work();
+}
+
+static void asks(char flag, long value)
+{
+	struct powerctl_profile p = profile(flag, value);
+
+	puts(ioctl(fd, POWERCTL_SET, &p) ? strerrorname_np(errno) : "ok");
 }
 
 /* The default is min 1, max 32, desired 16. */
@@ -1267,6 +1297,12 @@ int main(int argc, char **argv)
 		storm(a);
 	} else if (!strcmp(what, "on") && argc > 4) {
 		on(a, *argv[3], atol(argv[4]));
+	} else if (!strcmp(what, "asks") && argc > 3) {
+		asks(*argv[2], atol(argv[3]));
+	} else if (!strcmp(what, "can")) {
+		struct powerctl_caps c = caps();
+
+		printf("%#x %u\n", c.settable, c.tstate_step);
 	} else if (!strcmp(what, "pinned")) {
 		pinned();
 	} else if (!strcmp(what, "users")) {

@@ -1,4 +1,4 @@
-# /dev/powerctl on vpower's registers: two cores of two threads, which share theirs.
+# /dev/powerctl on vpower's registers: two cores of two threads, of which the faster wish is in force.
 t=/sys/kernel/tracing
 load cpufreq_userspace
 insmod /mods/vpower.ko latency_ns=10000
@@ -111,11 +111,11 @@ r=/sys/kernel/debug/vpower/registers
 registers() { # registers CPU
     sed -n "s/^$1 //p" $r
 }
-for cpu in 0 2; do
+for cpu in 0 1 2 3; do
     echo "$cpu 774 20f80102001" >$r
 done
-echo "0 199 100000e00" >$r
-echo "2 199 100000a00" >$r
+for cpu in 0 1; do echo "$cpu 199 100000e00" >$r; done
+for cpu in 2 3; do echo "$cpu 199 100000a00" >$r; done
 insmod /mods/powerctl.ko backend=virtual
 expect "a fast core's own default" "100000e00 0 20f80102001" "$(registers 0)"
 expect "a slow core's own default" "100000a00 0 20f80102001" "$(registers 2)"
@@ -220,3 +220,13 @@ pass "cpufreq back end"
 rmmod powerctl
 expect "run without the module" 3 "$(code wattwise run --thread-profile tstate=8 -- true)"
 refused "no such back end" insmod /mods/powerctl.ko backend=none
+
+# A governor takes the speeds while a command runs with a profile: wattwise says so, then and afterwards.
+insmod /mods/powerctl.ko backend=msr registers=vpower
+expect "a command whose speed is taken runs on" 0 \
+    "$(code wattwise run --thread-profile khz=800000 -- /bin/sh -c "echo schedutil >$p/scaling_governor; sleep 1")"
+grep -q 'took the speeds meanwhile' /tmp/said || fail "speeds taken: $(cat /tmp/said)"
+expect "speeds that are taken" 3 "$(code wattwise run --thread-profile khz=800000 -- true)"
+grep -q 'choose the governor performance' /tmp/said || fail "speeds that are taken: $(cat /tmp/said)"
+expect "a T-state all the same" 0 "$(code wattwise run --thread-profile tstate=8 -- pctest has)"
+rmmod powerctl

@@ -62,7 +62,9 @@ struct RawCaps {
     monitor_bytes: u32,
     profiles: u32,
     profiles_max: u32,
-    reserved: [u32; 3],
+    withdrawn: u32,
+    withdrawals: u32,
+    reserved: [u32; 1],
 }
 
 /// `struct powerctl_stats`.
@@ -83,7 +85,7 @@ const _: () = {
     assert!(size_of::<RawProfile>() == 32);
     assert!(offset_of!(RawProfile, hwp_min) == 16 && offset_of!(RawProfile, reserved) == 20);
     assert!(size_of::<RawCaps>() == 64);
-    assert!(offset_of!(RawCaps, khz_min) == 24 && offset_of!(RawCaps, reserved) == 52);
+    assert!(offset_of!(RawCaps, khz_min) == 24 && offset_of!(RawCaps, reserved) == 60);
     assert!(size_of::<RawStats>() == 64);
     assert!(offset_of!(RawStats, set) == 8 && offset_of!(RawStats, reserved) == 48);
 };
@@ -123,6 +125,11 @@ pub enum PowerctlError {
         "thread profile: this machine's back end cannot set it; `settable` of the capabilities names what it can"
     )]
     NotSettable,
+    /// It could, but a cpufreq governor or another driver has the speeds now.
+    #[error(
+        "thread profile: a cpufreq governor or driver sets the speeds now: choose the governor performance, powersave or userspace on every CPU"
+    )]
+    Withdrawn,
     /// A value out of the hardware's range.
     #[error(
         "thread profile: a value is beyond the hardware's: T-states 1 to 16 in steps of {tstate_step} sixteenths, speeds {khz_min} to {khz_max} kHz"
@@ -273,6 +280,9 @@ pub struct Capabilities {
     pub cpu: u32,
     /// Profiles in force now.
     pub profiles: u32,
+    /// How often a cpufreq governor or another driver took the speeds since the module was loaded. While one has
+    /// them profiles have the default speed; `khz`, `hwp` and `epp` above are what can be set now.
+    pub withdrawals: u32,
 }
 
 /// Counters since the module was loaded.
@@ -369,6 +379,7 @@ impl Powerctl {
             epp: can(EPP),
             cpu: c.cpu,
             profiles: c.profiles,
+            withdrawals: c.withdrawals,
         })
     }
 
@@ -388,6 +399,7 @@ impl Powerctl {
                 remedy: "raising above the default needs CAP_SYS_ADMIN",
             },
             Some(libc::EOPNOTSUPP) => PowerctlError::NotSettable,
+            Some(libc::EBUSY) => PowerctlError::Withdrawn,
             Some(libc::ERANGE) => PowerctlError::Range {
                 tstate_step: self.caps.tstate_step,
                 khz_min: self.caps.khz_min,
@@ -542,7 +554,7 @@ mod tests {
         }
         layout!("powerctl_profile", RawProfile, size flags tstate pstate_khz hwp_min hwp_max hwp_desired epp reserved);
         layout!("powerctl_caps", RawCaps, size abi backend settable cpu tstate_step khz_min khz_max khz_default
-            mwait_substates monitor_bytes profiles profiles_max reserved);
+            mwait_substates monitor_bytes profiles profiles_max withdrawn withdrawals reserved);
         layout!("powerctl_stats", RawStats, size profiles set switches writes skipped failed reserved);
         for (name, ours) in [
             ("POWERCTL_ABI", ABI),

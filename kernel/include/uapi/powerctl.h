@@ -65,7 +65,7 @@ struct powerctl_caps {
 	__u32 size;
 	__u32 abi;
 	__u32 backend;		/* POWERCTL_BACKEND_* */
-	__u32 settable;		/* POWERCTL_TSTATE ... POWERCTL_EPP */
+	__u32 settable;		/* POWERCTL_TSTATE ... POWERCTL_EPP: now */
 	__u32 cpu;		/* POWERCTL_CPU_* */
 	__u32 tstate_step;	/* sixteenths: 1, or 2 without the extension */
 	__u32 khz_min;
@@ -75,7 +75,9 @@ struct powerctl_caps {
 	__u32 monitor_bytes;	/* the line that MONITOR watches, at most */
 	__u32 profiles;		/* in force now */
 	__u32 profiles_max;	/* of one user */
-	__u32 reserved[3];
+	__u32 withdrawn;	/* of what could be set at load: not now, since a governor or another driver has the speeds */
+	__u32 withdrawals;	/* how often that came to be */
+	__u32 reserved[1];
 };
 
 /* Why a wait ended. */
@@ -132,12 +134,12 @@ struct powerctl_stats {
  * Refusals. Whatever takes a structure may say EFAULT, EINVAL (a size, a reserved field, what makes no sense
  * anywhere) and E2BIG (bytes beyond that are not zero); other numbers get ENOTTY. Beside these:
  *
- *   SET	EOPNOTSUPP and ERANGE (not on this machine), EPERM (a raise), ENOSPC (the user has as many as it may),
- *		ENOMEM
+ *   SET	EOPNOTSUPP and ERANGE (not on this machine), EBUSY (withdrawn: see powerctl_caps), EPERM (a raise), ENOSPC
+ *		(the user has as many as it may), ENOMEM
  *   GET	ENOENT (there is none), CLEAR too
  *   WAIT	EOPNOTSUPP (no MWAIT), EINTR, ENOMEM
  *   COUNTERS	EOPNOTSUPP
- *   LATENCY	EPERM, EOPNOTSUPP, ERANGE, EINTR
+ *   LATENCY	EPERM, EOPNOTSUPP, EBUSY, ERANGE, EINTR
  */
 #define POWERCTL_IOC_MAGIC	0xb7
 #define POWERCTL_SET		_IOW(POWERCTL_IOC_MAGIC, 1, struct powerctl_profile)
@@ -160,7 +162,7 @@ _Static_assert(sizeof(struct powerctl_stats) == 64, "powerctl_stats");
 _Static_assert(__builtin_offsetof(struct powerctl_profile, hwp_min) == 16, "powerctl_profile");
 _Static_assert(__builtin_offsetof(struct powerctl_profile, reserved) == 20, "powerctl_profile");
 _Static_assert(__builtin_offsetof(struct powerctl_caps, khz_min) == 24, "powerctl_caps");
-_Static_assert(__builtin_offsetof(struct powerctl_caps, reserved) == 52, "powerctl_caps");
+_Static_assert(__builtin_offsetof(struct powerctl_caps, reserved) == 60, "powerctl_caps");
 _Static_assert(__builtin_offsetof(struct powerctl_wait, address) == 8, "powerctl_wait");
 _Static_assert(__builtin_offsetof(struct powerctl_wait, hint) == 32, "powerctl_wait");
 _Static_assert(__builtin_offsetof(struct powerctl_wait, waited_ns) == 40, "powerctl_wait");

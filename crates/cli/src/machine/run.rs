@@ -79,8 +79,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut held =
         hold(&*root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
     let job = Job { command: args.command.clone(), profile, ..Job::default() };
-    let (measured, _) = measure(&mut observer, &job, &signals)
+    let (measured, ended) = measure(&mut observer, &job, &signals)
         .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;
+    if ended.speeds_withdrawn {
+        say!(
+            "--thread-profile: a cpufreq governor or driver took the speeds meanwhile: the profile's was not in force all the time"
+        );
+    }
     let mut altered = false;
     if let Some(held) = &mut held {
         let restored = held.undo();

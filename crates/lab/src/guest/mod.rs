@@ -244,8 +244,9 @@ pub(crate) fn boot(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Returned,
         Accel::Tcg | Accel::Kvm => (vec!["-smp".into(), boot.cpus.into()], String::new()),
     };
     qemu.args(smp).arg("-kernel").arg(&boot.kernel.image).arg("-initrd").arg(at("initrd"));
+    // no_timer_check: whether the timer's interrupt comes is asked for a moment, in which a busy host may not run QEMU.
     qemu.arg("-append").arg(format!(
-        "console=ttyS0 panic=-1 tsc_early_khz={} mitigations=off intel_pstate=disable tsc=reliable nowatchdog loglevel=7 {told} {}",
+        "console=ttyS0 panic=-1 tsc_early_khz={} mitigations=off intel_pstate=disable tsc=reliable nowatchdog no_timer_check loglevel=7 {told} {}",
         clock_khz(boot.accel),
         boot.append
     ));

@@ -45,6 +45,8 @@ pub struct Ended {
     pub peak_memory_kib: u64,
     /// What it printed to either stream, where that was taken.
     pub output: String,
+    /// A cpufreq governor or another driver took the speeds meanwhile: its profile's was not in force all the time.
+    pub speeds_withdrawn: bool,
 }
 
 impl Ended {
@@ -124,6 +126,10 @@ pub fn run(
         (Some(device), Some(profile)) => Some(device.set(&Profile { inherit: true, ..*profile })?),
         _ => None,
     };
+    let withdrawals = |d: &Powerctl| d.capabilities().map_or(0, |c| c.withdrawals);
+    let speeds = job.profile.is_some_and(|p| p.khz.is_some() || p.hwp.is_some() || p.epp.is_some());
+    let watched = device.as_ref().filter(|_| speeds);
+    let before = watched.map(withdrawals);
     let start = Instant::now();
     let child = Running::start(&mut command, !job.capture)?;
     drop(inherited);
@@ -172,6 +178,7 @@ pub fn run(
         involuntary_switches: usage.ru_nivcsw as u64,
         peak_memory_kib: usage.ru_maxrss as u64,
         output: String::from_utf8_lossy(&text).into_owned(),
+        speeds_withdrawn: watched.map(withdrawals) != before,
     })
 }
 
