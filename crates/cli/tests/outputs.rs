@@ -179,7 +179,7 @@ fn standard_output_has_the_result_alone() {
             ("record", _) => "PERFILE2",
             _ => "",
         };
-        let start = &printed[..printed.len().min(40)];
+        let start: String = printed.chars().take(40).collect();
         assert!(
             start.to_lowercase().starts_with(&begins.to_lowercase()) && !start.is_empty(),
             "{case:?}: {start}"
