@@ -83,7 +83,10 @@ fn each(mut visit: impl FnMut(&'static Kind, &ResultFile)) -> usize {
     let mut used = 0;
     while used < NAMES {
         for kind in kinds() {
-            let names = kind.free.iter().cloned().zip(&mut stock).collect();
+            // Within a file each is shown in its own way: two states that look alike would be one.
+            let mut shown = BTreeSet::new();
+            let apart = (&mut stock).filter(|name| shown.insert(wattwise_figure::one_line(name)));
+            let names = kind.free.iter().cloned().zip(apart).collect();
             let text = renamed(&kind.whole, &names).to_string();
             let hostile = ResultFile::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{}: {e}", kind.name));
             visit(kind, &hostile);

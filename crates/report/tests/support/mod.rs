@@ -5,7 +5,8 @@
 use wattwise_advice::compare::PolicyDetail;
 use wattwise_advice::result::{
     Answer, Comparison, Deciding, DecidingFigure, FigureRange, IdleResidency, InputFigure, Inputs, Interval,
-    Latency, PolicyResult, Responses, SpeedResidency, Split, Uncertain, WorkloadInfo,
+    KindResponses, Latency, MissedTask, PolicyResult, Responses, SpeedResidency, Split, Uncertain,
+    WorkloadInfo,
 };
 use wattwise_advice::time::{Judged, TimeKind};
 use wattwise_figure::Histogram;
@@ -105,6 +106,32 @@ pub(crate) fn without_numbers() -> (Comparison, Vec<PolicyDetail>) {
             Some(FigureRange { nominal: f64::NAN, low: 0.0, high: f64::INFINITY, unit: "W".to_owned() });
     }
     (c, details)
+}
+
+/// Pages that take a little longer than under the reference policy.
+fn responses() -> Responses {
+    let page = KindResponses {
+        kind: "page".to_owned(),
+        episodes: 6.0,
+        p50_s: Some(0.45),
+        p95_s: Some(0.61),
+        reference_p50_s: Some(0.44),
+        reference_p95_s: None,
+        waiting_s: 2.9,
+        reference_waiting_s: 2.8,
+        mean_ratio: Some(1.03),
+        p95_ratio: None,
+        slower: false,
+    };
+    Responses {
+        judged: true,
+        excess: 1.03,
+        floor_s: 0.005,
+        waiting_s: 3.1,
+        reference_waiting_s: 3.0,
+        kinds: vec![page],
+        ..Responses::default()
+    }
 }
 
 /// Work without an end: responses are judged, and an unmarked recording is replayed.
@@ -436,9 +463,14 @@ fn figures(
         },
         provenance: "modelled".to_owned(),
         approximation: None,
-        responses: None,
-        other_responses: Responses { excess: 1.0, ..Responses::default() },
-        missed_by_task: Vec::new(),
+        responses: Some(responses()),
+        other_responses: responses(),
+        missed_by_task: vec![MissedTask {
+            task: "clock".to_owned(),
+            share: 0.02,
+            reference_share: 0.01,
+            slower: false,
+        }],
     };
     (result, wakes.iter().collect())
 }
