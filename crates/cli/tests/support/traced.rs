@@ -162,6 +162,8 @@ impl Changes {
             }
         }
         paths.extend(at);
+        // A descriptor of its own was judged where it was opened: a nameless file gets its name by it.
+        paths.retain(|path| !path.starts_with("/proc/self/fd"));
         // What a link says is not a place.
         if call.starts_with("symlink") { paths.split_off(paths.len().min(1)) } else { paths }
     }
