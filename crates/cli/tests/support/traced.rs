@@ -155,6 +155,11 @@ impl Changes {
         for argument in split(inside) {
             if let Some(name) = argument.strip_prefix('"') {
                 let name = name.trim_end_matches('"');
+                // A descriptor of its own was judged where it was opened: a nameless file gets its name by it.
+                if name.starts_with("/proc/self/fd/") {
+                    at = None;
+                    continue;
+                }
                 let folder = at.take().unwrap_or_else(|| self.folder.clone());
                 paths.push(if name.is_empty() { folder } else { within(&folder, name) });
             } else if let Some(folder) = real(argument) {
@@ -162,8 +167,6 @@ impl Changes {
             }
         }
         paths.extend(at);
-        // A descriptor of its own was judged where it was opened: a nameless file gets its name by it.
-        paths.retain(|path| !path.starts_with("/proc/self/fd"));
         // What a link says is not a place.
         if call.starts_with("symlink") { paths.split_off(paths.len().min(1)) } else { paths }
     }
