@@ -3,7 +3,7 @@
 //! An episode runs from an outside cause to the end of the last run that the cause led to (`wattwise_sim`, `tasks/work.rs`).
 //! Its response time is judged by kind of episode, as a distribution, over all replicas together:
 //!
-//! 1. A *kind* is a task's name and a class of size ([`kinds`]). Small kinds are joined. One more kind is all of them.
+//! 1. A *kind* is a task's name and a class of size (`kinds.rs`). Small kinds are joined. One more kind is all of them.
 //! 2. Nothing below a *floor* of 5 ms is noticed: x = max(r, floor). Where fewer than 10 responses a replica exceed 5 ms under
 //!    both policies, the floor is 1 ms. An episode that is not finished counts up to the end of the run.
 //! 3. *Noticed waiting* is the sum of the m largest x, where m is the larger of both policies' numbers of responses over the
