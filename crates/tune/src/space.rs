@@ -622,7 +622,7 @@ mod tests {
         assert_eq!(s.text(), "burst:busy=0..20,idle=4,caps");
         assert_eq!(read("cores = 'consolidate'").unwrap().text(), "consolidate");
         for (wrong, told) in [
-            ("", "names no policy"),
+            ("", "is empty; expected speed"),
             ("sped = 'burst'", "did you mean 'speed'"),
             ("speed = 3", "neither a name nor a table"),
             ("speed = { busy = 3 }", "'speed' has no policy"),
