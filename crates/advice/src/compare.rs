@@ -63,6 +63,9 @@ pub enum CompareError {
         /// The workload.
         workload: String,
     },
+    /// It was stopped before there was anything to tell.
+    #[error("stopped")]
+    Stopped,
     /// Two policies did not do the same work: a fault of ours, and no answer.
     #[error(
         "{policy}: did {share:.4} % more or less work than {reference}; no comparison is possible (please report it)"
@@ -100,7 +103,7 @@ pub struct Options<'a> {
     pub apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
     /// Called with the number of runs done so far.
     pub done: &'a (dyn Fn(usize) + Sync),
-    /// Set by somebody who has seen enough: the replicas done by then are the answer.
+    /// Set by somebody who has seen enough: the nominal run and the replicas done by then are the answer, which says so.
     pub stop: &'a AtomicBool,
 }
 
@@ -436,7 +439,8 @@ impl<'a, 'j> Comparing<'a, 'j> {
         });
         let results: Vec<PolicyResult> =
             (0..self.policies.len()).map(|p| self.policy_result(p, &nominal, samples, &standing)).collect();
-        let answer = answer::answer(&Answered {
+        let stopped = (draws.len() as u64) < options.replicas;
+        let mut answer = answer::answer(&Answered {
             results: &results,
             policies: &self.policies,
             reference: self.reference,
@@ -446,6 +450,10 @@ impl<'a, 'j> Comparing<'a, 'j> {
             exact: draws.is_empty(),
             apply: options.apply,
         });
+        if stopped {
+            let (done, asked) = (draws.len(), options.replicas);
+            answer.text = format!("Stopped after {done} of {asked} replicas. {}", answer.text);
+        }
         let deciding = deciding(&candidates, &standing, draws);
         let details = if self.job.detail { self.details(&nominal) } else { Vec::new() };
         let comparison = Comparison {
@@ -455,6 +463,8 @@ impl<'a, 'j> Comparing<'a, 'j> {
             judged: nominal.judged,
             reference: self.policies[self.reference].text.clone(),
             replicas: draws.len() as u64,
+            stopped,
+            replicas_asked: stopped.then_some(options.replicas),
             max_slowdown: self.rule.max_slowdown.is_finite().then_some(self.rule.max_slowdown),
             window_s: nominal.window_ns as f64 * 1e-9,
             deciding: deciding.map(|(rival, figures)| Deciding {

@@ -75,10 +75,30 @@ impl<'a> Paired<'a> {
         first: u64,
         replicas: u64,
     ) -> Result<Paired<'a>, CompareError> {
+        Paired::until(job, rule, reference, (first, replicas), &|| false)
+    }
+
+    /// [`Paired::new`], ended early once `stop` says so.
+    ///
+    /// # Errors
+    /// As [`Paired::new`]; [`CompareError::Stopped`] where it was stopped.
+    pub fn until(
+        job: &'a ReplayJob<'a>,
+        rule: Rule,
+        reference: &'a PolicySpec,
+        (first, replicas): (u64, u64),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Paired<'a>, CompareError> {
+        if stop() {
+            return Err(CompareError::Stopped);
+        }
         let comparing = Comparing::new(job, (reference, rule), &|| {})?;
         let kind = comparing.nominal()?.judged.kind;
         let all = first..first.saturating_add(replicas);
-        let base = |number| base(&comparing, kind, reference, number);
+        let base = |number| match stop() {
+            true => Err(CompareError::Stopped),
+            false => base(&comparing, kind, reference, number),
+        };
         let bases = wattwise_threads::map::<_, _, _, Result<_, _>>(all, base)?;
         Ok(Paired { comparing, kind, bases })
     }

@@ -20,7 +20,7 @@ use wattwise_replay::spec::PolicySpec;
 use wattwise_tune::conduct::{Hooks, Progress, Spend, USUAL_TRIALS};
 use wattwise_tune::field::Limits;
 use wattwise_tune::gain::LEAST_REPLICAS;
-use wattwise_tune::log::Log;
+use wattwise_tune::log::{Known, Log};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::split::sides;
@@ -95,7 +95,7 @@ pub(crate) fn tune(
         };
         let tell = |p: &Progress| watched.done.store(p.trials, Ordering::Relaxed);
         let hooks = Hooks { tell: &tell, warn: &|_| {}, stop: &watched.stop };
-        let result = wattwise_tune::tune::tune(&tuning, &hooks, (&mut Log::none(), None));
+        let result = wattwise_tune::tune::tune(&tuning, &hooks, (&mut Log::none(), &Known::default()));
         let result = result.map_err(|e| e.to_string())?;
         serde_json::to_string_pretty(&result).map_err(|e| e.to_string())
     };
