@@ -338,20 +338,8 @@ fn observe_all(
                 notes.last().map_or("", String::as_str)
             )));
         };
-        match (again.pop_front(), &mut kept) {
-            (Some(before), _) if before == observation => {}
-            (Some(_), Some(kept)) => {
-                again.clear();
-                notes.push(format!(
-                    "Window {} came to something else than before the calibration was broken off (another version of wattwise, or \
-                     of the machine's description): it and those after it are of this run.",
-                    done.len() + 1
-                ));
-                kept.cut(done.len());
-                kept.keep(&observation)?;
-            }
-            (None, Some(kept)) => kept.keep(&observation)?,
-            (_, None) => {}
+        if let Some(kept) = &mut kept {
+            notes.extend(kept.keep_or_hold(&mut again, done.len(), &observation)?);
         }
         done.push(observation);
         let each = (site.moment().monotonic_s - started) / (done.len() - before) as f64;
@@ -414,6 +402,32 @@ impl<'p> KeptWindows<'p> {
             kept.ends.push(kept.whole);
         }
         Ok((kept, observations))
+    }
+
+    /// Keeps a window, the `at`-th, unless it is one that was kept before and is `again` what it was. From the first on that is
+    /// not, all are of this run, which is told.
+    fn keep_or_hold(
+        &mut self,
+        again: &mut VecDeque<Observation>,
+        at: usize,
+        observation: &Observation,
+    ) -> Result<Option<String>, CalibrationError> {
+        let differs = match again.pop_front() {
+            Some(before) if before == *observation => return Ok(None),
+            before => before.is_some(),
+        };
+        if differs {
+            again.clear();
+            self.cut(at);
+        }
+        self.keep(observation)?;
+        Ok(differs.then(|| {
+            format!(
+                "Window {} came to something else than before the calibration was broken off (another version of wattwise, \
+                 or of the machine's description): it and those after it are of this run.",
+                at + 1
+            )
+        }))
     }
 
     /// Only the first so many windows are still true; nothing has been written since they were read.

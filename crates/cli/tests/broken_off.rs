@@ -238,6 +238,34 @@ fn a_changed_plan_is_refused_in_one_line() {
     refused(&[], "d.toml");
 }
 
+/// A machine that is made of what its kernel says may come out differently another time: the log has it, and that counts.
+#[test]
+fn an_estimated_machine_is_the_one_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = search(folder.path());
+    let args: Vec<_> = command
+        .get_args()
+        .map(|a| if a == "thinkpad-r51" { "emulated:core-i5-2gen".into() } else { a.to_owned() })
+        .collect();
+    let mut command = wattwise(folder.path());
+    command.args(args);
+    killed_at(folder.path(), &command, 6);
+    let log = folder.path().join("found.jsonl");
+    let text_of = |log: &str| -> Value { serde_json::from_str(log.lines().next().unwrap()).unwrap() };
+    let before = std::fs::read_to_string(&log).unwrap();
+    let mut plan = text_of(&before);
+    let machine = plan["plan"]["machine_files"][0].as_str().unwrap().to_owned();
+    plan["plan"]["machine_files"][0] = machine.replace("packages = 1", "packages = 2").into();
+    assert_ne!(plan, text_of(&before), "{machine}");
+    let changed = before.replacen(before.lines().next().unwrap(), &plan.to_string(), 1);
+    std::fs::write(&log, changed).unwrap();
+    let out = resume(folder.path(), &[]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    std::fs::write(&log, before).unwrap();
+    let out = resume(folder.path(), &[]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+}
+
 fn interrupt(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();

@@ -61,7 +61,7 @@ pub(crate) fn tune(
     let test = sides(&named, tests, seed).map_err(error)?;
     let cases = cases(&works, &machines, reference)?;
     let space = Space::parse(space, &cases[0].2).map_err(error)?;
-    let watched = Arc::new(Watched::default());
+    let watched = Watched::counting("trials");
     watched.of.store(trials.unwrap_or(USUAL_TRIALS), Ordering::Relaxed);
     let work = move |watched: &Watched| {
         let jobs: Vec<ReplayJob<'_>> = cases

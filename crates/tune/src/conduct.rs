@@ -181,14 +181,7 @@ pub fn search(
             log.line(&Line::Spent(spent().as_secs_f64()));
         }
         hooks.warn_of(log);
-        let best = s.search.best().first().map(|&i| &s.trials[s.told[i]]);
-        let best = best.and_then(|t| t.score).filter(|score| score.violation == 0.0);
-        (hooks.tell)(&Progress {
-            stage: Stage::Search,
-            trials: s.trials.len() as u64,
-            of: (most < u64::MAX).then_some(most),
-            best: best.map(|score| score.cost.exp()),
-        });
+        (hooks.tell)(&s.progress(most));
         if stopped() {
             break Ended::Stopped;
         }
@@ -196,6 +189,10 @@ pub fn search(
             break Ended::Time;
         }
     };
+    if limit.is_some() && ended == Ended::Stopped {
+        // Of the batch that was under way as well.
+        log.line(&Line::Spent(spent().as_secs_f64()));
+    }
     if earlier.searched.is_none() && ended != Ended::Stopped {
         log.line(&Line::Searched(ended));
         hooks.warn_of(log);
@@ -218,6 +215,18 @@ fn trial(policy: &PolicySpec, race: &Race) -> Trial {
 }
 
 impl Searching<'_> {
+    /// How far it has come, of so many trials at most.
+    fn progress(&self, most: u64) -> Progress {
+        let best = self.search.best().first().map(|&i| &self.trials[self.told[i]]);
+        let best = best.and_then(|t| t.score).filter(|score| score.violation == 0.0);
+        Progress {
+            stage: Stage::Search,
+            trials: self.trials.len() as u64,
+            of: (most < u64::MAX).then_some(most),
+            best: best.map(|score| score.cost.exp()),
+        }
+    }
+
     /// The next policies that nobody has asked for; none where there are no more.
     fn batch(&mut self, most: usize) -> Vec<(Vec<f64>, PolicySpec)> {
         let mut batch = Vec::new();

@@ -39,6 +39,9 @@ pub struct SearchPlan {
     pub workloads: Vec<String>,
     /// Machines, by name or file; none: each recording's own.
     pub machines: Vec<String>,
+    /// For each of them, its file where it is made of what a machine says (`this`, a capture): made again it may differ, by a
+    /// clock that is measured.
+    pub machine_files: Vec<Option<String>>,
     /// The space, written out.
     pub space: String,
     /// The reference policy, where it is not the machine's.
@@ -334,7 +337,8 @@ mod tests {
             schema: SCHEMA.into(),
             version: "0".into(),
             workloads: vec!["build".into()],
-            machines: Vec::new(),
+            machines: vec!["this".into()],
+            machine_files: vec![Some("[platform]\n".into())],
             space: "burst".into(),
             reference: None,
             best: "energy".into(),

@@ -131,7 +131,10 @@ impl FromStr for TuneBudget {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let earlier = args.resume.as_ref().map(|path| read(path.path())).transpose().map_err(Failure::input)?;
-    let plan = earlier.as_ref().map_or_else(|| args.plan(), |e| e.plan.clone());
+    let plan = match &earlier {
+        Some(earlier) => earlier.plan.clone(),
+        None => args.plan()?,
+    };
     let asked = Loaded::new(&plan)?;
     let cases = asked.cases(&plan)?;
     let space = Space::parse(&plan.space, &cases[0].reference).map_err(Failure::input)?;
@@ -149,11 +152,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         known.searched = None;
     }
     let jobs: Vec<ReplayJob<'_>> = cases.iter().map(|c| job(c, asked.budget)).collect();
-    let inputs: Vec<Input<'_>> = cases
-        .iter()
-        .zip(&jobs)
-        .map(|(c, job)| Input { job, reference: &c.reference, recording: asked.number(c.workload) })
-        .collect();
+    let inputs = asked.inputs(&cases, &jobs);
     let apply = apply::on(&cases[0].machine);
     let tuning = Tuning {
         inputs: &inputs,
@@ -170,12 +169,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let hooks = Hooks { tell: &progress, warn: &|what: &str| say!("{what}"), stop: stop.flag() };
     let result = tune(&tuning, &hooks, (&mut log, &known));
     screen::progress("");
-    let result = result.map_err(|e| match e {
-        TuneError::Changed => {
-            let path = args.resume.as_ref().map_or(String::new(), |path| path.display().to_string());
-            Failure::input(format!("--resume {path}: {e}"))
-        }
-        e => Failure::work(e),
+    let result = result.map_err(|e| match (e, &args.resume) {
+        (e @ TuneError::Changed, Some(path)) => Failure::input(format!("--resume {}: {e}", path.display())),
+        (e, _) => Failure::work(e),
     })?;
     if result.stopped {
         show(args, &result)?;
@@ -186,11 +182,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     log.line(&Line::Done);
     show(args, &result)?;
     if !args.json {
-        say!(
-            "policy file written: {}; to try it: wattwise compare -p {}",
-            target.display(),
-            shell::file(&target)
-        );
+        let path = target.display();
+        say!("policy file written: {path}; to try it: wattwise compare -p {}", shell::file(&target));
     }
     Ok(0)
 }
@@ -247,10 +240,10 @@ fn goes_on(
 }
 
 impl Args {
-    fn plan(&self) -> SearchPlan {
+    fn plan(&self) -> Result<SearchPlan, Failure> {
         let bundled = || library::workloads().into_iter().filter(|b| b.recorded).map(|b| b.name.to_owned());
         let finite = |share: f64| share.is_finite().then_some(share);
-        SearchPlan {
+        Ok(SearchPlan {
             schema: LOG_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             workloads: match self.workload.is_empty() {
@@ -258,6 +251,11 @@ impl Args {
                 false => self.workload.clone(),
             },
             machines: self.machine.clone(),
+            machine_files: self
+                .machine
+                .iter()
+                .map(|name| machine::file_of(name))
+                .collect::<Result<_, _>>()?,
             space: self.space.clone().unwrap_or_default(),
             reference: self.reference.clone(),
             best: self.best.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned()),
@@ -273,7 +271,7 @@ impl Args {
             budget: self.budget.spend,
             output: self.output.display().to_string(),
             cases: Vec::new(),
-        }
+        })
     }
 
     /// Where the policy file goes.
@@ -368,10 +366,23 @@ impl Loaded {
     }
 
     fn cases(&self, plan: &SearchPlan) -> Result<Vec<Case<'_>>, Failure> {
+        let machine = |(name, file): (&String, &Option<String>)| match file {
+            Some(text) => library::parsed(text, name).map_err(Failure::input),
+            None => machine::machine(name),
+        };
         let machines: Vec<_> =
-            plan.machines.iter().map(|name| machine::machine(name)).collect::<Result<_, _>>()?;
+            plan.machines.iter().zip(&plan.machine_files).map(machine).collect::<Result<_, _>>()?;
         let reference = plan.reference.as_deref();
         cases(&self.works, &Asked { machines: &machines, policies: &[], reference, usual: &|_| Vec::new() })
+    }
+
+    fn inputs<'c>(&self, cases: &'c [Case<'_>], jobs: &'c [ReplayJob<'c>]) -> Vec<Input<'c>> {
+        let input = |(case, job): (&'c Case<'_>, &'c ReplayJob<'c>)| Input {
+            job,
+            reference: &case.reference,
+            recording: self.number(case.workload),
+        };
+        cases.iter().zip(jobs).map(input).collect()
     }
 
     /// What the cases are, by name and by content.
