@@ -146,7 +146,7 @@ fn killed_twice_it_comes_to_the_same_result() {
     assert!(found(folder.path(), out) == expected);
     // Of one that is done the result is shown again.
     let out = resume(folder.path(), &[]);
-    assert!(text(&out.stderr).contains("is done"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("is complete"), "{}", text(&out.stderr));
     assert!(out.stdout == expected.0);
 }
 

@@ -11,7 +11,7 @@
 //! | `test` | the winner, for which the test set is opened | before the test set is looked at |
 //! | `test_reference` | what the reference policy came to there | before the first look |
 //! | `test_looks` | what was seen there of the winner and its defaults | after some looks |
-//! | `done` | the policy file is written | at the very end |
+//! | `done` | all has been looked at, and the result follows | at the end |
 //!
 //! A line is written when the thing has happened and never changed. Everything else follows from these lines and the seed, so
 //! a search that was killed anywhere, in its test too, goes on from the file (`--resume`) to the result that it would have had.
@@ -143,7 +143,7 @@ pub enum Line {
     TestReference(Vec<f64>),
     /// The next looks at the test set: the winner's in all cells, then its defaults'; null where the work did not end.
     TestLooks(Vec<Option<Look>>),
-    /// The policy file was written.
+    /// All has been looked at.
     Done,
 }
 
@@ -172,7 +172,7 @@ pub struct Known {
     pub test_reference: Option<Vec<f64>>,
     /// What was seen there.
     pub test_looks: Vec<Option<Look>>,
-    /// Whether the policy file was written.
+    /// Whether all has been looked at.
     pub done: bool,
 }
 
@@ -181,12 +181,16 @@ impl Known {
     pub fn told(&self) -> String {
         let trials = format!("{} trials", self.trials.len());
         match (&self.test, self.done) {
-            (_, true) => "is done; its result once more".to_owned(),
-            (Some(winner), _) => format!("was broken off in the test of {winner}, which goes on"),
-            (None, _) if self.searched.is_some() => {
-                format!("was broken off after the {trials} of its search, before its test, which comes now")
+            (_, true) => "is complete; its result once more".to_owned(),
+            (Some(winner), _) => {
+                format!("is incomplete: it was broken off in the test of {winner}, which goes on")
             }
-            _ => format!("was broken off; the search goes on after its {trials}"),
+            (None, _) if self.searched.is_some() => {
+                format!(
+                    "is incomplete: it was broken off after the {trials} of its search, before its test, which comes now"
+                )
+            }
+            _ => format!("is incomplete: it was broken off, and the search goes on after its {trials}"),
         }
     }
 }
@@ -243,7 +247,10 @@ pub fn read(path: &Path) -> Result<Read, LogError> {
             Line::Plan(_) => return Err(fail("it has two plans".into())),
             Line::Reference(costs) => known.reference = Some(costs),
             Line::Trial(trial) => known.trials.push(trial),
-            Line::Budget(budget) => (read.plan.budget, known.searched) = (budget, None),
+            Line::Budget(budget) => {
+                read.plan.budget = budget;
+                (known.searched, known.done) = (None, false);
+            }
             Line::Spent(s) => {
                 let spent = Duration::try_from_secs_f64(s);
                 known.spent = spent.map_err(|e| fail(format!("'spent' is {s}: {e}")))?;

@@ -144,8 +144,9 @@ pub fn tune(
     if hooks.stopped() {
         return Ok(t.stopped(&field, &found, (Part::Confirm, None), cases));
     }
-    let confirmed = confirmed?;
+    let confirmed = confirmed.inspect_err(|_| done(log, known))?;
     if !t.test.contains(&true) {
+        done(log, known);
         return Ok(t.result(&field, &found, confirmed, (None, cases)));
     }
     say(hooks, Stage::Test, found.trials.len() as u64);
@@ -165,8 +166,16 @@ pub fn tune(
     let Some(seen) = seen else {
         return Ok(t.stopped(&field, &found, (Part::Test, Some(confirmed)), cases));
     };
+    done(log, known);
     let test = tested(t, &test_field, seen, (&winner, &mut cases));
     Ok(t.result(&field, &found, confirmed, (test, cases)))
+}
+
+/// All has been looked at: what remains follows from the log.
+fn done(log: &mut Log, known: &Known) {
+    if !known.done {
+        log.line(&Line::Done);
+    }
 }
 
 /// Holds what comes of a search against what its log says, or writes it there.

@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (mut log, log_path) = args.open_log(&plan, earlier.as_ref())?;
     if earlier.as_ref().is_some_and(|e| e.plan.budget != plan.budget) {
         log.line(&Line::Budget(plan.budget));
-        known.searched = None;
+        (known.searched, known.done) = (None, false);
     }
     let jobs: Vec<ReplayJob<'_>> = cases.iter().map(|c| job(c, asked.budget)).collect();
     let inputs = asked.inputs(&cases, &jobs);
@@ -179,7 +179,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Ok(stop.code());
     }
     write_policy(output, &result.winner.file)?;
-    log.line(&Line::Done);
     show(args, &result)?;
     if !args.json {
         let path = target.display();
