@@ -46,6 +46,9 @@ pub enum CompareError {
         /// The workload.
         workload: String,
     },
+    /// It was stopped before there was anything to show.
+    #[error("stopped")]
+    Stopped,
     /// Two policies did not do the same work: a fault of ours, and no answer.
     #[error(
         "{policy}: did {share:.4} % more or less work than {reference}; no comparison is possible (please report it)"
@@ -83,7 +86,7 @@ pub struct Options<'a> {
     pub apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
     /// Called with the number of runs done so far.
     pub done: &'a (dyn Fn(usize) + Sync),
-    /// Set by somebody who has seen enough: the replicas done by then are the answer.
+    /// Set by a user who has seen enough: the nominal run and the replicas done by then are the answer, which says so.
     pub stop: &'a AtomicBool,
 }
 
@@ -199,7 +202,8 @@ fn conclude(
         .result()
     };
     let results: Vec<PolicyResult> = kept.into_iter().enumerate().map(describe).collect();
-    let answer = answer::answer(&Answered {
+    let stopped = (draws.len() as u64) < options.replicas;
+    let mut answer = answer::answer(&Answered {
         results: &results,
         policies: &runs.policies,
         reference: runs.reference,
@@ -209,6 +213,10 @@ fn conclude(
         exact: draws.is_empty(),
         apply: options.apply,
     });
+    if stopped {
+        let (done, asked) = (draws.len(), options.replicas);
+        answer.text = format!("Stopped after {done} of {asked} replicas. {}", answer.text);
+    }
     let deciding = deciding(&candidates, &standing, draws).map(|(rival, figures)| Deciding {
         between: [standing.leader.unwrap_or(0), rival].map(|p| runs.policies[p].text.clone()),
         figures,
@@ -222,6 +230,8 @@ fn conclude(
         judged,
         reference: runs.policies[runs.reference].text.clone(),
         replicas: draws.len() as u64,
+        stopped,
+        replicas_asked: stopped.then_some(options.replicas),
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
         window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,

@@ -78,9 +78,29 @@ impl<'a> Paired<'a> {
         first: u64,
         replicas: u64,
     ) -> Result<Paired<'a>, CompareError> {
+        Paired::until(job, rule, reference, (first, replicas), &|| false)
+    }
+
+    /// [`Paired::new`], ended early once `stop` says so.
+    ///
+    /// # Errors
+    /// As [`Paired::new`]; [`CompareError::Stopped`] where it was stopped.
+    pub fn until(
+        job: &'a ReplayJob<'a>,
+        rule: Rule,
+        reference: &'a PolicySpec,
+        (first, replicas): (u64, u64),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Paired<'a>, CompareError> {
+        if stop() {
+            return Err(CompareError::Stopped);
+        }
         let runs = Runs::new(job, (reference, rule), &|| {})?;
         let kind = runs.kind()?;
         let base = |number| {
+            if stop() {
+                return Err(CompareError::Stopped);
+            }
             let replica = runs.draw(number)?;
             let reference = runs.run(&replica.circumstances(), reference, None, false)?;
             let look = look(&runs, kind, &replica, (&reference, &reference));

@@ -23,6 +23,12 @@ pub struct Comparison {
     pub reference: String,
     /// Replicas that the intervals rest on; 0: one run of the nominal model.
     pub replicas: u64,
+    /// It was stopped (Ctrl-C) before all replicas were done: the answer rests on those that were. Left out where it was not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stopped: bool,
+    /// Of a comparison that was stopped: the replicas that were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas_asked: Option<u64>,
     /// How much slower than the reference a policy may be, as a share; null: any.
     pub max_slowdown: Option<f64>,
     /// Length of the window over which energy is charged, from the release of the foreground, in the nominal run.
@@ -275,6 +281,11 @@ pub struct IdleResidency {
     pub state: String,
     /// CPU-seconds.
     pub s: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(crate) fn is_false(b: &bool) -> bool {
+    !b
 }
 
 fn none(joules: &f64) -> bool {

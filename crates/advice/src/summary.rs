@@ -4,7 +4,7 @@
 //! twice there is no gain. A policy counts where it takes part. What is below one comparison's notice may be a gain
 //! over all, and the other way round: the single comparisons' answers stay as they are.
 
-use crate::result::{Comparison, PolicyResult};
+use crate::result::{Comparison, PolicyResult, is_false};
 use crate::rule::Goal;
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,13 @@ pub struct ComparisonSet {
     pub comparisons: Vec<Comparison>,
     /// All of them.
     pub summary: Summary,
+    /// It was stopped (Ctrl-C) before all comparisons were done: some are missing, or the last has fewer replicas than were asked
+    /// for. Left out where it was not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stopped: bool,
+    /// Of a set that was stopped: the comparisons that were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparisons_asked: Option<u64>,
 }
 
 /// What several comparisons come to.
@@ -85,8 +92,29 @@ pub struct AnswerSummary {
 impl ComparisonSet {
     /// Puts comparisons together that all went by one goal.
     pub fn new(comparisons: Vec<Comparison>, goal: Goal) -> ComparisonSet {
+        let asked = comparisons.len();
+        ComparisonSet::of(comparisons, asked, goal)
+    }
+
+    /// [`ComparisonSet::new`], of so many that were asked for.
+    pub fn of(comparisons: Vec<Comparison>, asked: usize, goal: Goal) -> ComparisonSet {
         let summary = summary(&comparisons, goal);
-        ComparisonSet { schema: SCHEMA.into(), comparisons, summary }
+        let stopped = comparisons.len() < asked || comparisons.iter().any(|c| c.stopped);
+        let comparisons_asked = stopped.then_some(asked as u64);
+        ComparisonSet { schema: SCHEMA.into(), comparisons, summary, stopped, comparisons_asked }
+    }
+
+    /// That it was stopped, and after how much; none where it was not.
+    pub fn told_stopped(&self) -> Option<String> {
+        let asked = self.comparisons_asked.filter(|_| self.stopped)?;
+        let of_replicas = self.comparisons.iter().rev().find_map(|c| Some((c.replicas, c.replicas_asked?)));
+        let done = self.comparisons.iter().filter(|c| !c.stopped).count();
+        Some(match of_replicas {
+            Some((replicas, of)) => format!(
+                "Stopped after {done} of {asked} comparisons and {replicas} of {of} replicas of the next; the rest is missing."
+            ),
+            None => format!("Stopped after {done} of {asked} comparisons; the rest is missing."),
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use crate::site::Site;
 use crate::spoiled::Spoiled;
 use crate::window::{Observation, Observer, Times, Window};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 use wattwise_hw::root::Root;
@@ -285,6 +285,10 @@ struct Head {
 }
 
 /// Windows one after the other; those that somebody spoiled again, at most a few times each.
+///
+/// A machine that begins anew with each process ([`Site::begins_anew`]) does the windows that were kept once more, in its own
+/// time, so that it is as warm and its meters stand as they did: what follows is what would have followed without a
+/// kill. The figures are then those of a calibration that was not broken off.
 fn observe_all(
     observer: &mut Observer<'_>,
     site: &dyn Site,
@@ -300,6 +304,8 @@ fn observe_all(
         let (windows, observations) = KeptWindows::read(path, &head)?;
         (kept, done) = (Some(windows), observations);
     }
+    let mut again: VecDeque<Observation> =
+        if site.begins_anew() { std::mem::take(&mut done).into() } else { VecDeque::new() };
     let mut notes: Vec<String> = Vec::new();
     let started = site.moment().monotonic_s;
     let before = done.len();
@@ -333,7 +339,7 @@ fn observe_all(
             )));
         };
         if let Some(kept) = &mut kept {
-            kept.keep(&observation)?;
+            notes.extend(kept.keep_or_hold(&mut again, done.len(), &observation)?);
         }
         done.push(observation);
         let each = (site.moment().monotonic_s - started) / (done.len() - before) as f64;
@@ -357,6 +363,8 @@ struct KeptWindows<'p> {
     head: &'p Head,
     /// Bytes up to the end of the last whole line; 0: nothing is kept yet.
     whole: u64,
+    /// Bytes up to the end of each whole line, the head's first.
+    ends: Vec<u64>,
     /// Opened with the first window.
     log: Option<Log>,
 }
@@ -365,7 +373,7 @@ impl<'p> KeptWindows<'p> {
     /// What an earlier run kept; nothing where there is none. A line that a crash cut short is written over, and its window
     /// measured again.
     fn read(path: &'p Path, head: &'p Head) -> Result<(KeptWindows<'p>, Vec<Observation>), CalibrationError> {
-        let mut kept = KeptWindows { path, head, whole: 0, log: None };
+        let mut kept = KeptWindows { path, head, whole: 0, ends: Vec::new(), log: None };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((kept, Vec::new())),
@@ -391,8 +399,40 @@ impl<'p> KeptWindows<'p> {
                 (_, Err(_)) => break,
             }
             kept.whole += line.len() as u64;
+            kept.ends.push(kept.whole);
         }
         Ok((kept, observations))
+    }
+
+    /// Keeps a window, the `at`-th, unless it is one that was kept before and is `again` what it was. From the first on that is
+    /// not, all are of this run, which is told.
+    fn keep_or_hold(
+        &mut self,
+        again: &mut VecDeque<Observation>,
+        at: usize,
+        observation: &Observation,
+    ) -> Result<Option<String>, CalibrationError> {
+        let differs = match again.pop_front() {
+            Some(before) if before == *observation => return Ok(None),
+            before => before.is_some(),
+        };
+        if differs {
+            again.clear();
+            self.cut(at);
+        }
+        self.keep(observation)?;
+        Ok(differs.then(|| {
+            format!(
+                "Window {} came to something else than before the calibration was broken off (another version of wattwise, \
+                 or of the machine's description): it and those after it are of this run.",
+                at + 1
+            )
+        }))
+    }
+
+    /// Only the first so many windows are still true; nothing has been written since they were read.
+    fn cut(&mut self, windows: usize) {
+        self.whole = self.ends.get(windows).copied().unwrap_or(0);
     }
 
     fn keep(&mut self, observation: &Observation) -> Result<(), CalibrationError> {

@@ -40,7 +40,7 @@ type Loads = [(u32, f64)];
 
 /// An emulated machine, and what is done beside: before its time passes, and when it is given work.
 struct Beside<'a> {
-    site: Emulated,
+    site: Emulated<'static>,
     root: Option<&'a dyn Root>,
     loading: &'a dyn Fn(&Loads),
     /// Told the emulated clock, in s; says why to stop.
@@ -51,7 +51,7 @@ struct Beside<'a> {
 
 impl Beside<'_> {
     /// A machine that nothing is done beside.
-    fn of(site: Emulated) -> Self {
+    fn of(site: Emulated<'static>) -> Self {
         Beside { site, root: None, loading: &|_| (), passing: &|_| Ok(()), waking: &|_| () }
     }
 }

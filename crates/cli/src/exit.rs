@@ -1,7 +1,8 @@
 //! How a command ends: what it prints, and the exit code that says why it did not do its work.
 //!
 //! 0 done, 1 the work failed, 2 bad usage or input, 3 not possible on this machine. Where a command is run, its own; or a
-//! shell's: 127 not found, 126 cannot be run, 128 + n ended by signal n.
+//! shell's: 127 not found, 126 cannot be run, 128 + n ended by signal n. What was stopped by a signal (Ctrl-C: 130, SIGTERM:
+//! 143) before it was done ends with 128 + n too, also where it printed what it had by then.
 
 use wattwise_control::problem::Problem;
 

@@ -65,3 +65,52 @@ fn a_killed_calibration_goes_on_where_it_was() {
     assert!(found["windows"].as_u64().unwrap() as usize >= third.lines().count() / 2, "{found}");
     assert!(folder.path().join("found.toml").exists() && !kept.exists());
 }
+
+/// The machine file, and what is printed, of a calibration in a folder of its own.
+fn found(folder: &Path) -> (String, String) {
+    let out = calibrate(folder).wait_with_output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    (std::fs::read_to_string(folder.join("found.toml")).unwrap(), String::from_utf8(out.stdout).unwrap())
+}
+
+/// An emulated machine begins anew with each process, but its figures are those of one that was not broken off.
+#[test]
+fn an_emulated_machine_that_was_broken_off_gives_the_same_figures() {
+    let at_once = tempfile::tempdir().unwrap();
+    let expected = found(at_once.path());
+    for lines in [2, 9, 20] {
+        let folder = tempfile::tempdir().unwrap();
+        killed_at(folder.path(), lines);
+        assert!(found(folder.path()) == expected, "killed after {lines} lines");
+    }
+    // What was kept by another version counts no more, and that is said.
+    let folder = tempfile::tempdir().unwrap();
+    let kept = killed_at(folder.path(), 9);
+    let mut lines: Vec<String> = kept.lines().map(str::to_owned).collect();
+    let mut window: serde_json::Value = serde_json::from_str(&lines[3]).unwrap();
+    window["package_w"] = (window["package_w"].as_f64().unwrap() + 1.0).into();
+    lines[3] = window.to_string();
+    std::fs::write(folder.path().join("found.windows.jsonl"), lines.join("\n") + "\n").unwrap();
+    let (machine, printed) = found(folder.path());
+    assert!(machine == expected.0, "this run's own windows count");
+    assert!(printed.contains("Window 3 came to something else"), "{printed}");
+}
+
+/// Ctrl-C ends it with a shell's status, and it goes on.
+#[test]
+fn an_interrupted_calibration_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = calibrate(folder.path());
+    let kept = folder.path().join("found.windows.jsonl");
+    while std::fs::read_to_string(&kept).unwrap_or_default().lines().count() < 3 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{message}");
+    assert!(message.contains("signal 2 came; the same command goes on from here"), "{message}");
+    assert!(kept.exists() && !folder.path().join("found.toml").exists());
+    found(folder.path());
+}

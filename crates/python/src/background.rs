@@ -3,6 +3,7 @@
 
 use crate::errors::error;
 use crate::governed::Kept;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +19,26 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Watched {
     pub(crate) done: AtomicU64,
     pub(crate) of: AtomicU64,
+    /// What is counted, in words.
+    pub(crate) unit: &'static str,
     pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Watched {
+    /// Nothing done so far, counted in these.
+    pub(crate) fn counting(unit: &'static str) -> Arc<Watched> {
+        Arc::new(Watched { unit, ..Watched::default() })
+    }
+
+    /// Ends the work for an exception; Ctrl-C then says how far it had come.
+    fn end(&self, py: Python<'_>, e: PyErr) -> PyErr {
+        self.stop.store(true, Ordering::Relaxed);
+        let (done, of) = (self.done.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed));
+        match of > 0 && e.is_instance_of::<PyKeyboardInterrupt>(py) {
+            true => PyKeyboardInterrupt::new_err(format!("stopped after {done} of {of} {}", self.unit)),
+            false => e,
+        }
+    }
 }
 
 /// Does work that cannot be stopped, on a thread of its own: Ctrl-C leaves it behind.
@@ -47,10 +67,7 @@ pub(crate) fn run<T: Send + 'static>(
             _ = send.send(result);
         })
         .map_err(error)?;
-    let stopped = |e: PyErr| {
-        watched.stop.store(true, Ordering::Relaxed);
-        e
-    };
+    let stopped = |e: PyErr| watched.end(py, e);
     let mut told = u64::MAX;
     loop {
         let (back, got) = py.detach(move || {

@@ -7,7 +7,6 @@ use crate::inputs::{Machine, Workload, budget};
 use crate::table::{Table, of_comparison};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wattwise_advice::compare::{Options, compare_from};
 use wattwise_advice::result::Comparison;
@@ -139,7 +138,7 @@ pub(crate) fn compare(
     };
     let (source, budget) = (source(power)?, budget(budget_text)?);
     library::rankable(&workload.work).map_err(error)?;
-    let watched = Arc::new(Watched::default());
+    let watched = Watched::counting("runs");
     let (mut specs, kept) = policies(&policies_asked, call_limit_s, &watched)?;
     if specs.is_empty() {
         specs = usual(machine, system)?;

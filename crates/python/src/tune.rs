@@ -20,7 +20,7 @@ use wattwise_replay::spec::PolicySpec;
 use wattwise_tune::conduct::{Hooks, Progress, Spend, USUAL_TRIALS};
 use wattwise_tune::field::Limits;
 use wattwise_tune::gain::LEAST_REPLICAS;
-use wattwise_tune::log::Log;
+use wattwise_tune::log::{Known, Log};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::split::sides;
@@ -61,7 +61,7 @@ pub(crate) fn tune(
     let test = sides(&named, tests, seed).map_err(error)?;
     let cases = cases(&works, &machines, reference)?;
     let space = Space::parse(space, &cases[0].2).map_err(error)?;
-    let watched = Arc::new(Watched::default());
+    let watched = Watched::counting("trials");
     watched.of.store(trials.unwrap_or(USUAL_TRIALS), Ordering::Relaxed);
     let work = move |watched: &Watched| {
         let jobs: Vec<ReplayJob<'_>> = cases
@@ -95,7 +95,7 @@ pub(crate) fn tune(
         };
         let tell = |p: &Progress| watched.done.store(p.trials, Ordering::Relaxed);
         let hooks = Hooks { tell: &tell, warn: &|_| {}, stop: &watched.stop };
-        let result = wattwise_tune::tune::tune(&tuning, &hooks, (&mut Log::none(), None));
+        let result = wattwise_tune::tune::tune(&tuning, &hooks, (&mut Log::none(), &Known::default()));
         let result = result.map_err(|e| e.to_string())?;
         serde_json::to_string_pretty(&result).map_err(|e| e.to_string())
     };

@@ -320,7 +320,7 @@ def test_ctrl_c_keeps_what_is_done(endless: Path, tmp_path: Path) -> None:
 
     presser = threading.Thread(target=press)
     presser.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^stopped after \d+ of 2000 cases, which are kept"):
         wattwise.sweep(
             endless,
             "i7-4510u",
@@ -332,6 +332,28 @@ def test_ctrl_c_keeps_what_is_done(endless: Path, tmp_path: Path) -> None:
         )
     presser.join()
     assert (tmp_path / "s.arrow").is_dir()
+
+
+def test_a_script_that_is_interrupted_ends_by_the_signal(endless: Path, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    text = (
+        "import signal, sys, wattwise\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "print('begun', flush=True)\n"
+        "wattwise.sweep(sys.argv[1], 'i7-4510u', 'performance', replicas=1000, budget='events=1000000', block_s=0.05, out=sys.argv[2])\n"
+    )
+    out = tmp_path / "s.arrow"
+    script = subprocess.Popen([sys.executable, "-c", text, str(endless), str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert script.stdout is not None
+    assert script.stdout.readline() == b"begun\n"
+    while not list(out.glob("block-*")):
+        assert script.poll() is None
+    script.send_signal(signal.SIGINT)
+    _, said = script.communicate()
+    assert script.returncode == -signal.SIGINT, said
+    assert b"KeyboardInterrupt: stopped after" in said.splitlines()[-1], said
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -102,3 +106,16 @@ def test_what_is_not_worth_it_has_no_line_to_apply_it(short: Path, tmp_path: Pat
 def test_no_workload() -> None:
     with pytest.raises(wattwise.Error, match="no workload"):
         wattwise.tune([], space="schedutil")
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_it(short: Path) -> None:
+    def press() -> None:
+        time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt, match=r"^stopped after \d+ of 1000000 trials$"):
+        wattwise.tune(["build", "tbench", short], "i7-4510u", space="burst", trials=1_000_000)
+    presser.join()

@@ -1,10 +1,11 @@
 //! The search itself: batches of policies that race side by side, until trials, time or patience are over.
 
 use crate::field::{Fate, Field, Race};
-use crate::log::{Line, Log, Trial};
+use crate::log::{Known, Line, Log, Trial};
 use crate::result::Ended;
 use crate::search::{Method, Score, Search};
 use crate::space::Space;
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,12 +21,22 @@ const ASKED_ANYWHERE: usize = 2000;
 pub const USUAL_TRIALS: u64 = 400;
 
 /// How much a search may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spend {
     /// Trials.
     pub trials: Option<u64>,
     /// Time.
     pub time: Option<Duration>,
+}
+
+impl Spend {
+    /// The most trials that it allows; none where the time alone says.
+    pub fn most_trials(&self) -> Option<u64> {
+        match self {
+            Spend { trials: None, time: None } => Some(USUAL_TRIALS),
+            Spend { trials, .. } => *trials,
+        }
+    }
 }
 
 /// How far it has come.
@@ -60,8 +71,21 @@ pub struct Hooks<'a> {
     pub tell: &'a (dyn Fn(&Progress) + Sync),
     /// Told of what went wrong without ending the search, a sentence.
     pub warn: &'a (dyn Fn(&str) + Sync),
-    /// Set by somebody who has seen enough.
+    /// Set by somebody who has seen enough: nothing new is begun after that.
     pub stop: &'a AtomicBool,
+}
+
+impl Hooks<'_> {
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Says why the log is no longer written, once.
+    pub(crate) fn warn_of(&self, log: &mut Log) {
+        if let Some(problem) = log.problem() {
+            (self.warn)(&format!("{problem}; the search goes on, but cannot be resumed from there"));
+        }
+    }
 }
 
 /// One policy that was looked at.
@@ -88,6 +112,11 @@ pub struct SearchOutcome {
 }
 
 impl SearchOutcome {
+    /// That of a search that was stopped before its first trial.
+    pub(crate) fn nothing() -> SearchOutcome {
+        SearchOutcome { trials: Vec::new(), best: Vec::new(), front: Vec::new(), ended: Ended::Stopped }
+    }
+
     /// What was to be small over the reference's, cell by cell, of a trial that was looked at everywhere.
     pub fn ratios(&self, trial: usize) -> &[Ratios] {
         &self.trials[trial].ratios
@@ -106,37 +135,39 @@ struct Searching<'a> {
     trials: Vec<Tried>,
 }
 
-/// Searches a space. What the log knows is not run again, and what is new is written to it.
+/// Searches a space. What the log knows is not run again, and what is new is written to it. A search that is over by the log
+/// gets no trial more.
 pub fn search(
     (field, space): (&Field<'_>, &Space),
     (seed, method): (u64, Method),
     spend: Spend,
     hooks: &Hooks<'_>,
-    (log, known): (&mut Log, &[Trial]),
+    (log, earlier): (&mut Log, &Known),
 ) -> SearchOutcome {
     let begun = Instant::now();
-    let most = match spend {
-        Spend { trials: None, time: None } => USUAL_TRIALS,
-        Spend { trials, .. } => trials.unwrap_or(u64::MAX),
+    let spent = || earlier.spent + begun.elapsed();
+    let (most, limit) = match earlier.searched {
+        Some(_) => (earlier.trials.len() as u64, None),
+        None => (spend.most_trials().unwrap_or(u64::MAX), spend.time),
     };
-    let over = || spend.time.is_some_and(|time| begun.elapsed() >= time);
-    let stopped = || hooks.stop.load(Ordering::Relaxed);
-    let known: HashMap<&str, &Trial> = known.iter().map(|t| (t.policy.as_str(), t)).collect();
+    let over = || limit.is_some_and(|time| spent() >= time);
+    let stopped = || hooks.stopped();
+    let known: HashMap<&str, &Trial> = earlier.trials.iter().map(|t| (t.policy.as_str(), t)).collect();
     let search = Search::new(space.default_at(), seed, method);
     let (asked, told, trials) = (HashSet::new(), Vec::new(), Vec::new());
     let mut s = Searching { field, space, search, asked, told, trials };
     let ended = loop {
         let left = most.saturating_sub(s.trials.len() as u64);
         if left == 0 {
-            break Ended::Trials;
+            break earlier.searched.unwrap_or(Ended::Trials);
         }
         let batch = s.batch(BATCH.min(usize::try_from(left).unwrap_or(BATCH)));
         if batch.is_empty() {
             break Ended::Exhausted;
         }
-        // Whatever the time, the first batch is looked at: it has the defaults.
-        let first = s.trials.is_empty();
-        let stop = || stopped() || (!first && over());
+        // Whatever the time, the first batch is looked at, for it has the defaults, and so are those that the log begins.
+        let due = s.trials.is_empty() || s.trials.len() < earlier.trials.len();
+        let stop = || stopped() || (!due && over());
         let Some(races) = s.race(&batch, &known, &stop) else {
             break if stopped() { Ended::Stopped } else { Ended::Time };
         };
@@ -146,24 +177,26 @@ pub fn search(
             }
             s.take(at, policy, race);
         }
-        if let Some(problem) = log.problem() {
-            (hooks.warn)(&format!("{problem}; the search goes on, but cannot be resumed from there"));
+        if limit.is_some() {
+            log.line(&Line::Spent(spent().as_secs_f64()));
         }
-        let best = s.search.best().first().map(|&i| &s.trials[s.told[i]]);
-        let best = best.and_then(|t| t.score).filter(|score| score.violation == 0.0);
-        (hooks.tell)(&Progress {
-            stage: Stage::Search,
-            trials: s.trials.len() as u64,
-            of: (most < u64::MAX).then_some(most),
-            best: best.map(|score| score.cost.exp()),
-        });
+        hooks.warn_of(log);
+        (hooks.tell)(&s.progress(most));
         if stopped() {
             break Ended::Stopped;
         }
-        if over() {
+        if s.trials.len() >= earlier.trials.len() && over() {
             break Ended::Time;
         }
     };
+    if limit.is_some() && ended == Ended::Stopped {
+        // Of the batch that was under way as well.
+        log.line(&Line::Spent(spent().as_secs_f64()));
+    }
+    if earlier.searched.is_none() && ended != Ended::Stopped {
+        log.line(&Line::Searched(ended));
+        hooks.warn_of(log);
+    }
     let of_trials = |told: &[usize]| told.iter().map(|&i| s.told[i]).collect();
     SearchOutcome {
         best: of_trials(s.search.best()),
@@ -182,6 +215,18 @@ fn trial(policy: &PolicySpec, race: &Race) -> Trial {
 }
 
 impl Searching<'_> {
+    /// How far it has come, of so many trials at most.
+    fn progress(&self, most: u64) -> Progress {
+        let best = self.search.best().first().map(|&i| &self.trials[self.told[i]]);
+        let best = best.and_then(|t| t.score).filter(|score| score.violation == 0.0);
+        Progress {
+            stage: Stage::Search,
+            trials: self.trials.len() as u64,
+            of: (most < u64::MAX).then_some(most),
+            best: best.map(|score| score.cost.exp()),
+        }
+    }
+
     /// The next policies that nobody has asked for; none where there are no more.
     fn batch(&mut self, most: usize) -> Vec<(Vec<f64>, PolicySpec)> {
         let mut batch = Vec::new();

@@ -101,11 +101,21 @@ impl<'a> Field<'a> {
     pub fn new(
         jobs: &[(usize, &'a ReplayJob<'a>, &'a PolicySpec)],
         limits: Limits,
+        replicas: (u64, u64),
+    ) -> (Field<'a>, Vec<Unusable>) {
+        Field::until(jobs, limits, replicas, &|| false)
+    }
+
+    /// [`Field::new`], ended early once `stop` says so: what was not made ready by then is left out.
+    pub fn until(
+        jobs: &[(usize, &'a ReplayJob<'a>, &'a PolicySpec)],
+        limits: Limits,
         (first, replicas): (u64, u64),
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> (Field<'a>, Vec<Unusable>) {
         let (mut cases, mut unusable) = (Vec::new(), Vec::new());
         for &(number, job, reference) in jobs {
-            match Paired::new(job, limits.rule, reference, first, replicas) {
+            match Paired::until(job, limits.rule, reference, (first, replicas), stop) {
                 Ok(paired) => cases.push(Case { number, paired }),
                 Err(why) => unusable.push((number, why)),
             }

@@ -9,6 +9,8 @@
 //! | `conduct` | the search, batch by batch |
 //! | `gain` | a gain over recordings, with its interval |
 //! | `tune` | all of it: search, confirmation, test, verdict |
+//! | `verdict` | what follows, in words |
+//! | `content` | what is in a recording or a machine, as a word |
 //! | `log` | the file of a search, from which it can go on |
 //! | `result` | what is told, as JSON |
 //!
@@ -25,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conduct;
+pub mod content;
 pub mod field;
 pub mod gain;
 pub mod log;
@@ -33,3 +36,4 @@ pub mod search;
 pub mod space;
 pub mod split;
 pub mod tune;
+mod verdict;

@@ -1,16 +1,32 @@
 //! The file of a search: JSON lines, one for each thing that happened, in order.
 //!
-//! The first line is the plan, the second what the reference policy came to, which tells whether work, machine and program are
-//! still the same; then comes a line for each trial, and at the end that the test was opened. A line is written when the
-//! thing has happened and never changed. The search follows from the plan and the trials, so it goes on from the file
-//! (`--resume`) as if it had not been interrupted. Only the last line can be torn.
+//! | line | what it says | written |
+//! |---|---|---|
+//! | `plan` | all that was asked: budget, cases by name and content, space, limits, seed | before anything else |
+//! | `budget` | another budget, given when it was gone on with | before it counts |
+//! | `reference` | what the reference policy came to, which tells whether work, machine and program are still the same | before the first trial |
+//! | `trial` | a policy, and what was seen of it | after it |
+//! | `spent` | time that the search has taken so far, where its budget is a time | after a batch of trials |
+//! | `searched` | the search is over, and why | after its last trial |
+//! | `test` | the winner, for which the test set is opened | before the test set is looked at |
+//! | `test_reference` | what the reference policy came to there | before the first look |
+//! | `test_looks` | what was seen there of the winner and its defaults | after some looks |
+//! | `done` | all has been looked at, and the result follows | at the end |
+//!
+//! A line is written when the thing has happened and never changed. Everything else follows from these lines and the seed, so
+//! a search that was killed anywhere, in its test too, goes on from the file (`--resume`) to the result that it would have had.
+//! The winner is in the file before the test set is opened, and what was seen of the test set is not looked at again: it
+//! cannot choose. Only the last line can be torn.
 
+use crate::conduct::Spend;
+use crate::result::{Ended, Used};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wattwise_advice::paired::Look;
 
 /// Version of the lines.
-pub const SCHEMA: &str = "wattwise.tune-log/2";
+pub const SCHEMA: &str = "wattwise.tune-log/3";
 
 /// What is searched, as it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +39,9 @@ pub struct SearchPlan {
     pub workloads: Vec<String>,
     /// Machines, by name or file; none: each recording's own.
     pub machines: Vec<String>,
+    /// For each of them, its file where it is made of what a machine says (`this`, a capture): made again it may differ, by a
+    /// clock that is measured.
+    pub machine_files: Vec<Option<String>>,
     /// The space, written out.
     pub space: String,
     /// The reference policy, where it is not the machine's.
@@ -47,6 +66,47 @@ pub struct SearchPlan {
     pub recorded_khz: Option<u32>,
     /// What a replay may take, as `--budget` has it.
     pub replay_budget: String,
+    /// What the search may take.
+    pub budget: Spend,
+    /// Where the policy file goes.
+    pub output: String,
+    /// Every recording on every machine, as they were found when the search began.
+    pub cases: Vec<PlannedCase>,
+}
+
+/// A recording on a machine, and what was in both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedCase {
+    /// The recording's name.
+    pub workload: String,
+    /// What is in it ([`content`](crate::content)).
+    pub workload_content: String,
+    /// What it is used for.
+    pub used: Used,
+    /// The machine's name.
+    pub machine: String,
+    /// What is in its model.
+    pub machine_content: String,
+    /// The policy that others are held against there.
+    pub reference: String,
+}
+
+impl SearchPlan {
+    /// What of the work and the machines is no longer as it was planned, a few words; none where nothing has changed.
+    pub fn changed(&self, now: &[PlannedCase]) -> Option<String> {
+        if self.cases.len() != now.len() {
+            return Some(format!("there are {} cases now, {} were planned", now.len(), self.cases.len()));
+        }
+        self.cases.iter().zip(now).find(|(before, now)| before != now).map(|(before, now)| {
+            if (&before.workload, &before.workload_content) != (&now.workload, &now.workload_content) {
+                format!("the recording {} has changed since it was planned", before.workload)
+            } else if (&before.machine, &before.machine_content) != (&now.machine, &now.machine_content) {
+                format!("the machine {} has changed since it was planned", before.machine)
+            } else {
+                format!("{} on {} is not used as it was planned", before.workload, before.machine)
+            }
+        })
+    }
 }
 
 /// One trial.
@@ -71,8 +131,20 @@ pub enum Line {
     Reference(Vec<f64>),
     /// A policy that was looked at.
     Trial(Trial),
+    /// What the search may take from now on.
+    Budget(Spend),
+    /// Seconds that the search has taken so far.
+    Spent(f64),
+    /// The search is over.
+    Searched(Ended),
     /// The test set was opened for this policy.
     Test(String),
+    /// What the reference policy came to in each cell of the test.
+    TestReference(Vec<f64>),
+    /// The next looks at the test set: the winner's in all cells, then its defaults'; null where the work did not end.
+    TestLooks(Vec<Option<Look>>),
+    /// All has been looked at.
+    Done,
 }
 
 /// Why a file cannot be gone on with: one line.
@@ -83,19 +155,67 @@ pub struct LogError {
     problem: String,
 }
 
-/// A file that was read.
-#[derive(Debug)]
-pub struct Read {
-    /// What was asked.
-    pub plan: SearchPlan,
+/// What an earlier part of a search has come to.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
     /// What the reference policy came to; none where it had not come so far.
     pub reference: Option<Vec<f64>>,
     /// The trials, in their order.
     pub trials: Vec<Trial>,
-    /// Whether the test set has been opened.
-    pub tested: bool,
+    /// Time that the search took.
+    pub spent: Duration,
+    /// Why the search ended, where it did.
+    pub searched: Option<Ended>,
+    /// The policy for which the test set was opened, where it was.
+    pub test: Option<String>,
+    /// What the reference policy came to there.
+    pub test_reference: Option<Vec<f64>>,
+    /// What was seen there.
+    pub test_looks: Vec<Option<Look>>,
+    /// Whether all has been looked at.
+    pub done: bool,
+}
+
+impl Known {
+    /// How far it had come, for people.
+    pub fn told(&self) -> String {
+        let trials = format!("{} trials", self.trials.len());
+        match (&self.test, self.done) {
+            (_, true) => "is complete; its result once more".to_owned(),
+            (Some(winner), _) => {
+                format!("is incomplete: it was broken off in the test of {winner}, which goes on")
+            }
+            (None, _) if self.searched.is_some() => {
+                format!(
+                    "is incomplete: it was broken off after the {trials} of its search, before its test, which comes now"
+                )
+            }
+            _ => format!("is incomplete: it was broken off, and the search goes on after its {trials}"),
+        }
+    }
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct Read {
+    /// What was asked; its budget is the last that was given.
+    pub plan: SearchPlan,
+    /// What it has come to.
+    pub known: Known,
+    /// Whether the last line is torn: it counts as not written.
+    pub torn: bool,
     /// Bytes up to the end of the last whole line.
     whole: u64,
+}
+
+/// Whether a file is a log that was broken off while its first line was written: there is nothing to go on with, and nothing
+/// in it to lose.
+pub fn has_no_plan_yet(path: &Path) -> bool {
+    const BEGIN: &[u8] = b"{\"plan\":";
+    std::fs::read(path).is_ok_and(|text| {
+        let n = text.len().min(BEGIN.len());
+        !text.contains(&b'\n') && text[..n] == BEGIN[..n]
+    })
 }
 
 /// Reads a file.
@@ -113,15 +233,36 @@ pub fn read(path: &Path) -> Result<Read, LogError> {
     let plan = match lines.next().map(parse).transpose()? {
         Some(Line::Plan(plan)) if plan.schema == SCHEMA => *plan,
         Some(Line::Plan(plan)) => return Err(fail(format!("has schema '{}'", plan.schema))),
+        None if has_no_plan_yet(path) => {
+            let why = "it was broken off before its plan was written, so start it again without --resume";
+            return Err(fail(why.into()));
+        }
         _ => return Err(fail("it does not begin with a plan".into())),
     };
-    let mut read = Read { plan, reference: None, trials: Vec::new(), tested: false, whole: whole as u64 };
+    let torn = whole < bytes.len();
+    let mut read = Read { plan, known: Known::default(), torn, whole: whole as u64 };
+    let known = &mut read.known;
     for line in lines {
         match parse(line)? {
             Line::Plan(_) => return Err(fail("it has two plans".into())),
-            Line::Reference(costs) => read.reference = Some(costs),
-            Line::Trial(trial) => read.trials.push(trial),
-            Line::Test(_) => read.tested = true,
+            Line::Reference(costs) => known.reference = Some(costs),
+            Line::Trial(trial) => known.trials.push(trial),
+            Line::Budget(budget) => {
+                read.plan.budget = budget;
+                (known.searched, known.done) = (None, false);
+            }
+            Line::Spent(s) => {
+                let spent = Duration::try_from_secs_f64(s);
+                known.spent = spent.map_err(|e| fail(format!("'spent' is {s}: {e}")))?;
+            }
+            Line::Searched(ended) => known.searched = Some(ended),
+            Line::Test(winner) if known.test.as_ref().is_some_and(|w| *w != winner) => {
+                return Err(fail("its test set was opened for two policies".into()));
+            }
+            Line::Test(winner) => known.test = Some(winner),
+            Line::TestReference(costs) => known.test_reference = Some(costs),
+            Line::TestLooks(looks) => known.test_looks.extend(looks),
+            Line::Done => known.done = true,
         }
     }
     Ok(read)
@@ -187,12 +328,24 @@ impl Log {
 mod tests {
     use super::*;
 
+    fn case(workload: &str) -> PlannedCase {
+        PlannedCase {
+            workload: workload.into(),
+            workload_content: "1".into(),
+            used: Used::Train,
+            machine: "m".into(),
+            machine_content: "2".into(),
+            reference: "r".into(),
+        }
+    }
+
     fn plan() -> SearchPlan {
         SearchPlan {
             schema: SCHEMA.into(),
             version: "0".into(),
             workloads: vec!["build".into()],
-            machines: Vec::new(),
+            machines: vec!["this".into()],
+            machine_files: vec![Some("[platform]\n".into())],
             space: "burst".into(),
             reference: None,
             best: "energy".into(),
@@ -205,6 +358,9 @@ mod tests {
             only_foreground: false,
             recorded_khz: None,
             replay_budget: "events=5".into(),
+            budget: Spend { trials: Some(7), time: Some(Duration::from_millis(1500)) },
+            output: "a.toml".into(),
+            cases: vec![case("one"), case("two")],
         }
     }
 
@@ -229,12 +385,35 @@ mod tests {
         text.extend_from_slice(b"{\"trial\":{\"policy\":\"bur");
         std::fs::write(&path, &text).unwrap();
         let back = read(&path).unwrap();
-        assert_eq!((&back.plan, back.trials.as_slice()), (&plan(), &[trial(0.1 * 3.0)][..]));
-        assert_eq!(back.reference, Some(vec![1.0 / 3.0, 2.5e-7]));
+        assert_eq!((&back.plan, back.known.trials.as_slice()), (&plan(), &[trial(0.1 * 3.0)][..]));
+        assert!(back.torn);
+        assert_eq!(back.known.reference, Some(vec![1.0 / 3.0, 2.5e-7]));
         let mut log = Log::resume(&path, &back).unwrap();
         log.line(&Line::Test("burst".into()));
         assert!(std::fs::read(&path).unwrap()[good..].starts_with(b"{\"test\""));
-        assert!(read(&path).unwrap().tested);
+        let again = read(&path).unwrap();
+        assert_eq!((again.known.test.as_deref(), again.torn), (Some("burst"), false));
+        // No second policy is looked at in the test set.
+        log.line(&Line::Test("ondemand".into()));
+        assert!(read(&path).unwrap_err().to_string().contains("opened for two policies"));
+    }
+
+    #[test]
+    fn what_has_changed_since_the_plan_is_named() {
+        let plan = plan();
+        assert_eq!(plan.changed(&[case("one"), case("two")]), None);
+        let with = |change: fn(&mut PlannedCase)| {
+            let mut two = case("two");
+            change(&mut two);
+            plan.changed(&[case("one"), two]).unwrap()
+        };
+        assert_eq!(
+            with(|c| c.workload_content.push('x')),
+            "the recording two has changed since it was planned"
+        );
+        assert_eq!(with(|c| c.machine_content.push('x')), "the machine m has changed since it was planned");
+        assert_eq!(with(|c| c.used = Used::Test), "two on m is not used as it was planned");
+        assert_eq!(plan.changed(&[case("one")]).unwrap(), "there are 1 cases now, 2 were planned");
     }
 
     #[test]
@@ -242,10 +421,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         for (text, told) in [
-            ("", "does not begin with a plan"),
+            ("", "before its plan was written"),
             ("{\"header\":{}}\n", "line 1: "),
             ("{\"test\":\"burst\"}\n", "does not begin with a plan"),
             ("\u{1}\n", "line 1: "),
+            ("{\"plan\":{\"sche", "before its plan was written"),
         ] {
             std::fs::write(&path, text).unwrap();
             let error = read(&path).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use crate::gain::Gain;
 use crate::space::Free;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The schema's name and number.
 pub const SCHEMA: &str = "wattwise.tune/1";
@@ -40,6 +40,34 @@ pub struct TuneResult {
     pub spent: Spent,
     /// Of the search, the split and the replicas.
     pub seed: u64,
+    /// It was stopped before its end (Ctrl-C): the winner is the best of what the search had looked at by then, and was not
+    /// tested. Left out where it was not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stopped: bool,
+    /// What was under way when it was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_in: Option<Part>,
+    /// Of a search that was stopped: how many trials it might have had, where its budget is a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials_asked: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(b: &bool) -> bool {
+    !b
+}
+
+/// A part of tuning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The search.
+    Search,
+    /// The best of it once more, in other draws.
+    Confirm,
+    /// The test.
+    Test,
 }
 
 /// What follows.
@@ -71,7 +99,7 @@ pub struct Spent {
 }
 
 /// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -187,7 +215,7 @@ pub struct CaseResult {
 }
 
 /// What a case was used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Used {

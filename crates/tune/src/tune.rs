@@ -7,18 +7,21 @@
 //! 4. The test set is opened, once: the winner, its defaults and the reference policy in as many other draws as were asked for.
 //! 5. The winner is worth it if on the test set it is within the limits and saves for certain, and at least
 //!    1 %, against the reference policy and against its own defaults. Else the verdict says what to keep.
+//!
+//! The log has the winner before the test set is opened, and then what was seen there, so what was broken off anywhere goes on
+//! to the same result. Who stops it ([`Hooks::stop`]) gets the best so far, as such, and opens no test set by that.
 
 use crate::conduct::{Hooks, Progress, SearchOutcome, Spend, Stage, search};
 use crate::field::{Fate, Field, Limits, Unusable};
 use crate::gain::{Gain, gain};
-use crate::log::{Line, Log, Trial};
+use crate::log::{Known, Line, Log};
 use crate::result::*;
 use crate::search::{Method, Score};
 use crate::space::Space;
-use wattwise_advice::answer::change;
+use crate::verdict::{Words, file, of_stopped, verdict};
+use std::ops::Range;
+use wattwise_advice::compare::CompareError;
 use wattwise_advice::paired::{Look, Ratios};
-use wattwise_advice::result::Interval;
-use wattwise_advice::rule::Goal;
 use wattwise_advice::ties::NOTICEABLE;
 use wattwise_figure::Random;
 use wattwise_replay::job::ReplayJob;
@@ -31,6 +34,8 @@ pub const CONFIRM_REPLICAS: u64 = 16;
 /// The best that are looked at once more, at a time; how often the next best may be.
 const FINALISTS: usize = 8;
 const ROUNDS: usize = 8;
+/// Looks at the test set between two lines of the log.
+const TEST_PIECE: usize = 64;
 /// Each seed has so many numbers for its draws.
 const NUMBERS: u64 = 1 << 20;
 
@@ -95,66 +100,97 @@ pub enum TuneError {
         /// What it comes to.
         by: String,
     },
-    /// The log is of other work, another machine or another program.
+    /// What the log says and what comes of its work, its machines and this program now are not the same.
     #[error(
-        "the log's figures of the reference policy are not what it comes to now: a recording, a machine or wattwise has changed since; start anew without --resume"
+        "the log's figures are not what they come to now: a recording, a machine or wattwise has changed since; start anew without --resume"
     )]
     Changed,
-    /// The test set was opened before.
-    #[error(
-        "the log's test set has been opened: going on would choose by it; start anew with another --seed, or with other recordings for --test"
-    )]
-    Tested,
 }
 
-/// Tunes. `known` is what an earlier, interrupted search had seen; its log is gone on with.
+/// Tunes. `known` is what an earlier part had come to that was broken off; its log is gone on with.
 ///
 /// # Errors
 /// No recording can be replayed, no policy is within the limits, or the log is of something else.
 pub fn tune(
     t: &Tuning<'_>,
     hooks: &Hooks<'_>,
-    (log, known): (&mut Log, Option<&crate::log::Read>),
+    (log, known): (&mut Log, &Known),
 ) -> Result<TuneResult, TuneError> {
-    if known.is_some_and(|k| k.tested) {
-        return Err(TuneError::Tested);
-    }
     let mut cases: Vec<CaseResult> = t.inputs.iter().map(|i| case_result(i, t.test)).collect();
     let base = t.seed.wrapping_mul(NUMBERS).wrapping_add(1);
     say(hooks, Stage::Reference, 0);
-    let (field, unusable) = t.field(false, (base, SEARCH_REPLICAS));
+    let (field, unusable) = t.field(false, (base, SEARCH_REPLICAS), hooks);
     mark(&mut cases, &unusable);
+    if hooks.stopped() {
+        return Ok(t.stopped(&field, &SearchOutcome::nothing(), (Part::Search, None), cases));
+    }
     if field.cells() == 0 {
         let why = unusable.first().map_or_else(|| "there is none".into(), |(_, why)| why.to_string());
         return Err(TuneError::NoCase { why });
     }
-    let reference = field.reference();
-    match known.and_then(|k| k.reference.as_ref()) {
-        Some(before) if *before != reference => return Err(TuneError::Changed),
-        Some(_) => {}
-        None => log.line(&Line::Reference(reference)),
-    }
-    let trials: &[Trial] = known.map_or(&[], |k| &k.trials);
-    let found = search((&field, t.space), (t.seed, t.method), t.spend, hooks, (log, trials));
+    agrees(log, known.reference.as_ref(), field.reference(), Line::Reference)?;
+    let found = search((&field, t.space), (t.seed, t.method), t.spend, hooks, (log, known));
     for tried in &found.trials {
         if let Fate::Failed { case, why } = &tried.race.fate {
             cases[*case].problem.get_or_insert_with(|| format!("under {}: {why}", tried.policy.text));
         }
     }
+    if found.ended == Ended::Stopped {
+        return Ok(t.stopped(&field, &found, (Part::Search, None), cases));
+    }
     say(hooks, Stage::Confirm, found.trials.len() as u64);
-    let (again, _) = t.field(false, (base + SEARCH_REPLICAS, CONFIRM_REPLICAS));
-    let confirmed = confirm(t, &found, &again)?;
+    let (again, _) = t.field(false, (base + SEARCH_REPLICAS, CONFIRM_REPLICAS), hooks);
+    let confirmed = confirm(t, &found, &again, hooks);
+    if hooks.stopped() {
+        return Ok(t.stopped(&field, &found, (Part::Confirm, None), cases));
+    }
+    let confirmed = confirmed.inspect_err(|_| done(log, known))?;
+    if !t.test.contains(&true) {
+        done(log, known);
+        return Ok(t.result(&field, &found, confirmed, (None, cases)));
+    }
+    say(hooks, Stage::Test, found.trials.len() as u64);
     let winner = confirmed.winner.clone();
-    let test = if t.test.contains(&true) {
-        log.line(&Line::Test(winner.text.clone()));
-        say(hooks, Stage::Test, found.trials.len() as u64);
-        let (field, unusable) = t.field(true, (base + SEARCH_REPLICAS + CONFIRM_REPLICAS, t.replicas));
-        mark(&mut cases, &unusable);
-        tested(t, &field, (&winner, &mut cases))
-    } else {
-        None
+    agrees(log, known.test.as_ref(), winner.text.clone(), Line::Test)?;
+    let first = base + SEARCH_REPLICAS + CONFIRM_REPLICAS;
+    let (test_field, unusable) = t.field(true, (first, t.replicas), hooks);
+    mark(&mut cases, &unusable);
+    let seen = match hooks.stopped() {
+        true => None,
+        false => {
+            agrees(log, known.test_reference.as_ref(), test_field.reference(), Line::TestReference)?;
+            test_looks(t, &test_field, &winner, hooks, (log, &known.test_looks))
+        }
     };
+    hooks.warn_of(log);
+    let Some(seen) = seen else {
+        return Ok(t.stopped(&field, &found, (Part::Test, Some(confirmed)), cases));
+    };
+    done(log, known);
+    let test = tested(t, &test_field, seen, (&winner, &mut cases));
     Ok(t.result(&field, &found, confirmed, (test, cases)))
+}
+
+/// All has been looked at: what remains follows from the log.
+fn done(log: &mut Log, known: &Known) {
+    if !known.done {
+        log.line(&Line::Done);
+    }
+}
+
+/// Holds what comes of a search against what its log says, or writes it there.
+fn agrees<T: PartialEq>(
+    log: &mut Log,
+    before: Option<&T>,
+    now: T,
+    line: fn(T) -> Line,
+) -> Result<(), TuneError> {
+    match before {
+        Some(before) if *before != now => return Err(TuneError::Changed),
+        Some(_) => {}
+        None => log.line(&line(now)),
+    }
+    Ok(())
 }
 
 fn say(hooks: &Hooks<'_>, stage: Stage, trials: u64) {
@@ -172,7 +208,7 @@ fn case_result(input: &Input<'_>, test: &[bool]) -> CaseResult {
 }
 
 fn mark(cases: &mut [CaseResult], unusable: &[Unusable]) {
-    for (case, why) in unusable {
+    for (case, why) in unusable.iter().filter(|(_, why)| !matches!(why, CompareError::Stopped)) {
         cases[*case].used = Used::Nothing;
         cases[*case].problem = Some(why.to_string());
     }
@@ -181,8 +217,8 @@ fn mark(cases: &mut [CaseResult], unusable: &[Unusable]) {
 /// The best by the goal, after other draws.
 struct Confirmed {
     winner: PolicySpec,
-    /// Its number among the trials.
-    trial: usize,
+    /// Its number among the trials; none where it is none of them.
+    trial: Option<usize>,
     stability: Stability,
 }
 
@@ -211,7 +247,7 @@ fn best_first(found: &SearchOutcome) -> Vec<usize> {
 }
 
 /// Looks at the best and the defaults once more. Where all of the best turn out to miss the limits, at the next best.
-fn finalists(found: &SearchOutcome, field: &Field<'_>) -> Vec<Finalist> {
+fn finalists(found: &SearchOutcome, field: &Field<'_>, hooks: &Hooks<'_>) -> Vec<Finalist> {
     let defaults = found.trials.first().and_then(|t| t.score).map(|_| 0);
     let rest: Vec<usize> = best_first(found).into_iter().filter(|&i| Some(i) != defaults).collect();
     let mut all: Vec<Finalist> = Vec::new();
@@ -219,7 +255,7 @@ fn finalists(found: &SearchOutcome, field: &Field<'_>) -> Vec<Finalist> {
         let with_defaults = defaults.filter(|_| round == 0);
         let trials: Vec<usize> = with_defaults.into_iter().chain(some.iter().copied()).collect();
         let policies: Vec<&PolicySpec> = trials.iter().map(|&i| &found.trials[i].policy).collect();
-        let seen = looks(field, &policies).into_iter().map(|looks| {
+        let seen = looks(field, &policies, hooks).into_iter().map(|looks| {
             let ratios = field.ratios(&looks?);
             Some((field.score(&ratios), by_draw(field, &ratios)))
         });
@@ -229,7 +265,7 @@ fn finalists(found: &SearchOutcome, field: &Field<'_>) -> Vec<Finalist> {
         }
     }
     if let (true, Some(trial)) = (rest.is_empty(), defaults) {
-        let looks = looks(field, &[&found.trials[trial].policy]).pop().flatten();
+        let looks = looks(field, &[&found.trials[trial].policy], hooks).pop().flatten();
         let ratios = looks.map(|l| field.ratios(&l));
         all.push(Finalist { trial, seen: ratios.map(|r| (field.score(&r), by_draw(field, &r))) });
     }
@@ -237,7 +273,12 @@ fn finalists(found: &SearchOutcome, field: &Field<'_>) -> Vec<Finalist> {
 }
 
 /// The winner: the finalist with the least that is within the limits.
-fn confirm(t: &Tuning<'_>, found: &SearchOutcome, field: &Field<'_>) -> Result<Confirmed, TuneError> {
+fn confirm(
+    t: &Tuning<'_>,
+    found: &SearchOutcome,
+    field: &Field<'_>,
+    hooks: &Hooks<'_>,
+) -> Result<Confirmed, TuneError> {
     let Some(&nearest) = found.best.first() else {
         let failed = found.trials.iter().find_map(|t| match &t.race.fate {
             Fate::Failed { why, .. } => Some(format!("; under {}: {why}", t.policy.text)),
@@ -245,7 +286,7 @@ fn confirm(t: &Tuning<'_>, found: &SearchOutcome, field: &Field<'_>) -> Result<C
         });
         return Err(TuneError::NoTrial { space: t.space.text().into(), why: failed.unwrap_or_default() });
     };
-    let all = finalists(found, field);
+    let all = finalists(found, field, hooks);
     let admissible: Vec<(usize, &(Score, Vec<f64>))> =
         all.iter().filter_map(|f| Some((f.trial, f.admissible()?))).collect();
     let Some((trial, (_, own))) = admissible.iter().min_by(|a, b| a.1.0.order(&b.1.0)) else {
@@ -262,7 +303,7 @@ fn confirm(t: &Tuning<'_>, found: &SearchOutcome, field: &Field<'_>) -> Result<C
         held: (0..own.len()).filter(|&d| holds(d)).count() as u64,
         rivals: admissible.len() as u64,
     };
-    Ok(Confirmed { winner: found.trials[*trial].policy.clone(), trial: *trial, stability })
+    Ok(Confirmed { winner: found.trials[*trial].policy.clone(), trial: Some(*trial), stability })
 }
 
 /// What a policy comes to, for people.
@@ -271,15 +312,33 @@ fn come_to(score: Score) -> String {
     format!("time {}, waits {}", change(score.time), change(score.p99))
 }
 
-/// Policies in all cells, side by side; none for those that fail in one.
-fn looks(field: &Field<'_>, policies: &[&PolicySpec]) -> Vec<Option<Vec<Look>>> {
+/// Policies in all cells, side by side; none for those that fail in one. Once it is stopped they are of no use.
+fn looks(field: &Field<'_>, policies: &[&PolicySpec], hooks: &Hooks<'_>) -> Vec<Option<Vec<Look>>> {
+    let all = look(field, policies, 0..policies.len() * field.cells(), hooks);
+    by_policy(&all, policies.len(), field.cells())
+}
+
+/// Some looks: a number is a policy times all cells, plus a cell.
+fn look(
+    field: &Field<'_>,
+    policies: &[&PolicySpec],
+    numbers: Range<usize>,
+    hooks: &Hooks<'_>,
+) -> Vec<Option<Look>> {
     let cells = field.cells();
-    if cells == 0 {
-        return vec![None; policies.len()];
+    let one = |i: usize| match hooks.stopped() {
+        true => None,
+        false => field.look(i % cells, policies[i / cells]).ok(),
+    };
+    wattwise_threads::map(numbers, one)
+}
+
+/// Looks by policy; none for those that fail in a cell.
+fn by_policy(all: &[Option<Look>], policies: usize, cells: usize) -> Vec<Option<Vec<Look>>> {
+    match cells {
+        0 => vec![None; policies],
+        _ => all.chunks(cells).map(|looks| looks.iter().cloned().collect()).collect(),
     }
-    let look = |i: usize| field.look(i % cells, policies[i / cells]).ok();
-    let all: Vec<Option<Look>> = wattwise_threads::map(0..policies.len() * cells, look);
-    all.chunks(cells).map(|looks| looks.iter().cloned().collect()).collect()
 }
 
 /// What was to be small, the mean of its logarithm over the cases, by draw.
@@ -313,14 +372,39 @@ fn by_recording(
     recordings.into_iter().map(of).collect()
 }
 
+/// The winner and its defaults in the test set: what the log has, and what is not there yet, which it is given piece by piece.
+/// None where it was stopped.
+fn test_looks(
+    t: &Tuning<'_>,
+    field: &Field<'_>,
+    winner: &PolicySpec,
+    hooks: &Hooks<'_>,
+    (log, known): (&mut Log, &[Option<Look>]),
+) -> Option<Vec<Option<Look>>> {
+    let defaults = t.space.defaults();
+    let all = 2 * field.cells();
+    let mut seen = known[..known.len().min(all)].to_vec();
+    while seen.len() < all {
+        let numbers = seen.len()..all.min(seen.len() + TEST_PIECE);
+        let more = look(field, &[winner, &defaults], numbers, hooks);
+        if hooks.stopped() {
+            return None;
+        }
+        log.line(&Line::TestLooks(more.clone()));
+        seen.extend(more);
+    }
+    Some(seen)
+}
+
 /// The test.
 fn tested(
     t: &Tuning<'_>,
     field: &Field<'_>,
+    seen: Vec<Option<Look>>,
     (winner, cases): (&PolicySpec, &mut [CaseResult]),
 ) -> Option<Test> {
     let defaults = t.space.defaults();
-    let mut both = looks(field, &[winner, &defaults]).into_iter();
+    let mut both = by_policy(&seen, 2, field.cells()).into_iter();
     let (Some(own), Some(plain)) = (both.next()?, both.next()?) else {
         // Which case and why is worth a look more: this is rare.
         for cell in 0..field.cells() {
@@ -366,7 +450,7 @@ fn tested(
 
 impl<'a> Tuning<'a> {
     /// The cases of one of the two sets, in an order drawn by the seed.
-    fn field(&self, test: bool, replicas: (u64, u64)) -> (Field<'a>, Vec<Unusable>) {
+    fn field(&self, test: bool, replicas: (u64, u64), hooks: &Hooks<'_>) -> (Field<'a>, Vec<Unusable>) {
         let mut jobs: Vec<(usize, &'a ReplayJob<'a>, &'a PolicySpec)> = self
             .inputs
             .iter()
@@ -375,7 +459,33 @@ impl<'a> Tuning<'a> {
             .map(|(number, i)| (number, i.job, i.reference))
             .collect();
         Random::new(self.seed ^ 0x006f_7264_6572).shuffle(&mut jobs);
-        Field::new(&jobs, self.limits, replicas)
+        Field::until(&jobs, self.limits, replicas, &|| hooks.stopped())
+    }
+
+    /// What is told when it was stopped: the best so far, as such.
+    fn stopped(
+        &self,
+        field: &Field<'_>,
+        found: &SearchOutcome,
+        (part, confirmed): (Part, Option<Confirmed>),
+        cases: Vec<CaseResult>,
+    ) -> TuneResult {
+        let nothing = Stability { draws: 0, held: 0, rivals: 0 };
+        let within = |&i: &usize| found.trials[i].score.is_some_and(|s| s.violation == 0.0);
+        let trial = found.best.first().copied().filter(within);
+        let chosen = confirmed.unwrap_or_else(|| Confirmed {
+            winner: trial.map_or_else(|| self.space.defaults(), |i| found.trials[i].policy.clone()),
+            trial,
+            stability: nothing,
+        });
+        let train = chosen.trial.and_then(|i| gain(&by_recording(self, field, found.ratios(i), None)));
+        let asked = self.spend.most_trials();
+        let of = asked.map_or_else(String::new, |n| format!(" of {n}"));
+        let trials = format!("{}{of} trials", found.trials.len());
+        let verdict = self.told(&chosen, |words| of_stopped(words, train, (part, &trials)));
+        let apply = Err("it was stopped before its test".to_owned());
+        let result = self.put_together((field, found), (chosen, train, None), (verdict, apply), cases);
+        TuneResult { stopped: true, stopped_in: Some(part), trials_asked: asked, ..result }
     }
 
     fn result(
@@ -385,9 +495,34 @@ impl<'a> Tuning<'a> {
         confirmed: Confirmed,
         (test, cases): (Option<Test>, Vec<CaseResult>),
     ) -> TuneResult {
-        let train = gain(&by_recording(self, field, found.ratios(confirmed.trial), None));
+        let train = confirmed.trial.and_then(|i| gain(&by_recording(self, field, found.ratios(i), None)));
         let gap = |test: &Test| train.map(|train| test.against_reference.ratio / train.ratio);
         let test = test.map(|t| Test { gap: gap(&t), ..t });
+        let verdict = self.told(&confirmed, |words| verdict(words, train, test.as_ref()));
+        // What is not worth it is not to be put in force: its line would be taken for advice.
+        let apply = match verdict.worth_it {
+            Some(false) => Err("the test found it not worth it".to_owned()),
+            _ => (self.apply)(&confirmed.winner),
+        };
+        self.put_together((field, found), (confirmed, train, test), (verdict, apply), cases)
+    }
+
+    /// What is said of a winner.
+    fn told(&self, chosen: &Confirmed, say: impl Fn(&Words<'_>) -> Verdict) -> Verdict {
+        let first = &self.inputs[0].reference.text;
+        let one = self.inputs.iter().all(|i| i.reference.text == *first);
+        let reference = if one { first } else { "each machine's reference policy" };
+        let (winner, defaults) = (&chosen.winner.text, self.space.defaults().text);
+        say(&Words { winner, defaults: &defaults, reference, goal: self.limits.rule.goal })
+    }
+
+    fn put_together(
+        &self,
+        (field, found): (&Field<'_>, &SearchOutcome),
+        (chosen, train, test): (Confirmed, Option<Gain>, Option<Test>),
+        (verdict, apply): (Verdict, Result<String, String>),
+        cases: Vec<CaseResult>,
+    ) -> TuneResult {
         let mut front: Vec<(usize, Score)> = found
             .front
             .iter()
@@ -401,35 +536,21 @@ impl<'a> Tuning<'a> {
             p99_ratio: s.p99.exp(),
         };
         let rule = self.limits.rule;
-        let first = &self.inputs[0].reference.text;
-        let one = self.inputs.iter().all(|i| i.reference.text == *first);
-        let reference = if one { first } else { "each machine's reference policy" };
-        let defaults = self.space.defaults().text;
-        let verdict = verdict(
-            &Words { winner: &confirmed.winner.text, defaults: &defaults, reference, goal: rule.goal },
-            train,
-            test.as_ref(),
-        );
-        // What is not worth it is not to be put in force: its line would be taken for advice.
-        let apply = match verdict.worth_it {
-            Some(false) => Err("the test found it not worth it".to_owned()),
-            _ => (self.apply)(&confirmed.winner),
-        };
         let fates = |of: fn(&Fate) -> bool| found.trials.iter().filter(|t| of(&t.race.fate)).count() as u64;
         TuneResult {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             winner: Winner {
-                policy: confirmed.winner.text.clone(),
-                file: file(&confirmed.winner, &verdict, self),
+                policy: chosen.winner.text.clone(),
+                file: file(&chosen.winner, &verdict, self),
                 apply: apply.as_ref().ok().cloned(),
                 why_not: apply.err(),
                 train,
                 test,
-                stability: confirmed.stability,
+                stability: chosen.stability,
             },
             verdict,
-            defaults,
+            defaults: self.space.defaults().text,
             front: front.into_iter().map(point).collect(),
             cases,
             space: self.space.text().into(),
@@ -446,144 +567,9 @@ impl<'a> Tuning<'a> {
                 ended: found.ended,
             },
             seed: self.seed,
+            stopped: false,
+            stopped_in: None,
+            trials_asked: None,
         }
-    }
-}
-
-/// What a verdict speaks of.
-struct Words<'a> {
-    winner: &'a str,
-    defaults: &'a str,
-    reference: &'a str,
-    goal: Goal,
-}
-
-fn verdict(w: &Words<'_>, train: Option<Gain>, test: Option<&Test>) -> Verdict {
-    let Words { winner, defaults, reference, goal } = w;
-    let Some(test) = test else {
-        let seen = train.map_or_else(String::new, |g| format!(": {}", told(g, *goal, reference)));
-        return Verdict {
-            worth_it: None,
-            text: format!(
-                "Not tested, for there is no recording beside those of the search. {winner} came to this there{seen}; what is chosen looks \
-                 better on what it was chosen by. Give more recordings, or record more of your work."
-            ),
-        };
-    };
-    let n = test.against_reference.recordings;
-    let on = if n == 1 { "on 1 recording".into() } else { format!("on {n} recordings") };
-    let on = format!("{on} that the search did not see");
-    let over_reference = told(test.against_reference, *goal, reference);
-    let no = |text: String| Verdict { worth_it: Some(false), text: format!("Not worth it. {text}") };
-    if winner == defaults && defaults == reference {
-        return no(format!("Nothing that was found is better than {reference}: keep it."));
-    }
-    if !test.admissible {
-        return no(format!("{winner} is not within the limits {on}: keep {reference}."));
-    }
-    if !test.against_reference.saves(NOTICEABLE) {
-        return no(format!("{winner}, {on}: {over_reference}. Keep {reference}."));
-    }
-    if winner == defaults {
-        return Verdict {
-            worth_it: Some(true),
-            text: format!("Use {winner} as it is: no other settings were better. {over_reference}, {on}."),
-        };
-    }
-    let over_defaults = told(test.against_defaults, *goal, &format!("{defaults} as it is"));
-    if reference != defaults && !test.against_defaults.saves(NOTICEABLE) {
-        return no(format!(
-            "{winner}, {on}: {over_reference}, but {over_defaults}. {defaults} does as well."
-        ));
-    }
-    let and = if reference == defaults { String::new() } else { format!(", and {over_defaults}") };
-    Verdict { worth_it: Some(true), text: format!("Worth it. {winner}, {on}: {over_reference}{and}.") }
-}
-
-/// "saves 3.1 % energy against schedutil (1.2 to 5.0 %)".
-fn told(g: Gain, goal: Goal, against: &str) -> String {
-    let goal = goal.name();
-    let interval = Interval { median: g.ratio, low: g.low, high: g.high };
-    let (range, sign) = change(interval);
-    let percent = ((g.ratio - 1.0) * 100.0).abs();
-    match sign {
-        -1 => format!("saves {percent:.1} % {goal} against {against} ({range})"),
-        1 => format!("needs {percent:.1} % more {goal} than {against} ({range})"),
-        _ if range == "the same" => format!("its {goal} is that of {against}"),
-        _ => format!(
-            "its {goal} against {against} cannot be told apart ({:+.1} %: {range})",
-            (g.ratio - 1.0) * 100.0
-        ),
-    }
-}
-
-/// The policy file, with where it comes from.
-fn file(policy: &PolicySpec, verdict: &Verdict, t: &Tuning<'_>) -> String {
-    let mut works: Vec<&str> = t.inputs.iter().map(|i| i.job.workload.name.as_str()).collect();
-    works.dedup();
-    let mut machines: Vec<&str> = t.inputs.iter().map(|i| i.job.machine.name.as_str()).collect();
-    machines.sort_unstable();
-    machines.dedup();
-    let note = |text: &str| wattwise_figure::one_line(text);
-    let mut out = format!(
-        "# Made by wattwise tune {}: space {}, seed {}, on {}, with {}.\n# {}\n",
-        env!("CARGO_PKG_VERSION"),
-        note(t.space.text()),
-        t.seed,
-        note(&machines.join(", ")),
-        note(&works.join(", ")),
-        note(&verdict.text),
-    );
-    for f in t.space.free() {
-        let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
-        out += &format!("# {}.{}: {}{unit}, default {}\n", f.policy, f.name, f.range, f.default);
-    }
-    out + &policy.to_toml()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gain(ratio: f64, low: f64, high: f64) -> Gain {
-        Gain { ratio, low, high, recordings: 3 }
-    }
-
-    fn test(against_reference: Gain, against_defaults: Gain) -> Test {
-        Test {
-            against_reference,
-            against_defaults,
-            defaults_against_reference: gain(1.0, 0.99, 1.01),
-            time_ratio: 1.0,
-            p99_ratio: 1.0,
-            admissible: true,
-            gap: None,
-            each: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_gain_that_may_be_chance_or_the_defaults_is_not_worth_it() {
-        let words = |winner| Words { winner, defaults: "burst", reference: "schedutil", goal: Goal::Energy };
-        let (sure, slight, chance) =
-            (gain(0.95, 0.93, 0.97), gain(0.995, 0.99, 0.999), gain(0.95, 0.89, 1.01));
-        let of = |w: &'static str, a, b| {
-            let v = verdict(&words(w), None, Some(&test(a, b)));
-            (v.worth_it, v.text)
-        };
-        let (worth, text) = of("burst:busy=1", sure, sure);
-        assert_eq!(worth, Some(true), "{text}");
-        assert!(text.contains("saves 5.0 % energy against schedutil (3.0 to 7.0 %)"), "{text}");
-        for (a, b) in [(slight, sure), (chance, sure), (sure, slight), (sure, chance)] {
-            let (worth, text) = of("burst:busy=1", a, b);
-            assert!(worth == Some(false) && text.starts_with("Not worth it"), "{text}");
-        }
-        assert!(of("burst:busy=1", sure, chance).1.contains("burst does as well"));
-        let (worth, text) = of("burst", sure, gain(1.0, 1.0, 1.0));
-        assert!(worth == Some(true) && text.contains("as it is"), "{text}");
-        let late = Test { admissible: false, ..test(sure, sure) };
-        assert_eq!(verdict(&words("burst:busy=1"), None, Some(&late)).worth_it, Some(false));
-        let untested = verdict(&words("burst:busy=1"), Some(sure), None);
-        assert!(untested.worth_it.is_none() && untested.text.starts_with("Not tested"), "{}", untested.text);
     }
 }

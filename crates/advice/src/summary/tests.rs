@@ -62,6 +62,8 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         judged: Judged { kind, why: String::new() },
         reference: rows[0].0.into(),
         replicas: 0,
+        stopped: false,
+        replicas_asked: None,
         max_slowdown: None,
         window_s: 10.0,
         results: rows.iter().map(result).collect(),
@@ -153,4 +155,20 @@ fn what_has_no_ratio_is_left_out() {
         summary(&[], Goal::Energy),
         Summary { policies: vec![], best: None, best_ratio: None, answers: vec![] }
     );
+}
+
+/// The last was stopped, or the others were never begun: a part never looks like the whole.
+#[test]
+fn a_part_says_that_it_is_one() {
+    let whole = ComparisonSet::new(three(), Goal::Energy);
+    assert_eq!((whole.stopped, whole.comparisons_asked, whole.told_stopped()), (false, None, None));
+    let mut some = three();
+    let last = some.last_mut().expect("three");
+    (last.replicas, last.stopped, last.replicas_asked) = (23, true, Some(64));
+    let cut = ComparisonSet::of(some, 5, Goal::Energy);
+    assert_eq!((cut.stopped, cut.comparisons_asked), (true, Some(5)));
+    let told = cut.told_stopped().expect("it was stopped");
+    assert!(told.starts_with("Stopped after 2 of 5 comparisons and 23 of 64 replicas of the next"), "{told}");
+    let between = ComparisonSet::of(three(), 5, Goal::Energy).told_stopped().expect("it was stopped");
+    assert!(between.starts_with("Stopped after 3 of 5 comparisons;"), "{between}");
 }

@@ -12,14 +12,20 @@ use wattwise_hw::root::{Access, Node, Root, number};
 use wattwise_hw::states::cpufreq::CpufreqPolicy;
 
 /// An emulated machine, in its own time.
-pub struct Emulated {
+pub struct Emulated<'a> {
     machine: Emulator,
+    stop: &'a dyn Fn() -> Option<String>,
 }
 
-impl Emulated {
+impl Emulated<'_> {
     /// On a machine that nobody else uses.
-    pub fn new(machine: Emulator) -> Emulated {
-        Emulated { machine }
+    pub fn new(machine: Emulator) -> Emulated<'static> {
+        Emulated { machine, stop: &|| None }
+    }
+
+    /// The same, which asks now and then why to stop.
+    pub fn stopped_by(self, stop: &dyn Fn() -> Option<String>) -> Emulated<'_> {
+        Emulated { machine: self.machine, stop }
     }
 }
 
@@ -83,7 +89,7 @@ impl transition::Stage for EmulatedStage<'_> {
     }
 }
 
-impl Emulated {
+impl Emulated<'_> {
     /// Its truth, and the model's core of a CPU.
     fn truth_of(&self, cpu: u32) -> Option<(std::sync::Arc<Truth>, wattwise_model::machine::Core)> {
         let truth = self.machine.truth()?;
@@ -98,7 +104,11 @@ impl Emulated {
     }
 }
 
-impl Site for Emulated {
+impl Site for Emulated<'_> {
+    fn begins_anew(&self) -> bool {
+        true
+    }
+
     fn changes(&self, policy: &CpufreqPolicy, cpu: u32, ask: &Ask<'_>) -> Result<Option<Changes>, String> {
         let Some((truth, core)) = self.truth_of(cpu) else { return Ok(None) };
         let transition = &truth.machine.domains[usize::from(core.domain)].transition;
@@ -174,6 +184,7 @@ impl Site for Emulated {
         const STEP: Duration = Duration::from_millis(500);
         let mut left = time;
         while !left.is_zero() {
+            (self.stop)().map_or(Ok(()), Err)?;
             let step = left.min(STEP);
             self.machine.advance(u64::try_from(step.as_nanos()).unwrap_or(u64::MAX));
             left -= step;

@@ -73,6 +73,12 @@ pub trait Site {
     /// The CPU cannot be used.
     fn late(&self, cpu: u32, sleep: Duration, times: usize) -> Result<Option<Vec<f64>>, String>;
 
+    /// Whether it begins anew with each process, in a time of its own: how warm it is and what its meters say then follows from
+    /// all that was done since.
+    fn begins_anew(&self) -> bool {
+        false
+    }
+
     /// Its clock.
     fn moment(&self) -> Moment;
 

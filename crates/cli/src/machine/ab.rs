@@ -6,6 +6,7 @@ use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::model::stop::Stop;
 use crate::show::screen::{self, Screen, say};
 use crate::show::table;
 use regex_lite::Regex;
@@ -416,17 +417,17 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
     let report = output::open("--report", args.report.as_ref())?;
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
-    let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference)?;
+    let stop = Stop::follow();
+    let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference, &stop)?;
     if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
         report.write(html.as_bytes())?;
     }
-    if args.json {
-        print_json(&comparison)?;
-        return Ok(0);
+    match args.json {
+        true => print_json(&comparison)?,
+        false => print(&table::comparison(&comparison, Screen::Out.look(), table::Order::Best))?,
     }
-    print(&table::comparison(&comparison, Screen::Out.look(), table::Order::Best))?;
-    Ok(0)
+    Ok(if comparison.stopped { stop.code() } else { 0 })
 }
 
 #[cfg(test)]

@@ -113,12 +113,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         signals.sleep(time);
         signals.reason()
     };
+    let stop = || signals.reason();
     let emulated = args.root.emulated()?;
     let site: Box<dyn Site> = match emulated {
         Some(machine) => {
             // Its description has no C-state's watts: a truth is made up behind it.
             _ = truth::behind(&machine, truth::USUAL, args.seed);
-            Box::new(Emulated::new(machine))
+            Box::new(Emulated::new(machine).stopped_by(&stop))
         }
         None if root.is_this_machine() => Box::new(Live::new(&*root, &sleep)),
         None => {
@@ -137,8 +138,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         clock_khz: root.is_this_machine().then(record::clock_khz).flatten().map(u64::from),
         state: state_of(site.root()),
     };
-    let calibration = calibrate(&*site, &plan, &mut |p| told(p)).map_err(failure)?;
+    let calibration = calibrate(&*site, &plan, &mut |p| told(p));
     progress("");
+    let calibration = calibration.map_err(|e| match (&e, signals.caught()) {
+        (CalibrationError::Ended(why), Some(signal)) => {
+            Failure { code: 128 + signal as u8, message: why.clone() }
+        }
+        _ => failure(e),
+    })?;
     if let Some(report) = report {
         let page = wattwise_page::page("calibrate", "This machine, calibrated", &sections(&calibration));
         report.write(page.as_bytes())?;

@@ -143,20 +143,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
         },
     )?;
     let replicas = if args.exact { 0 } else { args.replicas };
-    let mut done = Vec::new();
+    let stop = Stop::follow();
+    let mut done: Vec<Comparison> = Vec::new();
     for case in &cases {
         let job = args.job(case);
-        let (comparison, details) = conduct(&job, args.rule(), replicas, &case.reference)?;
+        let (comparison, details) = conduct(&job, args.rule(), replicas, &case.reference, &stop)?;
         outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
-        let stopped = comparison.replicas < replicas;
         done.push(comparison);
-        if stopped && done.len() < cases.len() {
-            say!("stopped after {} of {} comparisons", done.len(), cases.len());
+        if stop.came() {
             break;
         }
     }
-    outputs.end(done, args.rule().goal)?;
-    Ok(work_code)
+    let stopped = done.len() < cases.len() || done.iter().any(|c| c.stopped);
+    if let (true, Some(last)) = (stopped, done.last()) {
+        let (whole, all) = (done.iter().filter(|c| !c.stopped).count(), cases.len());
+        say!("stopped after {} of {replicas} replicas ({whole} of {all} works)", last.replicas);
+    }
+    outputs.end(done, (cases.len(), args.rule().goal))?;
+    Ok(if stopped { stop.code() } else { work_code })
 }
 
 impl Args {
@@ -187,8 +191,8 @@ pub(crate) fn conduct(
     rule: Rule,
     replicas: u64,
     reference: &PolicySpec,
+    stop: &Stop,
 ) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
-    let stop = Stop::follow();
     let apply = apply::on(job.machine);
     let mut options = Options { rule, replicas, reference, apply: &apply, done: &|_| {}, stop: stop.flag() };
     let progress = Progress::new(options.runs(job.policies.len()));

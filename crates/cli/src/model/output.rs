@@ -179,8 +179,12 @@ impl Outputs {
         Ok(())
     }
 
-    /// Ends all outputs, with what can only be told of all comparisons.
-    pub(crate) fn end(self, mut comparisons: Vec<Comparison>, goal: Goal) -> Result<(), Failure> {
+    /// Ends all outputs, with what can only be told of all comparisons, of which so many were asked for.
+    pub(crate) fn end(
+        self,
+        mut comparisons: Vec<Comparison>,
+        (asked, goal): (usize, Goal),
+    ) -> Result<(), Failure> {
         if let Some((name, trace)) = self.perfetto {
             let finished = trace.into_output().and_then(|(n, out)| out.finish().map(|()| n));
             let n = written(&name, finished)?;
@@ -204,14 +208,14 @@ impl Outputs {
                 Format::Table | Format::TableOnStderr => Ok(()),
             };
         }
-        let set = ComparisonSet::new(comparisons, goal);
+        let set = ComparisonSet::of(comparisons, asked, goal);
         match self.format {
             Format::Json => print_json(&set),
             Format::Csv => print(&csv::comparisons(&set.comparisons)?),
             Format::Markdown => print(&markdown::set(&set)),
-            Format::Table => print(&summary::text(&set.summary, Screen::Out.look())),
+            Format::Table => print(&summary::text(&set, Screen::Out.look())),
             Format::TableOnStderr => {
-                tell(&summary::text(&set.summary, Screen::Err.look()));
+                tell(&summary::text(&set, Screen::Err.look()));
                 Ok(())
             }
         }

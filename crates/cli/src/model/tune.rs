@@ -10,8 +10,8 @@ use crate::model::stop::Stop;
 use crate::show::screen::{self, Screen, say};
 use crate::show::tune::text;
 use clap::ValueEnum;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
@@ -24,13 +24,20 @@ use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_trace::ImportOptions;
 use wattwise_tune::conduct::{Hooks, Progress, Spend, Stage};
+use wattwise_tune::content::{of_machine, of_workload};
 use wattwise_tune::field::Limits;
 use wattwise_tune::gain::LEAST_REPLICAS;
-use wattwise_tune::log::{Log, Read, SCHEMA as LOG_SCHEMA, SearchPlan, read};
+use wattwise_tune::log::{
+    Known, Line, Log, PlannedCase, Read, SCHEMA as LOG_SCHEMA, SearchPlan, has_no_plan_yet, read,
+};
+use wattwise_tune::result::{TuneResult, Used};
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
 use wattwise_tune::split::sides;
 use wattwise_tune::tune::{Input, TuneError, Tuning, tune};
+
+/// The policy file where none is named.
+const USUAL_OUTPUT: &str = "wattwise-tuned.toml";
 
 #[derive(clap::Args)]
 #[command(
@@ -74,14 +81,16 @@ pub(crate) struct Args {
     /// Of the search, the split and the draws: the same seed and number of trials give the same result
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The policy file
-    #[arg(long, short, value_name = "FILE", default_value = "wattwise-tuned.toml")]
+    /// The policy file; with --resume that of the plan, unless another is named
+    #[arg(long, short, value_name = "FILE", default_value = USUAL_OUTPUT)]
     output: OutputPath,
     /// Every trial, as JSON lines [default: the policy file's name with .jsonl]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     log: Option<OutputPath>,
-    /// Go on with an interrupted search's log: its plan counts, not these arguments; --budget is of the whole search
-    #[arg(long, value_name = "LOG", conflicts_with_all = ["workload", "machine", "space", "test", "reference"])]
+    /// Go on with the log of a search or a test that was broken off, by its own plan and budget, to the result that it would
+    /// have had; another --budget is of the whole search, and can be given until the test has begun
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["workload", "machine", "space", "test", "reference", "best", "max_slowdown",
+        "max_p99", "replicas", "seed", "foreground", "only_foreground", "recorded_khz"])]
     resume: Option<OutputPath>,
     /// Print the result as JSON (schema wattwise.tune/1)
     #[arg(long)]
@@ -122,27 +131,28 @@ impl FromStr for TuneBudget {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let earlier = args.resume.as_ref().map(|path| read(path.path())).transpose().map_err(Failure::input)?;
-    if let (Some(path), Some(earlier)) = (&args.resume, earlier.as_ref().filter(|e| !e.tested)) {
-        say!(
-            "{}: is incomplete; the search goes on after its {} trials",
-            path.display(),
-            earlier.trials.len()
-        );
-    }
-    let plan = earlier.as_ref().map_or_else(|| args.plan(), |e| e.plan.clone());
+    let plan = match &earlier {
+        Some(earlier) => earlier.plan.clone(),
+        None => args.plan()?,
+    };
     let asked = Loaded::new(&plan)?;
     let cases = asked.cases(&plan)?;
     let space = Space::parse(&plan.space, &cases[0].reference).map_err(Failure::input)?;
-    let plan = SearchPlan { space: space.text().to_owned(), ..plan };
+    let planned = asked.planned(&cases);
+    let (plan, mut known) = match earlier.as_ref().zip(args.resume.as_ref()) {
+        Some((earlier, log)) => goes_on(args, log, earlier, &planned)?,
+        None => (SearchPlan { space: space.text().to_owned(), cases: planned, ..plan }, Known::default()),
+    };
     let limits = limits(&plan)?;
-    let output = open_policy(&args.output)?;
-    let mut log = args.open_log(&plan, earlier.as_ref())?;
+    let target = args.target(&plan);
+    let output = open_policy(&target)?;
+    let (mut log, log_path) = args.open_log(&plan, earlier.as_ref())?;
+    if earlier.as_ref().is_some_and(|e| e.plan.budget != plan.budget) {
+        log.line(&Line::Budget(plan.budget));
+        (known.searched, known.done) = (None, false);
+    }
     let jobs: Vec<ReplayJob<'_>> = cases.iter().map(|c| job(c, asked.budget)).collect();
-    let inputs: Vec<Input<'_>> = cases
-        .iter()
-        .zip(&jobs)
-        .map(|(c, job)| Input { job, reference: &c.reference, recording: asked.number(c.workload) })
-        .collect();
+    let inputs = asked.inputs(&cases, &jobs);
     let apply = apply::on(&cases[0].machine);
     let tuning = Tuning {
         inputs: &inputs,
@@ -153,38 +163,86 @@ pub(crate) fn run(args: &Args) -> Outcome {
         seed: plan.seed,
         apply: &apply,
         method: Method::Evolution,
-        spend: args.budget.spend,
+        spend: plan.budget,
     };
     let stop = Stop::follow();
     let hooks = Hooks { tell: &progress, warn: &|what: &str| say!("{what}"), stop: stop.flag() };
-    let result = tune(&tuning, &hooks, (&mut log, earlier.as_ref()));
+    let result = tune(&tuning, &hooks, (&mut log, &known));
     screen::progress("");
-    let result = result.map_err(|e| match e {
-        TuneError::Tested | TuneError::Changed => {
-            let path = args.resume.as_ref().map_or(String::new(), |path| path.display().to_string());
-            Failure::input(format!("--resume {path}: {e}"))
-        }
-        e => Failure::work(e),
+    let result = result.map_err(|e| match (e, &args.resume) {
+        (e @ TuneError::Changed, Some(path)) => Failure::input(format!("--resume {}: {e}", path.display())),
+        (e, _) => Failure::work(e),
     })?;
-    write_policy(output, &result.winner.file)?;
-    if args.json {
-        print_json(&result)?;
-    } else {
-        print(&text(&result, Screen::Out.colour()))?;
-        let file = args.output.display();
-        say!("policy file written: {file}; to try it: wattwise compare -p {}", shell::file(&args.output));
+    if result.stopped {
+        show(args, &result)?;
+        say!("{}", stopped(&result, log_path.as_ref()));
+        return Ok(stop.code());
     }
-    if stop.flag().load(Ordering::Relaxed) {
-        say!("stopped after {} trials: this is the best of what was looked at", result.spent.trials);
+    write_policy(output, &result.winner.file)?;
+    show(args, &result)?;
+    if !args.json {
+        let path = target.display();
+        say!("policy file written: {path}; to try it: wattwise compare -p {}", shell::file(&target));
     }
     Ok(0)
 }
 
+fn show(args: &Args, result: &TuneResult) -> Result<(), Failure> {
+    match args.json {
+        true => print_json(result),
+        false => print(&text(result, Screen::Out.colour())),
+    }
+}
+
+/// What is said of a search that was stopped: no policy file was written, and how it goes on.
+fn stopped(result: &TuneResult, log: Option<&OutputPath>) -> String {
+    let of = result.trials_asked.map_or_else(String::new, |n| format!(" of {n}"));
+    let next = match log {
+        Some(log) => format!("go on with it: wattwise tune --resume {}", shell::file(log)),
+        None => "there is no log to go on with (--log FILE)".to_owned(),
+    };
+    format!("stopped after {}{of} trials, no policy file was written; {next}", result.spent.trials)
+}
+
+/// The plan and what was seen of a search that was broken off, if its work is still the same.
+fn goes_on(
+    args: &Args,
+    log: &OutputPath,
+    earlier: &Read,
+    now: &[PlannedCase],
+) -> Result<(SearchPlan, Known), Failure> {
+    let refused = |why: String| Failure::input(format!("--resume {}: {why}", log.display()));
+    if let Some(what) = earlier.plan.changed(now) {
+        return Err(refused(format!("{what}; expected the same, or a new search without --resume")));
+    }
+    let mut plan = earlier.plan.clone();
+    if args.budget.replay != Budget::default() && args.budget.replay.to_string() != plan.replay_budget {
+        return Err(refused(
+            "--budget NAME=NUMBER: its trials were made by other bounds of a replay; expected a time or a number of trials"
+                .into(),
+        ));
+    }
+    if args.budget.spend != Spend::default() && args.budget.spend != plan.budget {
+        if let Some(winner) = &earlier.known.test {
+            return Err(refused(format!(
+                "its test set has been opened for {winner}, and another --budget would choose by it; give none, or start anew \
+                 with another --seed or other recordings for --test"
+            )));
+        }
+        plan.budget = args.budget.spend;
+    }
+    if earlier.torn {
+        say!("{}: its last line was cut short and is left out", log.display());
+    }
+    say!("{}: {}", log.display(), earlier.known.told());
+    Ok((plan, earlier.known.clone()))
+}
+
 impl Args {
-    fn plan(&self) -> SearchPlan {
+    fn plan(&self) -> Result<SearchPlan, Failure> {
         let bundled = || library::workloads().into_iter().filter(|b| b.recorded).map(|b| b.name.to_owned());
         let finite = |share: f64| share.is_finite().then_some(share);
-        SearchPlan {
+        Ok(SearchPlan {
             schema: LOG_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             workloads: match self.workload.is_empty() {
@@ -192,6 +250,11 @@ impl Args {
                 false => self.workload.clone(),
             },
             machines: self.machine.clone(),
+            machine_files: self
+                .machine
+                .iter()
+                .map(|name| machine::file_of(name))
+                .collect::<Result<_, _>>()?,
             space: self.space.clone().unwrap_or_default(),
             reference: self.reference.clone(),
             best: self.best.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned()),
@@ -204,34 +267,51 @@ impl Args {
             only_foreground: self.whose.only_foreground,
             recorded_khz: self.whose.recorded_khz,
             replay_budget: self.budget.replay.to_string(),
+            budget: self.budget.spend,
+            output: self.output.display().to_string(),
+            cases: Vec::new(),
+        })
+    }
+
+    /// Where the policy file goes.
+    fn target(&self, plan: &SearchPlan) -> OutputPath {
+        match self.resume.is_some() && self.output.path() == Path::new(USUAL_OUTPUT) {
+            true => PathBuf::from(&plan.output).into(),
+            false => self.output.clone(),
         }
     }
 
-    /// The log, which is no other search's.
-    fn open_log(&self, plan: &SearchPlan, earlier: Option<&Read>) -> Result<Log, Failure> {
+    /// The log, which is no other search's, and where it is if it can be gone on with.
+    fn open_log(
+        &self,
+        plan: &SearchPlan,
+        earlier: Option<&Read>,
+    ) -> Result<(Log, Option<OutputPath>), Failure> {
         if let (Some(path), Some(earlier)) = (&self.resume, earlier) {
             path.keep_apart();
-            return Log::resume(path.path(), earlier)
-                .map_err(|e| Failure::input(format!("--resume {}: {e}", path.display())));
+            let log = Log::resume(path.path(), earlier)
+                .map_err(|e| Failure::input(format!("--resume {}: {e}", path.display())))?;
+            return Ok((log, Some(path.clone())));
         }
         let path = match &self.log {
             Some(path) => path.clone(),
             None if self.output.is_file() => self.output.path().with_extension("jsonl").into(),
             // Beside a pipe or a device there is no place for one.
-            None => return Ok(Log::none()),
+            None => return Ok((Log::none(), None)),
         };
         let name = format!("--log {}", path.display());
         // What is no file, such as /dev/null, holds nothing that could be lost.
         if path.is_file() && std::fs::metadata(path.path()).is_ok_and(|m| m.len() > 0) {
             match read(path.path()) {
+                Err(_) if has_no_plan_yet(path.path()) => {}
                 Err(_) => {
                     return Err(Failure::input(format!(
                         "{name}: there is such a file, and it is no log; expected a new one"
                     )));
                 }
-                Ok(there) if !there.tested && !there.trials.is_empty() => {
+                Ok(there) if !there.known.done && !there.known.trials.is_empty() => {
                     return Err(Failure::input(format!(
-                        "{name}: has an interrupted search; name another log, remove it, or go on with it: wattwise tune --resume {}",
+                        "{name}: has a search that was broken off; name another log, remove it, or go on with it: wattwise tune --resume {}",
                         shell::file(&path)
                     )));
                 }
@@ -239,7 +319,9 @@ impl Args {
             }
         }
         path.keep_apart();
-        Log::create(path.path(), plan).map_err(|e| not_opened(&name, e))
+        let log = Log::create(path.path(), plan).map_err(|e| not_opened(&name, e))?;
+        let is_kept = path.is_file();
+        Ok((log, is_kept.then_some(path)))
     }
 }
 
@@ -283,10 +365,40 @@ impl Loaded {
     }
 
     fn cases(&self, plan: &SearchPlan) -> Result<Vec<Case<'_>>, Failure> {
+        let machine = |(name, file): (&String, &Option<String>)| match file {
+            Some(text) => library::parsed(text, name).map_err(Failure::input),
+            None => machine::machine(name),
+        };
         let machines: Vec<_> =
-            plan.machines.iter().map(|name| machine::machine(name)).collect::<Result<_, _>>()?;
+            plan.machines.iter().zip(&plan.machine_files).map(machine).collect::<Result<_, _>>()?;
         let reference = plan.reference.as_deref();
         cases(&self.works, &Asked { machines: &machines, policies: &[], reference, usual: &|_| Vec::new() })
+    }
+
+    fn inputs<'c>(&self, cases: &'c [Case<'_>], jobs: &'c [ReplayJob<'c>]) -> Vec<Input<'c>> {
+        let input = |(case, job): (&'c Case<'_>, &'c ReplayJob<'c>)| Input {
+            job,
+            reference: &case.reference,
+            recording: self.number(case.workload),
+        };
+        cases.iter().zip(jobs).map(input).collect()
+    }
+
+    /// What the cases are, by name and by content.
+    fn planned(&self, cases: &[Case<'_>]) -> Vec<PlannedCase> {
+        let contents: Vec<String> = self.works.iter().map(of_workload).collect();
+        let planned = |case: &Case<'_>| {
+            let number = self.number(case.workload);
+            PlannedCase {
+                workload: case.workload.name.clone(),
+                workload_content: contents[number].clone(),
+                used: if self.test[number] { Used::Test } else { Used::Train },
+                machine: case.machine.name.clone(),
+                machine_content: of_machine(&case.machine),
+                reference: case.reference.text.clone(),
+            }
+        };
+        cases.iter().map(planned).collect()
     }
 
     /// The number of a case's recording.

@@ -105,7 +105,7 @@ pub(crate) fn set(set: &ComparisonSet) -> String {
         out.push('\n');
     }
     _ = writeln!(out, "### All {} comparisons\n", set.comparisons.len());
-    _ = writeln!(out, "{}\n", paragraph(&summary::answer(&set.summary)));
+    _ = writeln!(out, "{}\n", paragraph(&summary::answer(set)));
     out += &table(&summary::HEAD, 2, summary::rows(&set.summary, usize::MAX).into_iter());
     out
 }

@@ -87,7 +87,7 @@ impl ResultFile {
             ResultFile::Compare(c) => table::comparison(c, look, Order::Best),
             ResultFile::CompareSet(set) => {
                 let each = set.comparisons.iter().map(|c| table::comparison(c, look, Order::Best) + "\n");
-                each.collect::<String>() + &summary::text(&set.summary, look)
+                each.collect::<String>() + &summary::text(set, look)
             }
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),

@@ -4,7 +4,7 @@ use crate::show::screen::Look;
 use crate::show::table::{WIDE, cell, drawn, shortened, wrapped};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
-use wattwise_advice::summary::{PolicySummary, Summary};
+use wattwise_advice::summary::{ComparisonSet, PolicySummary, Summary};
 
 /// The columns.
 pub(crate) const HEAD: [&str; 7] =
@@ -17,8 +17,13 @@ fn change(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0))
 }
 
-/// The answer in a sentence or two.
-pub(crate) fn answer(s: &Summary) -> String {
+/// The answer in a sentence or two, and that it is of a part, where it is.
+pub(crate) fn answer(set: &ComparisonSet) -> String {
+    let over_all = over_all(&set.summary);
+    set.told_stopped().map_or_else(|| over_all.clone(), |stopped| format!("{stopped} {over_all}"))
+}
+
+fn over_all(s: &Summary) -> String {
     let of = s.answers.len();
     let Some(best) = &s.best else {
         return format!("No policy is within the limit of time in all {of} comparisons.");
@@ -70,7 +75,8 @@ pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
 }
 
 /// The answer, the table, what it means. Where the worst energy was is told where there is room.
-pub(crate) fn text(s: &Summary, look: Look) -> String {
+pub(crate) fn text(set: &ComparisonSet, look: Look) -> String {
+    let s = &set.summary;
     let (colour, narrow) = (look.colour, look.columns < WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -88,5 +94,5 @@ pub(crate) fn text(s: &Summary, look: Look) -> String {
     }
     let table = drawn(table, colour);
     let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
-    format!("{}\n\n{}\n\n{}\n", wrapped(&answer(s), ""), table, wrapped(note, "  "))
+    format!("{}\n\n{}\n\n{}\n", wrapped(&answer(set), ""), table, wrapped(note, "  "))
 }

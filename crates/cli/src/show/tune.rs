@@ -32,7 +32,9 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
         (None, Some(why)) => _ = writeln!(out, "No command applies {}: {why}.", r.winner.policy),
         (None, None) => {}
     }
-    if r.front.is_empty() {
+    if r.front.is_empty() && r.stopped {
+        _ = writeln!(out);
+    } else if r.front.is_empty() {
         _ = writeln!(
             out,
             "\nIn the search no policy kept the limits with certainty; in other draws this one did.\n"
@@ -85,11 +87,13 @@ fn notes(r: &TuneResult) -> Vec<String> {
         notes.extend(of_test(test, &r.goal, &r.defaults));
     }
     let s = r.winner.stability;
-    notes.push(format!(
-        "stable: in {} of {} other draws of the machine's figures, phases and seeds none of the {} best is better by more \
-         than 1 %",
-        s.held, s.draws, s.rivals
-    ));
+    if s.draws > 0 {
+        notes.push(format!(
+            "stable: in {} of {} other draws of the machine's figures, phases and seeds none of the {} best is better by \
+             more than 1 %",
+            s.held, s.draws, s.rivals
+        ));
+    }
     let ended = match r.spent.ended {
         Ended::Trials => "",
         Ended::Time => "; the time was over",

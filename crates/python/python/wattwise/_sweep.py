@@ -219,6 +219,10 @@ def sweep(
                 results = on_cluster(connected, order.text, order.inputs, blocks, todo, store.is_parquet, tell)
             for number, data in results:
                 store.write(number, data)
+        except KeyboardInterrupt:
+            kept = sum(last - first for n, (first, last) in enumerate(blocks) if store.has(n))
+            went = f"stopped after {kept} of {len(plan)} cases, which are kept: the same call with resume=True goes on from there"
+            raise KeyboardInterrupt(went) from None
         finally:
             shown.end()
     return Sweep(store, len(plan))

@@ -176,6 +176,8 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
         judged: Judged { kind: TimeKind::Makespan, why: "the work ends by itself".to_owned() },
         reference: policies[0].to_owned(),
         replicas: 64,
+        stopped: false,
+        replicas_asked: None,
         max_slowdown: Some(0.1),
         window_s,
         answer,

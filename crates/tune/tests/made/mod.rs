@@ -25,7 +25,7 @@ use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_tune::conduct::{Hooks, SearchOutcome, Spend, search};
 use wattwise_tune::field::{Field, Limits};
-use wattwise_tune::log::Log;
+use wattwise_tune::log::{Known, Log};
 use wattwise_tune::result::TuneResult;
 use wattwise_tune::search::Method;
 use wattwise_tune::space::Space;
@@ -128,7 +128,7 @@ pub(crate) fn planted(seed: u64, method: Method, trials: u64) -> (Option<usize>,
     let space = Space::parse("userspace:khz=400..2400MHz,fixed:depth=0..7", &reference).unwrap();
     let spend = Spend { trials: Some(trials), time: None };
     let found: SearchOutcome =
-        search((&field, &space), (seed, method), spend, &quiet(), (&mut Log::none(), &[]));
+        search((&field, &space), (seed, method), spend, &quiet(), (&mut Log::none(), &Known::default()));
     let best = planted_best();
     let first = found.trials.iter().position(|t| meant(&t.policy) == best).map(|at| at + 1);
     (first, meant(&found.trials[found.best[0]].policy) == best)
@@ -220,7 +220,7 @@ pub(crate) fn null(seed: u64, trials: u64) -> Option<TuneResult> {
         method: Method::Evolution,
         spend: Spend { trials: Some(trials), time: None },
     };
-    match tune(&tuning, &quiet(), (&mut Log::none(), None)) {
+    match tune(&tuning, &quiet(), (&mut Log::none(), &Known::default())) {
         Ok(result) => Some(result),
         Err(TuneError::NoneAdmissible { .. }) => None,
         Err(e) => panic!("{e}"),

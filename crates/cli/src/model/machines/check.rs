@@ -4,6 +4,7 @@ use super::{FigureLine, columns, facts, machine, standings, standings_text};
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::cases::{Asked, cases};
 use crate::model::compare::conduct;
+use crate::model::stop::Stop;
 use crate::show::table::wrapped;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -155,6 +156,7 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
         reference: None,
         usual: &|m| default_policies(m, System::find(&m.system)),
     };
+    let stop = Stop::follow();
     let mut out = Vec::new();
     for case in cases(&works, &asked)? {
         let job = ReplayJob {
@@ -166,7 +168,12 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
             detail: false,
             budget: Budget::default(),
         };
-        let (comparison, _) = conduct(&job, Rule::default(), args.replicas, &case.reference)?;
+        let (comparison, _) = conduct(&job, Rule::default(), args.replicas, &case.reference, &stop)?;
+        if comparison.stopped {
+            let message =
+                format!("stopped after {} of {} works: nothing is judged", out.len(), args.workload.len());
+            return Err(Failure { code: stop.code(), message });
+        }
         out.push(judged(&comparison));
     }
     Ok(out)

@@ -1,0 +1,168 @@
+//! What follows of a search, in words, and the policy file.
+
+use crate::gain::Gain;
+use crate::result::{Part, Test, Verdict};
+use crate::tune::Tuning;
+use wattwise_advice::answer::change;
+use wattwise_advice::result::Interval;
+use wattwise_advice::rule::Goal;
+use wattwise_advice::ties::NOTICEABLE;
+use wattwise_replay::spec::PolicySpec;
+
+/// What a verdict speaks of.
+pub(crate) struct Words<'a> {
+    pub(crate) winner: &'a str,
+    pub(crate) defaults: &'a str,
+    pub(crate) reference: &'a str,
+    pub(crate) goal: Goal,
+}
+
+/// What follows of a search that came to its end.
+pub(crate) fn verdict(w: &Words<'_>, train: Option<Gain>, test: Option<&Test>) -> Verdict {
+    let Words { winner, defaults, reference, goal } = w;
+    let Some(test) = test else {
+        let seen = train.map_or_else(String::new, |g| format!(": {}", told(g, *goal, reference)));
+        return Verdict {
+            worth_it: None,
+            text: format!(
+                "Not tested, for there is no recording beside those of the search. {winner} came to this there{seen}; what is chosen looks \
+                 better on what it was chosen by. Give more recordings, or record more of your work."
+            ),
+        };
+    };
+    let n = test.against_reference.recordings;
+    let on = if n == 1 { "on 1 recording".into() } else { format!("on {n} recordings") };
+    let on = format!("{on} that the search did not see");
+    let over_reference = told(test.against_reference, *goal, reference);
+    let no = |text: String| Verdict { worth_it: Some(false), text: format!("Not worth it. {text}") };
+    if winner == defaults && defaults == reference {
+        return no(format!("Nothing that was found is better than {reference}: keep it."));
+    }
+    if !test.admissible {
+        return no(format!("{winner} is not within the limits {on}: keep {reference}."));
+    }
+    if !test.against_reference.saves(NOTICEABLE) {
+        return no(format!("{winner}, {on}: {over_reference}. Keep {reference}."));
+    }
+    if winner == defaults {
+        return Verdict {
+            worth_it: Some(true),
+            text: format!("Use {winner} as it is: no other settings were better. {over_reference}, {on}."),
+        };
+    }
+    let over_defaults = told(test.against_defaults, *goal, &format!("{defaults} as it is"));
+    if reference != defaults && !test.against_defaults.saves(NOTICEABLE) {
+        return no(format!(
+            "{winner}, {on}: {over_reference}, but {over_defaults}. {defaults} does as well."
+        ));
+    }
+    let and = if reference == defaults { String::new() } else { format!(", and {over_defaults}") };
+    Verdict { worth_it: Some(true), text: format!("Worth it. {winner}, {on}: {over_reference}{and}.") }
+}
+
+/// What follows of a search that was stopped: nothing yet.
+pub(crate) fn of_stopped(w: &Words<'_>, train: Option<Gain>, (part, trials): (Part, &str)) -> Verdict {
+    let Words { winner, reference, goal, .. } = w;
+    let so_far = match train {
+        Some(g) => format!(
+            "Of what was looked at {winner} has the least on the recordings of the search: {}; what is chosen looks better \
+             there than it is.",
+            told(g, *goal, reference)
+        ),
+        None => format!("No policy had been looked at that keeps the limits; {winner} stands here for none."),
+    };
+    let place = match part {
+        Part::Search => format!("in the search, after {trials}"),
+        Part::Confirm => format!("after {trials}, before the best of them were looked at once more"),
+        Part::Test => format!("in the test, after a search of {trials}"),
+    };
+    Verdict { worth_it: None, text: format!("Stopped {place}: nothing is tested yet. {so_far}") }
+}
+
+/// "saves 3.1 % energy against schedutil (1.2 to 5.0 %)".
+fn told(g: Gain, goal: Goal, against: &str) -> String {
+    let goal = goal.name();
+    let interval = Interval { median: g.ratio, low: g.low, high: g.high };
+    let (range, sign) = change(interval);
+    let percent = ((g.ratio - 1.0) * 100.0).abs();
+    match sign {
+        -1 => format!("saves {percent:.1} % {goal} against {against} ({range})"),
+        1 => format!("needs {percent:.1} % more {goal} than {against} ({range})"),
+        _ if range == "the same" => format!("its {goal} is that of {against}"),
+        _ => format!(
+            "its {goal} against {against} cannot be told apart ({:+.1} %: {range})",
+            (g.ratio - 1.0) * 100.0
+        ),
+    }
+}
+
+/// The policy file, with where it comes from.
+pub(crate) fn file(policy: &PolicySpec, verdict: &Verdict, t: &Tuning<'_>) -> String {
+    let mut works: Vec<&str> = t.inputs.iter().map(|i| i.job.workload.name.as_str()).collect();
+    works.dedup();
+    let mut machines: Vec<&str> = t.inputs.iter().map(|i| i.job.machine.name.as_str()).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    let note = |text: &str| wattwise_figure::one_line(text);
+    let mut out = format!(
+        "# Made by wattwise tune {}: space {}, seed {}, on {}, with {}.\n# {}\n",
+        env!("CARGO_PKG_VERSION"),
+        note(t.space.text()),
+        t.seed,
+        note(&machines.join(", ")),
+        note(&works.join(", ")),
+        note(&verdict.text),
+    );
+    for f in t.space.free() {
+        let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
+        out += &format!("# {}.{}: {}{unit}, default {}\n", f.policy, f.name, f.range, f.default);
+    }
+    out + &policy.to_toml()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gain(ratio: f64, low: f64, high: f64) -> Gain {
+        Gain { ratio, low, high, recordings: 3 }
+    }
+
+    fn test(against_reference: Gain, against_defaults: Gain) -> Test {
+        Test {
+            against_reference,
+            against_defaults,
+            defaults_against_reference: gain(1.0, 0.99, 1.01),
+            time_ratio: 1.0,
+            p99_ratio: 1.0,
+            admissible: true,
+            gap: None,
+            each: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_gain_that_may_be_chance_or_the_defaults_is_not_worth_it() {
+        let words = |winner| Words { winner, defaults: "burst", reference: "schedutil", goal: Goal::Energy };
+        let (sure, slight, chance) =
+            (gain(0.95, 0.93, 0.97), gain(0.995, 0.99, 0.999), gain(0.95, 0.89, 1.01));
+        let of = |w: &'static str, a, b| {
+            let v = verdict(&words(w), None, Some(&test(a, b)));
+            (v.worth_it, v.text)
+        };
+        let (worth, text) = of("burst:busy=1", sure, sure);
+        assert_eq!(worth, Some(true), "{text}");
+        assert!(text.contains("saves 5.0 % energy against schedutil (3.0 to 7.0 %)"), "{text}");
+        for (a, b) in [(slight, sure), (chance, sure), (sure, slight), (sure, chance)] {
+            let (worth, text) = of("burst:busy=1", a, b);
+            assert!(worth == Some(false) && text.starts_with("Not worth it"), "{text}");
+        }
+        assert!(of("burst:busy=1", sure, chance).1.contains("burst does as well"));
+        let (worth, text) = of("burst", sure, gain(1.0, 1.0, 1.0));
+        assert!(worth == Some(true) && text.contains("as it is"), "{text}");
+        let late = Test { admissible: false, ..test(sure, sure) };
+        assert_eq!(verdict(&words("burst:busy=1"), None, Some(&late)).worth_it, Some(false));
+        let untested = verdict(&words("burst:busy=1"), Some(sure), None);
+        assert!(untested.worth_it.is_none() && untested.text.starts_with("Not tested"), "{}", untested.text);
+    }
+}
