@@ -231,5 +231,5 @@ def test_names_and_classes_that_are_none() -> None:
         wattwise.compare("burst", "i7-4510u", [Highest, Highest])
     with pytest.raises(wattwise.Error, match="call_limit_s=0"):
         wattwise.compare("burst", "i7-4510u", Highest, call_limit_s=0)
-    with pytest.raises(wattwise.Error, match="a sweep takes text"):
+    with pytest.raises(wattwise.Error, match="expected policies as text"):
         wattwise.sweep("burst", "i7-4510u", [Highest], out="x.arrow")  # type: ignore[list-item]

@@ -48,5 +48,5 @@ def test_a_command_that_cannot_run_is_one_line() -> None:
     with pytest.raises(wattwise.Error) as caught:
         wattwise.record(["/nowhere/such-a-command"])
     assert "\n" not in str(caught.value)
-    with pytest.raises(wattwise.Error, match="no command"):
+    with pytest.raises(wattwise.Error, match="command: is empty"):
         wattwise.record([])
