@@ -78,7 +78,7 @@ pub(crate) fn main() -> ExitCode {
             if code == 0 || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 _ = e.print();
             } else {
-                say!("{}", wattwise_figure::one_line(&mistake(&e.to_string())));
+                say!("{}", mistake(&e.to_string()));
             }
             return ExitCode::from(code);
         }
@@ -87,7 +87,7 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(f) => {
-            say!("{}", wattwise_figure::one_line(&f.message));
+            say!("{}", f.message);
             ExitCode::from(f.code)
         }
     }

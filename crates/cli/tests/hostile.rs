@@ -4,36 +4,13 @@
 
 #[path = "../../figure/tests/support/hostile.rs"]
 mod hostile;
+#[path = "support/shown.rs"]
+mod shown;
 
-use hostile::{acts_on_a_terminal, names};
+use hostile::names;
+use shown::{harmless, printed, wattwise};
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn wattwise(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_wattwise"))
-        .env("XDG_DATA_HOME", folder)
-        .env_remove("FORCE_COLOR")
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-/// What was printed, of which a terminal acts on nothing.
-fn harmless(out: &Output) -> String {
-    let text =
-        [&out.stdout, &out.stderr].map(|bytes| String::from_utf8(bytes.clone()).expect("UTF-8")).concat();
-    let shown = text.replace("\r\n", "\n");
-    assert_eq!(acts_on_a_terminal(&shown), None, "{shown:?}");
-    text
-}
-
-fn printed(folder: &Path, args: &[&str]) -> String {
-    let out = wattwise(folder, args);
-    let text = harmless(&out);
-    assert!(out.status.success(), "{args:?}: {text}");
-    String::from_utf8(out.stdout).unwrap()
-}
+use std::process::Command;
 
 /// The arguments that a shell gives to `wattwise` in a line that was printed, which does nothing else.
 fn pasted(line: &str) -> Vec<String> {

@@ -11,6 +11,7 @@ use wattwise_control::set::journal::OpenJournal;
 use wattwise_control::set::original::Item;
 use wattwise_control::set::original::put_back_all;
 use wattwise_control::set::original::{Layer, Restored, boot_id};
+use wattwise_figure::one_line;
 use wattwise_hw::probe::why;
 use wattwise_hw::root::Root;
 
@@ -140,16 +141,16 @@ fn would_be(root: &dyn Root, items: &[Item]) -> Restored {
 
 fn text(report: &RestoreOutput, dry_run: bool) -> String {
     let mut out = String::new();
+    // What a journal has was once a command line or a file's name: each is a line whatever is in it.
+    let mut line = |text: String| _ = writeln!(out, "{}", one_line(&text));
     for entry in &report.journals {
         let command = if entry.command.is_empty() { "a set that never began" } else { &entry.command };
         match entry.note {
-            Some(note) => _ = writeln!(out, "{command}: {note}"),
-            None => {
-                _ = writeln!(out, "{command}: {}{}", if dry_run { "would be: " } else { "" }, entry.result)
-            }
+            Some(note) => line(format!("{command}: {note}")),
+            None => line(format!("{command}: {}{}", if dry_run { "would be: " } else { "" }, entry.result)),
         }
         for (what, value) in &entry.result.restored {
-            _ = writeln!(out, "  {what}: {value}");
+            line(format!("  {what}: {value}"));
         }
     }
     for pid in &report.held_by {

@@ -147,16 +147,13 @@ fn one_line_each(value: &mut serde_json::Value) {
     }
 }
 
-/// The same for what is shown of an experiment.
+/// The same for what of an experiment is used as well as shown; all else is in lines as it is read.
 fn in_lines(mut read: Read) -> Read {
     let header = &mut read.header;
     for arm in &mut header.arms {
-        arm.name = one_line(&arm.name);
         arm.policy = arm.policy.as_deref().map(one_line);
     }
-    for text in [&mut header.version, &mut header.watts_of, &mut header.machine] {
-        *text = one_line(text);
-    }
+    header.watts_of = one_line(&header.watts_of);
     read
 }
 

@@ -142,10 +142,10 @@ pub(crate) fn progress(text: &str) {
     }
 }
 
-/// Says a line on standard error, with our name before it.
+/// Says a line on standard error, with our name before it; no file's or task's name in it begins another.
 macro_rules! say {
     ($($words:tt)*) => {
-        $crate::show::screen::tell(&format!("wattwise: {}\n", format_args!($($words)*)))
+        $crate::show::screen::tell(&format!("wattwise: {}\n", wattwise_figure::one_line(&format!($($words)*))))
     };
 }
 pub(crate) use say;

@@ -104,6 +104,16 @@ const PARTS: &[&str] = &[
     "+ i",
     "2) y",
     ":::",
+    // Lines of a recording.
+    "a-1 [0] 1: b: c",
+    "-1 0d..2 1: x:",
+    "[000]",
+    ": sched_switch:",
+    " ==> ",
+    " prev_pid=7",
+    " pid=7 prio=9",
+    " next_comm=",
+    "#P:7",
     // What is usual.
     "C6",
     "a",

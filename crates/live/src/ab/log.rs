@@ -8,6 +8,7 @@
 use crate::ab::conduct::{Design, Done, End, Place, Trial};
 use crate::run::Measured;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use wattwise_figure::Provenance;
@@ -182,13 +183,36 @@ pub fn read(path: &Path) -> Result<Read, String> {
     parse(&text).map_err(|why| format!("{at}: {why}"))
 }
 
+/// What a later go uses as it is written.
+const USED: &[&str] = &["command", "policy", "metric", "watts_of"];
+
+/// A line whose texts that are only shown are one line each: the file may be a stranger's.
+fn shown_in_lines(line: &[u8]) -> serde_json::Result<Line> {
+    fn each(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = one_line(text),
+            Value::Array(items) => items.iter_mut().for_each(each),
+            Value::Object(fields) => {
+                fields
+                    .iter_mut()
+                    .filter(|(name, _)| !USED.contains(&name.as_str()))
+                    .for_each(|(_, v)| each(v));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut value = serde_json::from_slice(line)?;
+    each(&mut value);
+    serde_json::from_value(value)
+}
+
 /// Reads the lines of a file.
 pub fn parse(text: &[u8]) -> Result<Read, String> {
     let mut header = None;
     let (mut floor_w, mut window_s, mut runs, mut end) = (None, None, Vec::new(), None);
     let mut whole = 0;
     for (number, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
-        let parsed = match serde_json::from_slice::<Line>(line) {
+        let parsed = match serde_json::from_slice::<Line>(line).and_then(|_| shown_in_lines(line)) {
             Ok(parsed) if line.ends_with(b"\n") => parsed,
             // The torn last line of a killed program; its run is made again.
             _ if whole + line.len() == text.len() && header.is_some() => break,

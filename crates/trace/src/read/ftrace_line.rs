@@ -11,7 +11,9 @@
 //! ```
 //!
 //! A name may hold blanks, brackets and dashes, so a line is taken apart from its firmest mark, the `[CPU]` that a time
-//! follows, or the CPU and flags as one word before a time.
+//! follows, or the CPU and flags as one word before a time. A program can call itself `a-1 [0] 1: b: c`, and the arguments
+//! can hold such a name too. But no name is longer than the kernel's 15 bytes: of several heads, the last whose name is so
+//! short is the true one.
 //!
 //! **Flags.** Kernels have had four to seven columns of them, and a comment above the first event names each:
 //! `#   || / _----=> hardirq/softirq`. The one of that name says whose time it was: `s` softirq, `h`, `H`, `Z`, `z`
@@ -85,18 +87,41 @@ impl Columns {
     }
 }
 
+/// Whether a name is as short as the kernel's are, its `TASK_COMM_LEN` without the end.
+pub(super) fn is_kernels(name: &str) -> bool {
+    // Not in bytes: each that is no UTF-8 was read as one character of three.
+    name.trim().chars().count() <= 15
+}
+
+/// Of what can be read in several ways, the last with a name of the kernel; else the first, for writers with longer names. Each
+/// reading comes with its place and whether its name is short enough.
+pub(super) fn true_one<T>(readings: impl Iterator<Item = (usize, bool, T)>) -> Option<T> {
+    let rank = |at: usize, is_kernels: bool| (is_kernels, if is_kernels { at } else { usize::MAX - at });
+    readings.max_by_key(|(at, is_kernels, _)| rank(*at, *is_kernels)).map(|(_, _, reading)| reading)
+}
+
 /// Takes a line's head apart; `None` for anything that is no event.
 pub(super) fn parse(line: &str) -> Option<Line<'_>> {
-    let mut from = 0;
-    while let Some(open) = line[from..].find('[').map(|i| i + from) {
-        from = open + 1;
-        let Some(close) = line[from..].find(']').map(|i| i + from) else { break };
-        let Ok(cpu) = line[from..close].trim().parse::<u16>() else { continue };
-        if let Some(parsed) = after_cpu(&line[..open], cpu, &line[close + 1..]) {
-            return Some(parsed);
-        }
+    let brackets = line.match_indices('[').filter_map(|(open, _)| {
+        let (cpu, after) = line[open + 1..].split_once(']')?;
+        let parsed = after_cpu(&line[..open], cpu.trim().parse().ok()?, after)?;
+        Some((open, is_kernels(name_before(&line[..open])), parsed))
+    });
+    true_one(brackets.chain(fused(line)))
+}
+
+/// The name of `NAME-TID`, `NAME TID`, `NAME PID/TID`, each perhaps with `(TGID)`.
+fn name_before(task: &str) -> &str {
+    let without_number = |text: &'_ str| text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let mut task = task.trim_end();
+    if let Some((name, _)) = task.strip_suffix(')').and_then(|t| t.rsplit_once('(')) {
+        task = name.trim_end();
     }
-    fused(line)
+    let mut name = &task[..without_number(task)];
+    if let Some(pid) = name.strip_suffix('/') {
+        name = &pid[..without_number(pid)];
+    }
+    name.strip_suffix(['-', ' ']).unwrap_or(name)
 }
 
 fn after_cpu<'a>(before: &'a str, cpu: u16, after: &'a str) -> Option<Line<'a>> {
@@ -116,28 +141,26 @@ fn after_cpu<'a>(before: &'a str, cpu: u16, after: &'a str) -> Option<Line<'a>> 
     Some(Line { current: task(before)?, cpu, flags, time, name, arguments })
 }
 
-/// A head whose CPU and flags are one word: the option latency-format, and `trace-cmd report -l`.
-fn fused(line: &str) -> Option<Line<'_>> {
+/// Heads whose CPU and flags are one word: the option latency-format, and `trace-cmd report -l`.
+fn fused(line: &str) -> impl Iterator<Item = (usize, bool, Line<'_>)> {
+    line.match_indices('-')
+        .filter_map(|(dash, _)| Some((dash, is_kernels(&line[..dash]), after_dash(&line[dash + 1..])?)))
+}
+
+fn after_dash(text: &str) -> Option<Line<'_>> {
     const MOST_FLAGS: usize = 10;
-    let mut from = 0;
-    while let Some(dash) = line[from..].find('-').map(|i| i + from) {
-        from = dash + 1;
-        let (tid, rest) = word(&line[from..])?;
-        let (place, rest) = word(rest)?;
-        let digits = place.len() - place.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (cpu, flags) = place.split_at(digits);
-        let sound = !line[from..].starts_with(char::is_whitespace)
-            && (4..=MOST_FLAGS).contains(&flags.len())
-            && flags.bytes().all(|b| b == b'.' || b == b'#' || b.is_ascii_alphanumeric());
-        let (Ok(cpu), Ok(tid), true) = (cpu.parse::<u16>(), tid.parse::<u32>(), sound) else { continue };
-        let Some((time, rest)) = fused_time(rest) else { continue };
-        if cpu >= MAX_CPUS || tid >= MAX_TID {
-            return None;
-        }
-        let (name, arguments) = event(rest)?;
-        return Some(Line { current: Some(tid), cpu, flags: Some(flags), time, name, arguments });
-    }
-    None
+    let (tid, rest) = word(text)?;
+    let (place, rest) = word(rest)?;
+    let digits = place.len() - place.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (cpu, flags) = place.split_at(digits);
+    let sound = !text.starts_with(char::is_whitespace)
+        && (4..=MOST_FLAGS).contains(&flags.len())
+        && flags.bytes().all(|b| b == b'.' || b == b'#' || b.is_ascii_alphanumeric());
+    let cpu = cpu.parse().ok().filter(|cpu| *cpu < MAX_CPUS)?;
+    let tid = tid.parse().ok().filter(|tid| *tid < MAX_TID)?;
+    let (time, rest) = fused_time(rest)?;
+    let (name, arguments) = event(rest)?;
+    sound.then_some(Line { current: Some(tid), cpu, flags: Some(flags), time, name, arguments })
 }
 
 /// `2782.591741:`, or microseconds with a mark for long ones: `12us :`, `12us+:`, `12us!:`.

@@ -18,11 +18,11 @@
 
 use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::{Comm, Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
+use crate::events::{Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
 use crate::marks::{self, Work};
 use crate::plan::Plan;
 use crate::read::decode::program;
-use crate::read::ftrace_line::{Columns, Line, Stamp, parse, seconds};
+use crate::read::ftrace_line::{Columns, Line, Stamp, is_kernels, parse, seconds, true_one};
 use crate::read::input::Input;
 use std::collections::BTreeMap;
 use wattwise_figure::Part;
@@ -52,11 +52,19 @@ fn tid(arguments: &str, key: &str) -> Option<u32> {
     number(arguments, key).filter(|t| *t < MAX_TID)
 }
 
-/// A name that may hold blanks: from its key to the next key.
-fn name<'a>(arguments: &'a str, key: &str, next: &str) -> Option<&'a str> {
-    let from = arguments.find(key)? + key.len();
-    let to = arguments[from..].rfind(next)? + from;
-    Some(&arguments[from..to])
+/// A name that may hold anything, and the fields after it: `key` is the first of them, a number, and `then` the next. A name
+/// can hold what looks like both, so the last such place counts: after it come numbers, or a name too short for it.
+fn name<'a>(arguments: &'a str, before: &str, key: &str, then: &str) -> Option<(&'a str, &'a str)> {
+    let text = arguments.strip_prefix(before)?;
+    let is_end = |at: usize| {
+        let mut words = text[at..].split_whitespace();
+        words.next().is_some_and(|w| w.starts_with(key)) && words.next().is_some_and(|w| w.starts_with(then))
+    };
+    let at = text
+        .rmatch_indices(' ')
+        .map(|(at, _)| at)
+        .find(|at| text[at + 1..].starts_with(key) && is_end(*at))?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 fn left(text: &str) -> Left {
@@ -79,22 +87,27 @@ fn short(text: &str) -> Option<(&str, u32, i16, &str)> {
 }
 
 fn switch(arguments: &str, comms: &mut Comms) -> Option<Switch> {
-    // tracefs's option `raw` has no arrow.
-    let raw = || arguments.rfind(" next_comm=").map(|at| (&arguments[..at], &arguments[at + 1..]));
-    let (prev, next) = arguments.split_once(" ==> ").or_else(raw)?;
-    if prev.starts_with("prev_comm=") {
+    if let Some((prev_comm, fields)) = name(arguments, "prev_comm=", "prev_pid=", "prev_prio=") {
+        // Between both is an arrow, but with tracefs's option `raw`.
+        let at = fields.find(" next_comm=")?;
+        let (prev, next) = (&fields[..at], &fields[at + 1..]);
+        let (next_comm, next) = name(next, "next_comm=", "next_pid=", "next_prio=")?;
         return Some(Switch {
             prev_tid: tid(prev, "prev_pid=")?,
             prev_prio: prio(value(prev, "prev_prio=")?)?,
             left: left(value(prev, "prev_state=")?),
-            prev_comm: comms.number(name(prev, "prev_comm=", " prev_pid=")?.as_bytes()),
+            prev_comm: comms.number(prev_comm.as_bytes()),
             next_tid: tid(next, "next_pid=")?,
             next_prio: prio(value(next, "next_prio=")?)?,
-            next_comm: comms.number(name(next, "next_comm=", " next_pid=")?.as_bytes()),
+            next_comm: comms.number(next_comm.as_bytes()),
         });
     }
-    let (prev_name, prev_tid, prev_prio, state) = short(prev)?;
-    let (next_name, next_tid, next_prio, _) = short(next)?;
+    let arrows = arguments.match_indices(" ==> ").filter_map(|(at, arrow)| {
+        let sides = (short(&arguments[..at])?, short(&arguments[at + arrow.len()..])?);
+        // What left is a word; an arrow in the next one's name would be a second.
+        Some((at, is_kernels(sides.0.0) && !sides.0.3.contains(' '), sides))
+    });
+    let ((prev_name, prev_tid, prev_prio, state), (next_name, next_tid, next_prio, _)) = true_one(arrows)?;
     Some(Switch {
         prev_tid,
         prev_prio,
@@ -107,12 +120,12 @@ fn switch(arguments: &str, comms: &mut Comms) -> Option<Switch> {
 }
 
 fn target(arguments: &str, comms: &mut Comms) -> Option<Target> {
-    if arguments.starts_with("comm=") {
+    if let Some((comm, fields)) = name(arguments, "comm=", "pid=", "prio=") {
         return Some(Target {
-            tid: tid(arguments, "pid=")?,
-            prio: prio(value(arguments, "prio=")?)?,
-            comm: comms.number(name(arguments, "comm=", " pid=")?.as_bytes()),
-            cpu: number(arguments, "target_cpu=").filter(|c| *c < MAX_CPUS).unwrap_or(0),
+            tid: tid(fields, "pid=")?,
+            prio: prio(value(fields, "prio=")?)?,
+            comm: comms.number(comm.as_bytes()),
+            cpu: number(fields, "target_cpu=").filter(|c| *c < MAX_CPUS).unwrap_or(0),
         });
     }
     let (name, tid, prio, after) = short(arguments)?;
@@ -133,20 +146,27 @@ fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
         "sched_wakeup" => target(a, comms).map(EventKind::Wakeup),
         "sched_wakeup_new" => target(a, comms).map(EventKind::WakeupNew),
         "sched_process_fork" => (|| {
+            let (_, fields) = name(a, "comm=", "pid=", "child_comm=")?;
+            let (parent, child) = fields.split_once(" child_comm=")?;
+            let (comm, child) = child.rsplit_once(" child_pid=")?;
             Some(EventKind::Fork {
-                parent: tid(a, "pid=")?,
-                child: tid(a, "child_pid=")?,
-                comm: name(a, "child_comm=", " child_pid=").map_or(Comm(0), |n| comms.number(n.as_bytes())),
+                parent: tid(parent, "pid=")?,
+                child: child.split_whitespace().next()?.parse().ok().filter(|t| *t < MAX_TID)?,
+                comm: comms.number(comm.as_bytes()),
             })
         })(),
-        "sched_process_exit" => tid(a, "pid=").map(|tid| EventKind::Exit { tid }),
+        "sched_process_exit" => name(a, "comm=", "pid=", "prio=")
+            .and_then(|(_, f)| Some(EventKind::Exit { tid: tid(f, "pid=")? })),
         "sched_process_exec" => (|| {
-            let comm = comms.number(program(name(a, "filename=", " pid=")?.as_bytes()));
-            Some(EventKind::Named { tid: tid(a, "pid=")?, pid: 0, comm, exec: true })
+            let (file, fields) = name(a, "filename=", "pid=", "old_pid=")?;
+            let comm = comms.number(program(file.as_bytes()));
+            Some(EventKind::Named { tid: tid(fields, "pid=")?, pid: 0, comm, exec: true })
         })(),
-        "sched_migrate_task" => {
-            tid(a, "pid=").and_then(|tid| Some(EventKind::Migrate { tid, to: cpu("dest_cpu=")? }))
-        }
+        "sched_migrate_task" => (|| {
+            let (_, fields) = name(a, "comm=", "pid=", "prio=")?;
+            let to = number(fields, "dest_cpu=").filter(|c| *c < MAX_CPUS)?;
+            Some(EventKind::Migrate { tid: tid(fields, "pid=")?, to })
+        })(),
         "cpu_idle" => (|| {
             let state: u32 = number(a, "state=")?;
             Some(EventKind::CpuIdle { cpu: cpu("cpu_id=")?, state: (state != u32::MAX).then_some(state) })
@@ -506,6 +526,70 @@ mod tests {
             event("<idle>-0 (-----) [000] dNh4. 1.5: sched_waking: comm=x pid=9 prio=100 target_cpu=003");
         assert_eq!(level, Level::Hardirq);
         assert!(matches!(kind, EventKind::Waking(Target { tid: 9, prio: 100, cpu: 3, .. })));
+    }
+
+    /// Fifteen bytes are a program's own to choose (prctl(2), PR_SET_NAME), and the kernel writes them as they are.
+    #[test]
+    fn no_name_forges_an_event() {
+        for forged in [
+            "a-1 [0] 1: b: c",
+            "[001] 2.5: x: y",
+            "a prev_pid=7",
+            "a pid=7 prio=9",
+            "a next_pid=7",
+            " next_comm= x",
+            " ==> next_comm=",
+            " ==> x:1 [2] R",
+            "a:1 [1] R ==> b",
+            "child_comm=a b",
+            "b child_pid=9",
+            "prev_state=X",
+            "1 2 [3] 4.5: a",
+            "\u{fffd}-1 [0] 1: b:c",
+            "-1 0d..2 1: x:",
+        ] {
+            for head in
+                [format!("{forged:>16}-7     [002] d..2. 27.5: "), format!("{forged:>16}     7 [002] 27.5: ")]
+            {
+                let switch = format!(
+                    "{head}sched_switch: prev_comm={forged} prev_pid=7 prev_prio=120 prev_state=S \
+                     ==> next_comm={forged} next_pid=8 next_prio=98"
+                );
+                let short = format!("{head}sched_switch: {forged}:7 [120] S ==> {forged}:8 [98]");
+                for line in [switch, short] {
+                    let (_, current, cpu, time, kind, names) = event(&line);
+                    assert_eq!((current, cpu, time), (7, 2, 27_500_000_000), "{line}");
+                    let EventKind::Switch(s) = kind else { panic!("{line}") };
+                    assert_eq!(
+                        (s.prev_tid, s.next_tid, s.next_prio, s.left),
+                        (7, 8, 98, Left::Sleep),
+                        "{line}"
+                    );
+                    assert!(names.iter().all(|n| n.trim() == forged.trim()), "{line}: {names:?}");
+                }
+                let waking = format!("{head}sched_waking: comm={forged} pid=8 prio=98 target_cpu=003");
+                let (.., kind, _) = event(&waking);
+                assert!(
+                    matches!(kind, EventKind::Waking(Target { tid: 8, prio: 98, cpu: 3, .. })),
+                    "{waking}: {kind:?}"
+                );
+                let of = |what: &str| event(&format!("{head}{what}")).4;
+                let fork =
+                    of(&format!("sched_process_fork: comm={forged} pid=7 child_comm={forged} child_pid=8"));
+                assert!(matches!(fork, EventKind::Fork { parent: 7, child: 8, .. }), "{forged}: {fork:?}");
+                let exit = of(&format!("sched_process_exit: comm={forged} pid=7 prio=120"));
+                assert!(matches!(exit, EventKind::Exit { tid: 7 }), "{forged}: {exit:?}");
+                let exec = of(&format!("sched_process_exec: filename=/{forged} pid=7 old_pid=7"));
+                assert!(matches!(exec, EventKind::Named { tid: 7, .. }), "{forged}: {exec:?}");
+                let moved =
+                    of(&format!("sched_migrate_task: comm={forged} pid=7 prio=120 orig_cpu=0 dest_cpu=3"));
+                assert!(matches!(moved, EventKind::Migrate { tid: 7, to: 3 }), "{forged}: {moved:?}");
+            }
+            let latency = format!(
+                "{forged:>16}-7       2d..2.   27us : sched_waking: comm={forged} pid=8 prio=98 target_cpu=003"
+            );
+            assert_eq!(parse(&latency).map(|l| (l.current, l.cpu)), Some((Some(7), 2)), "{latency}");
+        }
     }
 
     #[test]
