@@ -153,7 +153,7 @@ pub enum CaptureError {
 const MOST_FOLDERS: usize = 1 << 17;
 const MOST_BYTES: usize = 256 << 20;
 
-/// Expands `{a,b}` and `*` against a machine; what is beyond [`MOST_FOLDERS`] is left out.
+/// Expands `{a,b}` and `*` against a machine; what is beyond a bound on folders is left out.
 pub fn expand(root: &dyn Root, pattern: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let parts: Vec<&str> = split(pattern);

@@ -6,7 +6,7 @@
 //!                                                           -> summary -> Summary
 //! ```
 //!
-//! What only the whole of a recording tells (see [`plan`]) makes a plan, by which it is read once more.
+//! What only the whole of a recording tells (see `plan.rs`) makes a plan, by which it is read once more.
 //!
 //! Formats are told by their content, never by a file's name. Recordings come from strangers: whatever
 //! the bytes say, reading ends, in memory bounded by the file and the limits here, and with an error of
