@@ -4,6 +4,8 @@
 //! figures of the result (`describe`) and the answer (`answer`). One run of the nominal model gives the details; replicas
 //! (`replicas`) give the intervals, the ties and the chance of being best.
 
+pub use crate::error::CompareError;
+
 use crate::answer::{self, Answered};
 use crate::deciding::deciding;
 use crate::describe::{Described, inputs, workload_info};
@@ -15,53 +17,9 @@ use crate::ties::{self, Candidate};
 use crate::time::Judged;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wattwise_model::machine::Drawn;
-use wattwise_model::workload::replica::TooManyRounds;
-use wattwise_replay::job::{IdleError, ReplayJob};
+use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
-use wattwise_sim::RunError;
 use wattwise_sim::outcome::Timeline;
-
-/// Why there is no comparison.
-#[derive(Debug, thiserror::Error)]
-pub enum CompareError {
-    /// A machine model names an idle policy that does not exist.
-    #[error(transparent)]
-    Idle(#[from] IdleError),
-    /// The work does not end.
-    #[error("{policy}: {source} (--budget simulated=SECONDS,events=NUMBER)")]
-    Run {
-        /// The policy under which it did not.
-        policy: String,
-        /// The engine's word.
-        source: RunError,
-    },
-    /// The work of a generated task cannot be fixed.
-    #[error(transparent)]
-    Work(#[from] TooManyRounds),
-    /// Nothing in the workload is foreground.
-    #[error(
-        "{workload}: no task is foreground; expected one whose completion can be judged (--foreground NAME)"
-    )]
-    NoForeground {
-        /// The workload.
-        workload: String,
-    },
-    /// It was stopped before there was anything to show.
-    #[error("stopped")]
-    Stopped,
-    /// Two policies did not do the same work: a fault of ours, and no answer.
-    #[error(
-        "{policy}: did {share:.4} % more or less work than {reference}; no comparison is possible (please report it)"
-    )]
-    DifferentWork {
-        /// The policy.
-        policy: String,
-        /// The reference policy.
-        reference: String,
-        /// By how much, in per cent.
-        share: f64,
-    },
-}
 
 /// What a report draws of one policy beyond its figures.
 #[derive(Clone, Debug, Default)]

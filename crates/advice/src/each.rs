@@ -3,7 +3,7 @@
 //! A case is a policy in a draw of everything that is uncertain. What it comes to depends on the work, the machine, the
 //! policy, the reference policy and the draw's number alone, so any program may do any part of a sweep.
 
-use crate::compare::CompareError;
+use crate::error::CompareError;
 use crate::judge::{self, Judge, Sample};
 use crate::replicas::Replica;
 use crate::rule::Rule;

@@ -2,7 +2,7 @@
 //!
 //! On common random numbers a policy never differs from itself. Here the second run has other phases, seeds and draws.
 
-use crate::compare::CompareError;
+use crate::error::CompareError;
 use crate::judge::{Judge, Sample};
 use crate::responses::{Against, Waits};
 use crate::result::Responses;

@@ -28,6 +28,7 @@ pub mod compare;
 mod deciding;
 mod describe;
 pub mod each;
+mod error;
 mod groups;
 pub mod itself;
 mod judge;

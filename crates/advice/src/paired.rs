@@ -6,7 +6,7 @@
 //! judges it ([`Paired::judge`]). What a look shows depends on the replica and the policy alone, so a look that was written down is
 //! as good as one that is made.
 
-use crate::compare::CompareError;
+use crate::error::CompareError;
 use crate::judge::{Judge, Sample, cost};
 use crate::missed::{self, Late};
 use crate::replicas::Replica;

@@ -5,7 +5,7 @@
 //! recorded span. So a policy that finishes early pays for the time that it has won, as a machine that stays on does
 //! (study 001), and no policy moves another's figures. One that is not done by then is charged over its own time.
 
-use crate::compare::CompareError;
+use crate::error::CompareError;
 use crate::groups::endless;
 use crate::replicas::Replica;
 use crate::responses::Seen;

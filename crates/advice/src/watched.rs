@@ -1,6 +1,6 @@
 //! One run of a comparison once more, with somebody who is told what happens in it.
 
-use crate::compare::CompareError;
+use crate::error::CompareError;
 use crate::replicas::Replica;
 use wattwise_replay::job::{ReplayJob, limit_ns, machine_idle, simulate_watched};
 use wattwise_replay::spec::PolicySpec;
