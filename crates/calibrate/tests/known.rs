@@ -50,7 +50,7 @@ struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    /// A machine that nothing is done beside.
+    /// A machine that nothing is done beside; like a real one, and unlike an emulated one, it does not begin anew with each process.
     fn of(site: Emulated<'static>) -> Self {
         Beside { site, root: None, loading: &|_| (), passing: &|_| Ok(()), waking: &|_| () }
     }
@@ -434,7 +434,7 @@ fn an_interrupted_calibration_goes_on() {
     assert!(kept > 3, "{kept}");
     let (emulator, _) = machine("core-i5-2gen");
     let first = Cell::new(None);
-    let c = calibrate(&Emulated::new(emulator), &plan(folder.path(), 40.0), &mut |p| {
+    let c = calibrate(&Beside::of(Emulated::new(emulator)), &plan(folder.path(), 40.0), &mut |p| {
         first.set(first.get().or(Some(p.done)));
     });
     assert_eq!((c.is_ok(), first.get()), (true, Some(kept)));
@@ -646,7 +646,7 @@ fn what_kill_9_leaves_is_put_back_and_gone_on_with() {
         let kept = std::fs::read_to_string(folder.path().join("kept")).map_or(0, |t| t.lines().count());
         let again = CalibrationPlan { journal: folder.path().join("copy"), ..plan(folder.path(), 40.0) };
         let first = Cell::new(None);
-        let c = calibrate(&Emulated::new(emulator.clone()), &again, &mut |p| {
+        let c = calibrate(&Beside::of(Emulated::new(emulator.clone())), &again, &mut |p| {
             first.set(first.get().or(Some(p.done)));
         });
         // The file's first line is its head; the first that is told is one more than what was kept.
