@@ -1,124 +1,177 @@
 //! The answer in words.
 
-use crate::result::{Answer, Interval, PolicyResult, Responses as PolicyResponses};
+use crate::choice::Choice;
+use crate::describe::interval;
+use crate::result::{
+    AgainstReference, Answer, Interval, Nearly, PolicyResult, Responses as PolicyResponses,
+};
 use crate::rule::Goal;
-use crate::ties::Standing;
+use crate::ties::{NOTICEABLE, share};
 use crate::time::TimeKind;
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, MemoryShare, Workload};
-use wattwise_replay::spec::PolicySpec;
+
+/// At most so many policies are named of those that are better but not within the limit of time often enough.
+const MOST_NEARLY: usize = 2;
+/// They are within it in at least this share of the replicas.
+const NEARLY: f64 = 0.5;
 
 /// What an answer is made of.
 pub(crate) struct Answered<'a> {
     pub(crate) results: &'a [PolicyResult],
-    pub(crate) policies: &'a [&'a PolicySpec],
-    pub(crate) reference: usize,
-    pub(crate) standing: &'a Standing,
+    pub(crate) choice: Choice<'a>,
+    /// The recommended policy; `None` where none keeps the limit of time.
+    pub(crate) chosen: Option<usize>,
+    /// How many were tried, where they were searched for.
+    pub(crate) tried: Option<usize>,
     pub(crate) goal: Goal,
-    pub(crate) kind: TimeKind,
     /// One run of the nominal model.
     pub(crate) exact: bool,
-    pub(crate) apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
 }
 
 /// The answer.
 pub(crate) fn answer(a: &Answered<'_>) -> Answer {
-    let Some(leader) = a.standing.leader else {
+    let standing = a.choice.standing;
+    let tried = a.tried.map(|n| n as u64);
+    let (Some(leader), Some(chosen)) = (standing.leader, a.chosen) else {
         return Answer {
             winner: None,
-            recommended: a.results[a.reference].policy.clone(),
+            recommended: a.results[a.choice.reference].policy.clone(),
+            tried,
+            against_reference: None,
+            nearly: Vec::new(),
             tied: Vec::new(),
             text: "No answer: no policy is within the limit of time.".into(),
             apply: None,
             why_not: Some("there is nothing to apply".into()),
         };
     };
-    let mut group: Vec<usize> = a.standing.ties.clone();
+    let mut group: Vec<usize> = standing.ties.clone();
     group.push(leader);
     group.sort_unstable();
-    let chosen = recommended(a, leader);
     let tied: Vec<String> =
         group.iter().filter(|&&p| p != chosen).map(|&p| a.results[p].policy.clone()).collect();
-    let (apply, why_not) = match (a.apply)(a.policies[chosen]) {
+    let (apply, why_not) = match (a.choice.apply)(&a.choice.policies[chosen]) {
         Ok(command) => (Some(command), None),
         Err(why) => (None, Some(why)),
     };
+    let nearly = nearly(a, chosen);
     Answer {
-        winner: a.standing.named.then(|| a.results[leader].policy.clone()),
+        winner: standing.named.then(|| a.results[leader].policy.clone()),
         recommended: a.results[chosen].policy.clone(),
-        text: text(a, chosen, &tied),
+        tried,
+        against_reference: (chosen != a.choice.reference).then(|| against_reference(a, chosen)),
+        text: text(a, chosen, &tied, &nearly),
+        nearly,
         tied,
         apply,
         why_not,
     }
 }
 
-/// Of the leader and its close ties the reference, else the simplest that can be applied, else the simplest.
-fn recommended(a: &Answered<'_>, leader: usize) -> usize {
-    let mut close = a.standing.close.clone();
-    close.push(leader);
-    if close.contains(&a.reference) {
-        return a.reference;
+fn against_reference(a: &Answered<'_>, chosen: usize) -> AgainstReference {
+    let ratios = a.choice.columns[chosen].cost_ratios(a.goal);
+    AgainstReference {
+        ratio: interval(ratios.iter().copied()),
+        chance: share(ratios.iter().map(|r| *r < 1.0)),
     }
-    let text = |p: usize| a.policies[p].text.as_str();
-    let parts = |p: usize| text(p).matches(['+', ',']).count() + text(p).matches(':').count();
-    let order = |p: &&usize| ((a.apply)(a.policies[**p]).is_err(), parts(**p), **p);
-    close.iter().min_by_key(order).copied().unwrap_or(leader)
 }
 
-fn text(a: &Answered<'_>, chosen: usize, tied: &[String]) -> String {
-    let (own, reference) = (&a.results[chosen], &a.results[a.reference]);
-    let mut text = match (chosen == a.reference, a.results.len()) {
-        (_, 1) => format!("{} is the only policy: there is nothing to choose.", own.policy),
-        (true, _) if tied.is_empty() => {
+/// Policies that are better than the chosen one by a noticeable share, but within the limit of time in too few replicas.
+fn nearly(a: &Answered<'_>, chosen: usize) -> Vec<Nearly> {
+    let median = |p: usize| interval(a.choice.columns[p].cost_ratios(a.goal).into_iter()).median;
+    let own = median(chosen);
+    let is_nearly = |p: &usize| {
+        let r = &a.results[*p];
+        !r.admissible && r.within_share >= NEARLY && median(*p) < own * (1.0 - NOTICEABLE)
+    };
+    let mut found: Vec<usize> = (0..a.results.len()).filter(is_nearly).collect();
+    found.sort_by(|&x, &y| median(x).total_cmp(&median(y)));
+    let named = |&p: &usize| Nearly {
+        policy: a.results[p].policy.clone(),
+        within_share: a.results[p].within_share,
+        ratio: interval(a.choice.columns[p].cost_ratios(a.goal).into_iter()),
+    };
+    found.iter().take(MOST_NEARLY).map(named).collect()
+}
+
+fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> String {
+    let reference = a.choice.reference;
+    let (own, against) = (&a.results[chosen], &a.results[reference]);
+    let best = a.tried.map_or_else(|| "Best".to_owned(), |n| format!("Best of {n} tried"));
+    let mut text = match (chosen == reference, a.results.len()) {
+        (_, 1) => return format!("{} is the only policy: there is nothing to choose.", own.policy),
+        (true, _) if tied.is_empty() && nearly.is_empty() => {
             format!(
-                "Best: keep {}, the reference. Every other policy needs more {} or is too slow",
+                "{best}: keep {}, the reference. Every other policy needs more {} or is too slow",
                 own.policy,
                 a.goal.name()
             )
         }
-        (true, _) => format!("Best: keep {}, the reference", own.policy),
-        (false, _) => {
-            format!("Best: {}. {}", own.policy, differences(a, own, &reference.policy))
-        }
+        (true, _) => format!("{best}: keep {}, the reference", own.policy),
+        (false, _) => format!("{best}: {}. {}", own.policy, differences(a, chosen, &against.policy)),
     };
-    if a.results.len() == 1 {
-        return text;
-    }
-    if let [last] = tied {
-        text += &format!("; not told apart from {last}");
-    } else if let [first, rest @ ..] = tied {
-        let named: Vec<&str> = std::iter::once(first).chain(rest).take(3).map(String::as_str).collect();
-        text += &format!("; not told apart from {}", named.join(", "));
-        match tied.len() - named.len() {
-            0 => {}
-            1 => text += &format!(" and {}", tied[3]),
-            n => text += &format!(" and {n} others"),
-        }
-    }
-    if Some(chosen) == a.standing.leader && !a.standing.sure && !a.exact {
+    text += &not_told_apart(tied);
+    let standing = a.choice.standing;
+    if Some(chosen) == standing.leader && !standing.sure && !a.exact {
         text += "; whether it keeps the limit of time is not sure";
     }
     text += ".";
+    for near in nearly {
+        let by = match change(near.ratio) {
+            (text, -1) => format!("would save {text}"),
+            (text, _) => format!("has {text} for its {}", a.goal.name()),
+        };
+        text += &format!(
+            " {} {by}, but is within the limit of time in {:.0} % of the replicas only.",
+            near.policy,
+            near.within_share * 100.0
+        );
+    }
     if a.exact {
         text += " One run of the nominal model: how sure this is, is not known.";
     }
     text
 }
 
-/// "Saves 9 to 14 % energy against schedutil, 0.5 to 1.1 % slower".
-fn differences(a: &Answered<'_>, own: &PolicyResult, reference: &str) -> String {
-    let energy = match change(own.uncertain.energy_ratio) {
-        (text, -1) => format!("Saves {text} energy against {reference}"),
-        (text, 1) => format!("Needs {text} more energy than {reference}"),
-        (text, _) => format!("Its energy against {reference}: {text}"),
+/// "; not told apart from ondemand, hwp and 2 others".
+fn not_told_apart(tied: &[String]) -> String {
+    match tied {
+        [] => String::new(),
+        [last] => format!("; not told apart from {last}"),
+        all => {
+            let named = &all[..all.len().min(3)];
+            let text = format!("; not told apart from {}", named.join(", "));
+            text + &match all.len() - named.len() {
+                0 => String::new(),
+                1 => format!(" and {}", all[3]),
+                n => format!(" and {n} others"),
+            }
+        }
+    }
+}
+
+/// "Saves 9 to 14 % energy against schedutil in 64 of 64 replicas, 0.5 to 1.1 % slower".
+fn differences(a: &Answered<'_>, chosen: usize, reference: &str) -> String {
+    let own = &a.results[chosen];
+    let AgainstReference { ratio, chance } = against_reference(a, chosen);
+    let what = a.goal.name();
+    let cost = match change(ratio) {
+        (text, -1) => format!("Saves {text} {what} against {reference}"),
+        (text, 1) => format!("Needs {text} more {what} than {reference}"),
+        (text, _) => format!("Its {what} against {reference}: {text}"),
     };
-    let time = match (a.kind, change(own.uncertain.time_ratio)) {
+    let of = a.choice.columns[chosen].own.len();
+    let sure = match a.exact {
+        true => String::new(),
+        false => format!(" (better in {:.0} of {of} replicas)", chance * of as f64),
+    };
+    let time = match (a.choice.kind, change(own.uncertain.time_ratio)) {
         (TimeKind::Makespan, (text, 1)) => format!("{text} slower"),
         (TimeKind::Makespan, (text, -1)) => format!("{text} faster"),
         (TimeKind::Makespan, (text, _)) => format!("its time: {text}"),
         (TimeKind::Response | TimeKind::Deadlines, _) => responses(own),
     };
-    format!("{energy}, {time}")
+    format!("{cost}{sure}, {time}")
 }
 
 /// What the rule of responses says of a policy that is within the limit.

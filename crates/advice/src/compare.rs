@@ -1,22 +1,18 @@
 //! The same work under several policies.
 //!
-//! [`compare`] is the main job: runs (`runs`: from the job to what ran), samples and verdicts (`judge`), ties (`ties`), the
-//! figures of the result (`describe`) and the answer (`answer`). One run of the nominal model gives the details; replicas
-//! (`replicas`) give the intervals, the ties and the chance of being best.
+//! [`compare`] is the main job: runs (`runs`: from the job to what ran), samples and verdicts (`judge`), then the result
+//! (`conclude`). One run of the nominal model gives the details; replicas (`replicas`) give the intervals, the ties and the chance
+//! of being best. [`search_best`] tries limits beside the policies that it is given (`search`).
 
 pub use crate::error::CompareError;
 
-use crate::answer::{self, Answered};
-use crate::deciding::deciding;
-use crate::describe::{Described, inputs, workload_info};
-use crate::judge::{self, Kept, Sample, cost};
-use crate::result::*;
+use crate::conclude::{Found, conclude};
+use crate::judge::{self, cost};
+use crate::result::Comparison;
 use crate::rule::Rule;
-use crate::runs::{Replayed, Runs};
-use crate::ties::{self, Candidate};
-use crate::time::Judged;
+use crate::runs::Runs;
+use crate::search;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wattwise_model::machine::Drawn;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::outcome::Timeline;
@@ -53,6 +49,11 @@ impl Options<'_> {
     pub fn runs(&self, policies: usize) -> usize {
         (self.replicas as usize + 1) * policies
     }
+
+    /// About how many runs a search from so many policies takes.
+    pub fn runs_of_search(&self, policies: usize) -> usize {
+        search::runs(policies, self.replicas as usize)
+    }
 }
 
 /// Compares the policies of a job.
@@ -80,14 +81,31 @@ pub fn compare_from(
     let runs = Runs::new(job, (options.reference, options.rule), &tell)?;
     let (nominal, judged) = runs.nominal()?;
     let stopped = || options.stop.load(Ordering::Relaxed);
-    let one = |number| {
-        runs.replica(number).map(|r| (judge::samples(&runs, &r, judged.kind), r.replica.into_drawn()))
-    };
-    let all = first..first.saturating_add(options.replicas);
-    let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
-        wattwise_threads::filter_map::<_, _, _, Result<_, _>>(all, |n| (!stopped()).then(|| one(n)))?;
-    let (samples, draws): (Vec<_>, Vec<_>) = replicas.into_iter().unzip();
-    Ok(conclude(&runs, (&nominal, judged), samples, &draws, options))
+    let numbers = first..first.saturating_add(options.replicas);
+    let field = runs.field(numbers, judged.kind, &stopped)?;
+    conclude(Found::all(&runs, (nominal, judged), field), options, &|_| Ok(None))
+}
+
+/// Compares the policies of a job, and beside them limits on their speed and on C-states: those of the limits that come near to
+/// the best are tried closer by, and all that cannot be the best is left after few replicas (`search`). What is
+/// recommended has its figures from replicas that did not choose it.
+///
+/// Without replicas it is [`compare_from`]: one run tells too little to choose by.
+///
+/// # Errors
+/// As [`compare`].
+pub fn search_best(
+    job: &ReplayJob<'_>,
+    options: &Options<'_>,
+    first: u64,
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+    if options.replicas == 0 {
+        return compare_from(job, options, first);
+    }
+    let counter = AtomicUsize::new(0);
+    let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
+    let runs = Runs::new(job, (options.reference, options.rule), &tell)?;
+    search::best(&runs, options, first)
 }
 
 /// One policy in one draw of what is uncertain.
@@ -113,98 +131,15 @@ pub fn draws(
 ) -> Result<Vec<Vec<OneDraw>>, CompareError> {
     let runs = Runs::new(job, (options.reference, options.rule), &|| {})?;
     let kind = runs.kind()?;
-    let one = |number: u64| runs.replica(number).map(|r| judge::samples(&runs, &r, kind));
-    let mut all: Vec<Vec<Sample>> =
-        wattwise_threads::map::<_, _, _, Result<_, _>>(first..first + options.replicas, one)?;
-    (0..runs.policies.len()).for_each(|p| _ = judge::keep(&runs, &mut all, p, kind));
-    let drawn = |(s, p): (&Sample, &&PolicySpec)| OneDraw {
-        policy: p.text.clone(),
-        cost: cost(s, options.rule.goal),
-        within: s.within,
+    let field = runs.field(first..first + options.replicas, kind, &|| false)?;
+    let columns = judge::columns(&runs, field.columns, kind);
+    let drawn = |replica: usize| {
+        let policies = columns.iter().zip(&runs.policies);
+        policies.map(move |(column, policy)| OneDraw {
+            policy: policy.text.clone(),
+            cost: cost(&column.own[replica], options.rule.goal),
+            within: column.own[replica].within,
+        })
     };
-    Ok(all.iter().map(|samples| samples.iter().zip(&runs.policies).map(drawn).collect()).collect())
-}
-
-/// The answer from all samples.
-fn conclude(
-    runs: &Runs<'_, '_>,
-    (nominal, judged): (&Replayed, Judged),
-    mut samples: Vec<Vec<Sample>>,
-    draws: &[Vec<Drawn>],
-    options: &Options<'_>,
-) -> (Comparison, Vec<PolicyDetail>) {
-    let kind = judged.kind;
-    let nominal_samples = judge::samples(runs, nominal, kind);
-    if samples.is_empty() {
-        samples.push(nominal_samples.clone());
-    }
-    let kept: Vec<Kept> =
-        (0..runs.policies.len()).map(|p| judge::keep(runs, &mut samples, p, kind)).collect();
-    let candidate = |(p, kept): (usize, &Kept)| Candidate {
-        cost: samples.iter().map(|s| cost(&s[p], runs.rule.goal)).collect(),
-        admissible: kept.admissible,
-        surely: kept.surely,
-    };
-    let candidates: Vec<Candidate> = kept.iter().enumerate().map(candidate).collect();
-    let standing = ties::standing(&candidates);
-    let describe = |(policy, kept): (usize, Kept)| {
-        Described {
-            runs,
-            policy,
-            nominal: &nominal.ran[policy],
-            nominal_samples: &nominal_samples,
-            samples: &samples,
-            kept,
-            standing: &standing,
-        }
-        .result()
-    };
-    let results: Vec<PolicyResult> = kept.into_iter().enumerate().map(describe).collect();
-    let stopped = (draws.len() as u64) < options.replicas;
-    let mut answer = answer::answer(&Answered {
-        results: &results,
-        policies: &runs.policies,
-        reference: runs.reference,
-        standing: &standing,
-        goal: runs.rule.goal,
-        kind,
-        exact: draws.is_empty(),
-        apply: options.apply,
-    });
-    if stopped {
-        let (done, asked) = (draws.len(), options.replicas);
-        answer.text = format!("Stopped after {done} of {asked} replicas. {}", answer.text);
-    }
-    let deciding = deciding(&candidates, &standing, draws).map(|(rival, figures)| Deciding {
-        between: [standing.leader.unwrap_or(0), rival].map(|p| runs.policies[p].text.clone()),
-        figures,
-    });
-    let reference = &nominal.ran[runs.reference];
-    let release_ns = nominal.replica.circumstances().workload.release_ns;
-    let comparison = Comparison {
-        schema: SCHEMA.into(),
-        machine: runs.job.machine.name.clone(),
-        workload: workload_info(runs.job.workload, &reference.own),
-        judged,
-        reference: runs.policies[runs.reference].text.clone(),
-        replicas: draws.len() as u64,
-        stopped,
-        replicas_asked: stopped.then_some(options.replicas),
-        max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
-        window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
-        deciding,
-        results,
-        answer,
-        inputs: inputs(runs.job, &runs.idle),
-    };
-    (comparison, if runs.job.detail { details(runs, nominal) } else { Vec::new() })
-}
-
-fn details(runs: &Runs<'_, '_>, nominal: &Replayed) -> Vec<PolicyDetail> {
-    let detail = |(p, ran): (&&PolicySpec, &crate::runs::Ran)| PolicyDetail {
-        policy: p.text.clone(),
-        timeline: ran.timeline.clone().unwrap_or_default(),
-        wake_histogram: ran.own.wake_latency.iter().collect(),
-    };
-    runs.policies.iter().zip(&nominal.ran).map(detail).collect()
+    Ok((0..field.draws.len()).map(|replica| drawn(replica).collect()).collect())
 }

@@ -1,53 +1,54 @@
 //! From samples and verdicts to the figures of the result.
 
 use crate::answer;
-use crate::judge::{Kept, Sample, minus};
+use crate::judge::{Column, Sample, minus};
 use crate::result::*;
-use crate::runs::{Ran, Runs};
-use crate::ties::Standing;
+use crate::runs::Ran;
 use crate::time::quantile;
 use wattwise_model::machine::Confidence;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::ReplayJob;
+use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::outcome::{Energy, Outcome};
 
 /// What one policy's result is made of.
 pub(crate) struct Described<'a> {
-    pub(crate) runs: &'a Runs<'a, 'a>,
-    /// Its number.
-    pub(crate) policy: usize,
-    /// Its nominal run, and all policies' nominal figures.
+    pub(crate) policy: &'a PolicySpec,
+    /// Its nominal run and figures, and the reference's figures there.
     pub(crate) nominal: &'a Ran,
-    pub(crate) nominal_samples: &'a [Sample],
-    /// All policies in all replicas.
-    pub(crate) samples: &'a [Vec<Sample>],
-    pub(crate) kept: Kept,
-    pub(crate) standing: &'a Standing,
+    pub(crate) nominal_samples: (&'a Sample, &'a Sample),
+    /// Its figures in the replicas.
+    pub(crate) column: &'a Column,
+    /// It was left after these replicas, as it could not be the best.
+    pub(crate) raced_out: bool,
+    /// Where it stands among those that were not raced out.
+    pub(crate) best_share: f64,
+    pub(crate) tied: bool,
 }
 
 impl Described<'_> {
     fn over(&self, of: fn(&Sample) -> f64) -> Interval {
-        interval(self.samples.iter().map(|s| of(&s[self.policy])))
+        interval(self.column.own.iter().map(of))
     }
 
     fn ratio(&self, of: fn(&Sample) -> f64) -> Interval {
-        interval(self.samples.iter().map(|s| {
-            let base = of(&s[self.runs.reference]);
-            if base > 0.0 { of(&s[self.policy]) / base } else { 1.0 }
+        interval(self.column.own.iter().zip(&self.column.reference).map(|(own, reference)| {
+            let base = of(reference);
+            if base > 0.0 { of(own) / base } else { 1.0 }
         }))
     }
 
     /// The policy's entry of the result.
-    pub(crate) fn result(self) -> PolicyResult {
-        let (p, ran, standing) = (self.policy, self.nominal, self.standing);
-        let (own, reference) = (&self.nominal_samples[p], &self.nominal_samples[self.runs.reference]);
+    pub(crate) fn result(&self) -> PolicyResult {
+        let ran = self.nominal;
+        let (own, reference) = self.nominal_samples;
+        let kept = &self.column.kept;
         let us = |q: f64| ran.own.wake_latency.quantile(q) as f64 * 1e-3;
-        let within = self.samples.iter().filter(|s| s[p].within).count();
         let elapsed_s = own.elapsed_s;
         let (speed_residency, idle_residency) = residencies(&ran.own);
         PolicyResult {
-            policy: self.runs.policies[p].text.clone(),
+            policy: self.policy.text.clone(),
             elapsed_s,
             energy_j: own.own_j,
             window_energy_j: own.energy_j,
@@ -55,7 +56,7 @@ impl Described<'_> {
             mean_w: if elapsed_s > 0.0 { own.own_j / elapsed_s } else { 0.0 },
             edp_js: own.own_j * elapsed_s,
             slowdown: if reference.elapsed_s > 0.0 { elapsed_s / reference.elapsed_s } else { 1.0 },
-            missed: missed_share(&self.kept.missed),
+            missed: missed_share(&kept.missed),
             wake_latency_us: Latency {
                 p50: us(0.5),
                 p99: us(0.99),
@@ -70,10 +71,11 @@ impl Described<'_> {
                 energy_ratio: self.ratio(|s| s.energy_j),
                 own_energy_ratio: self.ratio(|s| s.own_j),
             },
-            within_share: within as f64 / self.samples.len().max(1) as f64,
-            admissible: standing.admissible[p],
-            best_share: standing.best_share[p],
-            tied: standing.leader == Some(p) || standing.ties.contains(&p),
+            within_share: self.column.within_share(),
+            admissible: kept.admissible,
+            raced_out_after: self.raced_out.then_some(self.column.own.len() as u64),
+            best_share: self.best_share,
+            tied: self.tied,
             transitions: ran.own.transitions,
             speed_residency,
             idle_residency,
@@ -83,10 +85,10 @@ impl Described<'_> {
                 ..split(&minus(&ran.energy, &ran.before))
             },
             provenance: "modelled".into(),
-            approximation: self.runs.policies[p].speed.approximation().map(str::to_owned),
-            responses: self.kept.responses,
-            other_responses: self.kept.others,
-            missed_by_task: self.kept.missed,
+            approximation: self.policy.speed.approximation().map(str::to_owned),
+            responses: kept.responses.clone(),
+            other_responses: kept.others.clone(),
+            missed_by_task: kept.missed.clone(),
         }
     }
 }
@@ -97,7 +99,7 @@ fn missed_share(missed: &[MissedTask]) -> f64 {
 }
 
 /// Median and the 90 % interval of a sample.
-fn interval(values: impl Iterator<Item = f64>) -> Interval {
+pub(crate) fn interval(values: impl Iterator<Item = f64>) -> Interval {
     let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     all.sort_by(f64::total_cmp);
     Interval { median: quantile(&all, 0.5), low: quantile(&all, 0.05), high: quantile(&all, 0.95) }

@@ -148,40 +148,98 @@ pub(crate) struct Kept {
     pub(crate) missed: Vec<MissedTask>,
 }
 
-/// Judges one policy over all replicas, and completes its samples: response times take all of them.
-pub(crate) fn keep(runs: &Runs<'_, '_>, samples: &mut [Vec<Sample>], policy: usize, kind: TimeKind) -> Kept {
-    let (reference, limit) = (runs.reference, runs.rule.max_slowdown);
+/// One policy in some replicas, beside the reference in the same ones, and what that says.
+pub(crate) struct Column {
+    pub(crate) own: Vec<Sample>,
+    pub(crate) reference: Vec<Sample>,
+    pub(crate) kept: Kept,
+}
+
+/// The columns of a field, in the order of the policies.
+pub(crate) fn columns(runs: &Runs<'_, '_>, columns: Vec<Vec<Sample>>, kind: TimeKind) -> Vec<Column> {
+    let reference = columns.get(runs.reference).cloned().unwrap_or_default();
+    let one = |(policy, own)| column(runs, (own, &reference), policy == runs.reference, kind);
+    columns.into_iter().enumerate().map(one).collect()
+}
+
+/// One policy's column, from its samples and the reference's in the same replicas.
+pub(crate) fn column(
+    runs: &Runs<'_, '_>,
+    (mut own, reference): (Vec<Sample>, &[Sample]),
+    is_reference: bool,
+    kind: TimeKind,
+) -> Column {
+    let mut completed = reference.to_vec();
+    keep(runs, &mut completed, reference, kind);
+    let mut kept = keep(runs, &mut own, reference, kind);
+    if is_reference {
+        (kept.admissible, kept.surely) = (true, true);
+    }
+    // All is said of single responses; they are most of what a sample holds.
+    for sample in own.iter_mut().chain(&mut completed) {
+        (sample.waits, sample.others, sample.late) = Default::default();
+    }
+    Column { own, reference: completed, kept }
+}
+
+impl Column {
+    /// What is to be small, by replica.
+    pub(crate) fn cost(&self, goal: Goal) -> Vec<f64> {
+        self.own.iter().map(|s| cost(s, goal)).collect()
+    }
+
+    /// That over the reference's, by replica.
+    pub(crate) fn cost_ratios(&self, goal: Goal) -> Vec<f64> {
+        let ratio = |(own, reference): (&Sample, &Sample)| {
+            let base = cost(reference, goal);
+            if base > 0.0 { cost(own, goal) / base } else { 1.0 }
+        };
+        self.own.iter().zip(&self.reference).map(ratio).collect()
+    }
+
+    /// The share of the replicas in which it is within the limit of time.
+    pub(crate) fn within_share(&self) -> f64 {
+        share(self.own.iter().map(|s| s.within))
+    }
+}
+
+/// Judges one policy over all replicas against the reference, and completes its samples: response times take all of them.
+fn keep(runs: &Runs<'_, '_>, own: &mut [Sample], reference: &[Sample], kind: TimeKind) -> Kept {
+    let limit = runs.rule.max_slowdown;
     let against = |of: fn(&Sample) -> &Waits| {
-        let side = |p: usize| samples.iter().map(|s| of(&s[p])).collect::<Vec<_>>();
-        Against::new(&side(policy), &side(reference), &runs.names, limit).verdict()
+        let own: Vec<&Waits> = own.iter().map(of).collect();
+        let reference: Vec<&Waits> = reference.iter().map(of).collect();
+        Against::new(&own, &reference, &runs.names, limit).verdict()
     };
     let judged = kind != TimeKind::Makespan || runs.endless.contains(&true);
-    let own = judged.then(|| against(|s| &s.waits));
+    let verdict = judged.then(|| against(|s| &s.waits));
     let others = against(|s| &s.others).responses;
-    let late = |p: usize| samples.iter().map(|s| s[p].late.as_slice()).collect::<Vec<_>>();
-    let missed = missed::missed(&late(policy), &late(reference), &runs.workload);
-    let enough = samples.len() >= LEAST_REPLICAS;
+    let missed = missed::missed(&late(own), &late(reference), &runs.workload);
+    let enough = own.len() >= LEAST_REPLICAS;
     let responsive = |v: &Verdict| !v.responses.slower && (enough || v.unnoticed);
-    let on_time = own.as_ref().is_none_or(responsive) && !missed.iter().any(|m| m.slower);
-    let within: Vec<bool> = samples.iter().map(|s| s[policy].within).collect();
-    let excess = own.as_ref().map_or(1.0, |v| v.responses.excess);
+    let on_time = verdict.as_ref().is_none_or(responsive) && !missed.iter().any(|m| m.slower);
+    let within: Vec<bool> = own.iter().map(|s| s.within).collect();
+    let excess = verdict.as_ref().map_or(1.0, |v| v.responses.excess);
     let kept = Kept {
-        admissible: policy == reference || on_time && share(within.iter().copied()) >= SURE,
-        surely: policy == reference || limit::surely_within(&within) && excess <= 1.0 + limit,
-        responses: own.as_ref().map(|v| v.responses.clone()),
+        admissible: on_time && share(within.iter().copied()) >= SURE,
+        surely: limit::surely_within(&within) && excess <= 1.0 + limit,
+        responses: verdict.as_ref().map(|v| v.responses.clone()),
         others,
         missed,
     };
-    if let Some(own) = own {
-        complete(samples, policy, kind, &own);
+    if let Some(verdict) = verdict {
+        complete(own, kind, &verdict);
     }
     kept
 }
 
+fn late(samples: &[Sample]) -> Vec<&[Late]> {
+    samples.iter().map(|s| s.late.as_slice()).collect()
+}
+
 /// Writes what only all replicas tell into a policy's samples.
-fn complete(samples: &mut [Vec<Sample>], policy: usize, kind: TimeKind, verdict: &Verdict) {
-    for (replica, sample) in samples.iter_mut().enumerate() {
-        let own = &mut sample[policy];
+fn complete(samples: &mut [Sample], kind: TimeKind, verdict: &Verdict) {
+    for (replica, own) in samples.iter_mut().enumerate() {
         own.within &= verdict.within[replica];
         if kind == TimeKind::Response {
             (own.time, own.time_ratio) = verdict.waiting[replica];

@@ -9,7 +9,10 @@
 //! | `time`, `groups` | what is judged as time, and of which tasks: makespan, response times, deadlines |
 //! | `responses`, `missed`, `limit` | whether response times, deadlines and the makespan keep the limit |
 //! | `ties` | which policy leads, and which show no clear difference from it |
-//! | `describe` | the figures of the result |
+//! | `search` | which limits of speeds and C-states are tried beside the policies, and which are left early |
+//! | `conclude` | from all runs to the result |
+//! | `choice` | which of the policies that show no clear difference is recommended |
+//! | `describe` | the figures of one policy |
 //! | `rule` | what to minimise |
 //! | `deciding`, `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
 //! | `answer`, `say` | the answer and the figures in words |
@@ -24,7 +27,9 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod choice;
 pub mod compare;
+mod conclude;
 mod deciding;
 mod describe;
 pub mod each;
@@ -42,6 +47,7 @@ pub mod result;
 pub mod rule;
 mod runs;
 pub mod say;
+mod search;
 pub mod sensitivity;
 pub mod summary;
 pub mod ties;

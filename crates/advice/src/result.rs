@@ -97,6 +97,10 @@ pub struct PolicyResult {
     pub within_share: f64,
     /// Whether that is enough to be chosen.
     pub admissible: bool,
+    /// It was left after so many replicas, on which its figures rest, since it could not be the best; left out where it was
+    /// not: its figures rest on [`Comparison::replicas`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raced_out_after: Option<u64>,
     /// Share of the replicas in which it was the best of the admissible ones.
     pub best_share: f64,
     /// Whether it is the best, or cannot be told apart from it.
@@ -217,9 +221,19 @@ pub struct Uncertain {
 pub struct Answer {
     /// The winner, where one is named.
     pub winner: Option<String>,
-    /// The policy to use: the winner, or of those that cannot be told apart, and of which the middle of the draws is within 0.5 %
-    /// of the best, the reference, else the simplest.
+    /// The policy to use: the winner, or of those that cannot be told apart the reference if it is within 0.5 % of the best, else
+    /// of those within 1 % one of the fastest, the one that changes least.
     pub recommended: String,
+    /// How many policies were tried, where wattwise chose them; null where they were asked for.
+    #[serde(default)]
+    pub tried: Option<u64>,
+    /// The recommended policy against the reference; null where that is the reference.
+    #[serde(default)]
+    pub against_reference: Option<AgainstReference>,
+    /// Policies that would be better than the recommended one by at least 1 % but are over the limit of time in some of the
+    /// replicas, within it in at least half: the best first.
+    #[serde(default)]
+    pub nearly: Vec<Nearly>,
     /// Policies that cannot be told apart from the recommended one.
     pub tied: Vec<String>,
     /// The answer in a sentence or two.
@@ -228,6 +242,26 @@ pub struct Answer {
     pub apply: Option<String>,
     /// Why there is none.
     pub why_not: Option<String>,
+}
+
+/// What the recommended policy is better in than the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgainstReference {
+    /// What was to be small (energy over the window unless asked otherwise), over the reference's.
+    pub ratio: Interval,
+    /// Share of the replicas in which it is smaller than the reference's.
+    pub chance: f64,
+}
+
+/// A policy that is within the limit of time in some replicas, but not in enough.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Nearly {
+    /// The policy.
+    pub policy: String,
+    /// Share of the replicas in which it is within the limit.
+    pub within_share: f64,
+    /// What was to be small, over the reference's.
+    pub ratio: Interval,
 }
 
 /// Which uncertain figures decide.

@@ -7,11 +7,15 @@
 
 use crate::error::CompareError;
 use crate::groups::endless;
+use crate::judge::{self, Sample};
 use crate::replicas::Replica;
 use crate::responses::Seen;
 use crate::responses::kinds::Names;
 use crate::rule::Rule;
 use crate::time::{Judged, TimeKind, judged, makespan_ns};
+use std::ops::Range;
+use std::sync::Arc;
+use wattwise_model::machine::Drawn;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{Circumstances, ReplayJob, limit_ns, machine_idle, simulate};
@@ -61,17 +65,25 @@ impl Ran {
 pub(crate) struct Runs<'a, 'j> {
     pub(crate) job: &'a ReplayJob<'j>,
     /// The job's, its episodes found.
-    pub(crate) workload: Workload,
+    pub(crate) workload: Arc<Workload>,
     /// Its tasks' names.
-    pub(crate) names: Names,
+    pub(crate) names: Arc<Names>,
     /// Which tasks are foreground of a group that has no end.
-    pub(crate) endless: Vec<bool>,
+    pub(crate) endless: Arc<[bool]>,
     pub(crate) idle: IdleSpec,
-    pub(crate) policies: Vec<&'a PolicySpec>,
+    pub(crate) policies: Vec<PolicySpec>,
     /// Which of them is the reference.
     pub(crate) reference: usize,
     pub(crate) rule: Rule,
     tell: &'a (dyn Fn() + Sync),
+}
+
+/// All policies in several replicas.
+pub(crate) struct Field {
+    /// By policy, the samples by replica.
+    pub(crate) columns: Vec<Vec<Sample>>,
+    /// By replica, what was drawn.
+    pub(crate) draws: Vec<Vec<Drawn>>,
 }
 
 /// All policies in one replica.
@@ -84,10 +96,10 @@ pub(crate) struct Replayed {
 }
 
 /// The job's policies and the reference, which is put first where it is not among them; and where it is.
-fn with_reference<'a>(job: &ReplayJob<'a>, reference: &'a PolicySpec) -> (Vec<&'a PolicySpec>, usize) {
-    let mut policies: Vec<&PolicySpec> = job.policies.iter().collect();
+fn with_reference(policies: &[PolicySpec], reference: &PolicySpec) -> (Vec<PolicySpec>, usize) {
+    let mut policies = policies.to_vec();
     let at = policies.iter().position(|p| p.text == reference.text).unwrap_or_else(|| {
-        policies.insert(0, reference);
+        policies.insert(0, reference.clone());
         0
     });
     (policies, at)
@@ -96,18 +108,33 @@ fn with_reference<'a>(job: &ReplayJob<'a>, reference: &'a PolicySpec) -> (Vec<&'
 impl<'a, 'j> Runs<'a, 'j> {
     pub(crate) fn new(
         job: &'a ReplayJob<'j>,
-        (reference, rule): (&'a PolicySpec, Rule),
+        (reference, rule): (&PolicySpec, Rule),
         tell: &'a (dyn Fn() + Sync),
     ) -> Result<Runs<'a, 'j>, CompareError> {
         if !job.workload.tasks.iter().any(|t| t.is_foreground()) {
             return Err(CompareError::NoForeground { workload: job.workload.name.clone() });
         }
-        let (policies, reference) = with_reference(job, reference);
+        let (policies, reference) = with_reference(job.policies, reference);
         let mut workload = job.workload.clone();
         workload.label_episodes();
         let idle = machine_idle(job.machine)?;
-        let (names, endless) = (Names::new(&workload), endless(&workload));
+        let (names, endless) = (Arc::new(Names::new(&workload)), endless(&workload).into());
+        let workload = Arc::new(workload);
         Ok(Runs { job, workload, names, endless, idle, policies, reference, rule, tell })
+    }
+
+    /// The same with other policies than the job's; the reference stays.
+    pub(crate) fn among(&self, policies: &[PolicySpec]) -> Runs<'a, 'j> {
+        let (policies, reference) = with_reference(policies, &self.policies[self.reference]);
+        Runs {
+            policies,
+            reference,
+            workload: self.workload.clone(),
+            names: self.names.clone(),
+            endless: self.endless.clone(),
+            idle: self.idle.clone(),
+            ..*self
+        }
     }
 
     /// Replica number `number`; 0 is the nominal model.
@@ -120,20 +147,40 @@ impl<'a, 'j> Runs<'a, 'j> {
         let replica = self.draw(0)?;
         let with = replica.circumstances();
         let detail = self.job.detail;
-        let reference = self.run(&with, self.policies[self.reference], None, detail)?;
+        let reference = self.run(&with, &self.policies[self.reference], None, detail)?;
         let judged = judged(with.workload, &reference.own.work);
         let window_ns = reference.window_ns;
         let others: Vec<usize> = (0..self.policies.len()).filter(|&p| p != self.reference).collect();
-        let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), detail);
+        let other = |p: usize| self.run(&with, &self.policies[p], Some(window_ns), detail);
         let ran = wattwise_threads::map::<_, _, _, Result<_, _>>(others, other)?;
         Ok((self.replayed(replica, reference, ran)?, judged))
+    }
+
+    /// Samples of all policies in the replicas `numbers`, until somebody says stop.
+    pub(crate) fn field(
+        &self,
+        numbers: Range<u64>,
+        kind: TimeKind,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Field, CompareError> {
+        let one = |number| {
+            self.replica(number).map(|r| (judge::samples(self, &r, kind), r.replica.into_drawn()))
+        };
+        let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
+            wattwise_threads::filter_map::<_, _, _, Result<_, _>>(numbers, |n| (!stopped()).then(|| one(n)))?;
+        let mut field = Field { columns: vec![Vec::new(); self.policies.len()], draws: Vec::new() };
+        for (samples, drawn) in replicas {
+            field.columns.iter_mut().zip(samples).for_each(|(column, sample)| column.push(sample));
+            field.draws.push(drawn);
+        }
+        Ok(field)
     }
 
     /// What is judged as time: by the nominal run of the reference policy.
     pub(crate) fn kind(&self) -> Result<TimeKind, CompareError> {
         let replica = self.draw(0)?;
         let with = replica.circumstances();
-        let reference = self.run(&with, self.policies[self.reference], None, false)?;
+        let reference = self.run(&with, &self.policies[self.reference], None, false)?;
         Ok(judged(with.workload, &reference.own.work).kind)
     }
 
@@ -141,10 +188,10 @@ impl<'a, 'j> Runs<'a, 'j> {
     pub(crate) fn replica(&self, number: u64) -> Result<Replayed, CompareError> {
         let replica = self.draw(number)?;
         let with = replica.circumstances();
-        let reference = self.run(&with, self.policies[self.reference], None, false)?;
+        let reference = self.run(&with, &self.policies[self.reference], None, false)?;
         let window_ns = reference.window_ns;
         let others = (0..self.policies.len()).filter(|&p| p != self.reference);
-        let other = |p: usize| self.run(&with, self.policies[p], Some(window_ns), false);
+        let other = |p: usize| self.run(&with, &self.policies[p], Some(window_ns), false);
         let ran = others.map(other).collect::<Result<_, _>>()?;
         self.replayed(replica, reference, ran)
     }
@@ -157,7 +204,7 @@ impl<'a, 'j> Runs<'a, 'j> {
         mut others: Vec<Ran>,
     ) -> Result<Replayed, CompareError> {
         let names = (0..self.policies.len()).filter(|&p| p != self.reference);
-        names.zip(&others).try_for_each(|(p, own)| self.same_work(self.policies[p], own, &reference))?;
+        names.zip(&others).try_for_each(|(p, own)| self.same_work(&self.policies[p], own, &reference))?;
         let idle_w = self.idle_w(&replica.circumstances());
         others.insert(self.reference, reference);
         Ok(Replayed { replica, ran: others, idle_w })
@@ -220,7 +267,7 @@ impl<'a, 'j> Runs<'a, 'j> {
     pub(crate) fn idle_w(&self, with: &Circumstances<'_>) -> f64 {
         let nothing = Workload::new("nothing", "no task", Vec::new(), IDLE_LOOK_NS);
         let with = Circumstances { workload: &nothing, memory: &[], ..*with };
-        let mut sim = simulate(self.job, &with, self.policies[self.reference], &self.idle, false);
+        let mut sim = simulate(self.job, &with, &self.policies[self.reference], &self.idle, false);
         sim.run_until(IDLE_LOOK_NS).energy.total_j() / (IDLE_LOOK_NS as f64 * 1e-9)
     }
 

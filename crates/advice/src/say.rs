@@ -36,17 +36,23 @@ pub fn shown_kind(responses: &Responses) -> Option<&KindResponses> {
     responses.kinds.iter().max_by(|a, b| a.waiting_s.total_cmp(&b.waiting_s))
 }
 
-/// The kind of response that a policy's row shows: one that is slower than the limit allows, else the one that waits most under
-/// the reference policy, the same in all rows.
+/// The kind of response that a policy's row shows: one that is slower than the limit allows, else of those with enough responses
+/// to be judged the one that waits most under the reference policy, the same in all rows.
 pub fn row_kind<'a>(c: &Comparison, r: &'a PolicyResult) -> Option<&'a KindResponses> {
     let own = r.responses.as_ref()?;
     if let Some(slower) = own.kinds.iter().find(|k| k.slower) {
         return Some(slower);
     }
     let reference = c.results.iter().find(|r| r.policy == c.reference)?.responses.as_ref()?;
-    let most = reference.kinds.iter().max_by(|a, b| a.waiting_s.total_cmp(&b.waiting_s))?;
-    let same = |k: &&KindResponses| k.kind == most.kind && k.episodes == most.episodes;
-    own.kinds.iter().find(same).or_else(|| shown_kind(own))
+    let most = |k: &&KindResponses| (k.mean_ratio.is_some(), k.waiting_s);
+    let most = reference.kinds.iter().max_by(|a, b| {
+        let (a, b) = (most(a), most(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })?;
+    // One task may have several kinds, by size: in other replicas they have about as many episodes.
+    let differs = |k: &KindResponses| (k.episodes - most.episodes).abs();
+    let same = own.kinds.iter().filter(|k| k.kind == most.kind);
+    same.min_by(|a, b| differs(a).total_cmp(&differs(b))).or_else(|| shown_kind(own))
 }
 
 /// The kind that gains most, where one does.

@@ -8,9 +8,9 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
-//! - A tie is *close* if the median of its excess is below half of that, [`CLOSE`]: who takes it for being simpler, or what is
-//!   there already, more likely than not loses little. The other half is for what the replicas do not know.
-//!   What is recommended is the reference if it is a close tie, else the simplest of the close ones and the leader.
+//! - A rival is *equal* if the median of its excess is below [`NOTICEABLE`], and *close* if it is below half of that, [`CLOSE`].
+//!   What is recommended is the reference if it is close; else of the leader and its equals one of the fastest, the one that
+//!   changes least (`answer.rs`).
 //! - A *winner is named* if the leader surely keeps the limit of time, is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
 
@@ -18,7 +18,7 @@ use crate::time::quantile;
 
 /// A difference that somebody would change a setting for: 1 %.
 pub const NOTICEABLE: f64 = 0.01;
-/// What a policy may cost more that is simpler, or in force already: a share.
+/// What the reference may cost more and still be kept: a share.
 pub const CLOSE: f64 = NOTICEABLE / 2.0;
 /// The share of replicas in which a statement must hold.
 pub const SURE: f64 = 0.95;
@@ -45,7 +45,9 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Policies that tie with the leader, in order.
     pub ties: Vec<usize>,
-    /// Those of them that more likely than not cost at most [`CLOSE`] more.
+    /// Policies that more likely than not cost less than [`NOTICEABLE`] more.
+    pub equal: Vec<usize>,
+    /// Those that more likely than not cost less than [`CLOSE`] more.
     pub close: Vec<usize>,
     /// Whether the leader would be within the limit of time in other replicas as well.
     pub sure: bool,
@@ -62,7 +64,8 @@ pub(crate) fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
 pub fn standing(candidates: &[Candidate]) -> Standing {
     let admissible: Vec<bool> = candidates.iter().map(|c| c.admissible).collect();
     let in_race: Vec<usize> = (0..candidates.len()).filter(|&p| admissible[p]).collect();
-    let replicas = candidates.first().map_or(0, |c| c.cost.len());
+    // Those that are not in the race have no costs.
+    let replicas = in_race.iter().map(|&p| candidates[p].cost.len()).min().unwrap_or(0);
     let mut wins = vec![0usize; candidates.len()];
     let mut beaten = vec![0usize; candidates.len()];
     for r in 0..replicas {
@@ -82,7 +85,7 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         leader.map_or_else(Vec::new, of)
     };
     // A rival's excess over the leader that cannot be told from nothing; one that is more likely small than not.
-    let (ties, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, CLOSE));
+    let (ties, equal, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, NOTICEABLE), near(0.5, CLOSE));
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
     let sure = leader.is_some_and(|w| candidates[w].surely);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
@@ -91,6 +94,7 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         best_share: wins.into_iter().map(of_all).collect(),
         leader,
         ties,
+        equal,
         close,
         sure,
         named,

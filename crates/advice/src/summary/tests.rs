@@ -31,6 +31,7 @@ fn result(&(policy, energy, time, admissible): &Row) -> PolicyResult {
         within_share: 1.0,
         admissible,
         best_share: 0.0,
+        raced_out_after: None,
         tied: false,
         transitions: 0,
         speed_residency: vec![],
@@ -74,6 +75,9 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
             text: String::new(),
             apply: None,
             why_not: None,
+            tried: None,
+            against_reference: None,
+            nearly: Vec::new(),
         },
         deciding: None,
         inputs: Inputs {

@@ -418,7 +418,7 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let stop = Stop::follow();
-    let (comparison, details) = crate::model::compare::conduct(&job, rule, REPLICAS, reference, &stop)?;
+    let (comparison, details) = crate::model::compare::conduct(&job, (rule, crate::model::compare::How::AsAsked), REPLICAS, reference, &stop)?;
     if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
         report.write(html.as_bytes())?;

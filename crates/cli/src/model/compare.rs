@@ -8,7 +8,7 @@ use crate::model::recording::RecordingArgs;
 use crate::model::stop::Stop;
 use crate::show::screen::{Screen, say};
 use clap::ValueEnum;
-use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare};
+use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare, search_best};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::shell;
@@ -147,7 +147,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut done: Vec<Comparison> = Vec::new();
     for case in &cases {
         let job = args.job(case);
-        let (comparison, details) = conduct(&job, args.rule(), replicas, &case.reference, &stop)?;
+        let how = if args.policy.is_empty() && args.searches() { How::Search } else { How::AsAsked };
+        let (comparison, details) = conduct(&job, (args.rule(), how), replicas, &case.reference, &stop)?;
         outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
         done.push(comparison);
         if stop.came() {
@@ -164,6 +165,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    /// Whether limits are tried beside the policies: those of every system are for looking at what there is.
+    fn searches(&self) -> bool {
+        !matches!(self.system, Some(SystemWord::Any))
+    }
+
     fn rule(&self) -> Rule {
         Rule { goal: self.best.goal(), max_slowdown: self.max_slowdown }
     }
@@ -185,20 +191,36 @@ impl Args {
     }
 }
 
+/// Which policies are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The job's.
+    AsAsked,
+    /// The job's, and limits around those near the best.
+    Search,
+}
+
 /// Carries out a comparison, with progress on a terminal. A first Ctrl-C ends it with what there is by then.
 pub(crate) fn conduct(
     job: &ReplayJob<'_>,
-    rule: Rule,
+    (rule, how): (Rule, How),
     replicas: u64,
     reference: &PolicySpec,
     stop: &Stop,
 ) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
     let apply = apply::on(job.machine);
     let mut options = Options { rule, replicas, reference, apply: &apply, done: &|_| {}, stop: stop.flag() };
-    let progress = Progress::new(options.runs(job.policies.len()));
+    let policies = job.policies.len();
+    let progress = Progress::new(match how {
+        How::AsAsked => options.runs(policies),
+        How::Search => options.runs_of_search(policies),
+    });
     let tell = |n: usize| progress.tell(n);
     options.done = &tell;
-    let result = compare(job, &options);
+    let result = match how {
+        How::AsAsked => compare(job, &options),
+        How::Search => search_best(job, &options, 1),
+    };
     progress.end();
     result.map_err(|e| match e {
         CompareError::NoForeground { .. } => Failure::input(e),

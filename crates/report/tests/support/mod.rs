@@ -252,6 +252,9 @@ fn answer(results: &mut [PolicyResult]) -> Answer {
         tied,
         apply: Some("wattwise set --governor ondemand".to_owned()),
         why_not: None,
+        tried: None,
+        against_reference: None,
+        nearly: Vec::new(),
     }
 }
 
@@ -439,6 +442,7 @@ fn figures(
         within_share: 1.0,
         admissible: true,
         best_share: 0.0,
+        raced_out_after: None,
         tied: false,
         wake_latency_us: Latency { p50: us(0.5), p99: us(0.99), max: wakes.max() as f64 / 1e3 },
         transitions: timeline

@@ -1,0 +1,85 @@
+//! Which of the policies that cannot be told apart is recommended.
+
+use crate::judge::Column;
+use crate::ties::Standing;
+use crate::time::{TimeKind, quantile};
+use std::collections::BTreeSet;
+use wattwise_replay::spec::PolicySpec;
+
+/// Equals whose time is within this share of the fastest one's are equally fast.
+const AS_FAST: f64 = 0.01;
+
+/// What a choice is made from.
+pub(crate) struct Choice<'a> {
+    pub(crate) policies: &'a [PolicySpec],
+    /// By policy.
+    pub(crate) columns: &'a [Column],
+    pub(crate) reference: usize,
+    pub(crate) standing: &'a Standing,
+    pub(crate) kind: TimeKind,
+    pub(crate) apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
+}
+
+/// The reference if it costs hardly more than the leader. Else of the leader and its equals one of the fastest: one that can
+/// be applied before one that cannot, one in the driver's mode before one in another, the one that changes least, the simplest.
+/// `None` where no policy keeps the limit of time.
+pub(crate) fn choose(c: &Choice<'_>) -> Option<usize> {
+    let leader = c.standing.leader?;
+    if leader == c.reference || c.standing.close.contains(&c.reference) {
+        return Some(c.reference);
+    }
+    let mut equals = c.standing.equal.clone();
+    equals.push(leader);
+    let fastest = equals.iter().map(|&p| time(c, p)).fold(f64::INFINITY, f64::min);
+    let as_fast = match c.kind {
+        TimeKind::Makespan | TimeKind::Response => fastest * (1.0 + AS_FAST),
+        // Shares, of which 0 is the best.
+        TimeKind::Deadlines => fastest + AS_FAST,
+    };
+    let own = (c.apply)(&c.policies[c.reference]).unwrap_or_default();
+    let effort = |p: &usize| {
+        let command = (c.apply)(&c.policies[*p]);
+        let (mode, changes) = command.as_deref().map_or((false, 0), |line| changes(line, &own));
+        (command.is_err(), mode, changes, parts(&c.policies[*p].text), *p)
+    };
+    equals.into_iter().filter(|&p| time(c, p) <= as_fast).min_by_key(effort)
+}
+
+/// The median of what is judged as time.
+fn time(c: &Choice<'_>, policy: usize) -> f64 {
+    let mut all: Vec<f64> = c.columns[policy].own.iter().map(|s| s.time).collect();
+    all.sort_by(f64::total_cmp);
+    quantile(&all, 0.5)
+}
+
+/// Whether a command changes the driver's mode, and how many settings it changes beside what another one sets.
+fn changes(command: &str, beside: &str) -> (bool, usize) {
+    let settings = |line: &str| {
+        let mut words = line.split_whitespace().skip_while(|w| !w.starts_with('-')).map(str::to_owned);
+        let mut all = BTreeSet::new();
+        while let Some(flag) = words.next() {
+            all.insert((flag, words.next().unwrap_or_default()));
+        }
+        all
+    };
+    (command.contains("--driver-mode"), settings(command).difference(&settings(beside)).count())
+}
+
+/// How many names and values a policy's text has beside its first.
+fn parts(text: &str) -> usize {
+    text.matches(['+', ',', ':']).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_counted_beside_what_is_set_already() {
+        let own = "wattwise set --governor powersave --epp 102";
+        assert_eq!(changes("wattwise set --governor powersave --epp 102 --max 90%", own), (false, 1));
+        assert_eq!(changes("wattwise set --governor performance", own), (false, 1));
+        assert_eq!(changes("wattwise set --driver-mode passive --governor schedutil", own), (true, 2));
+        assert_eq!(changes(own, own), (false, 0));
+    }
+}

@@ -1,0 +1,175 @@
+//! From the runs of all policies to the result: ties, figures, and the answer.
+
+use crate::answer::{self, Answered};
+use crate::choice::{Choice, choose};
+use crate::compare::{Options, PolicyDetail};
+use crate::deciding::deciding;
+use crate::describe::{Described, inputs, workload_info};
+use crate::error::CompareError;
+use crate::judge::{self, Column};
+use crate::result::{Comparison, Deciding, PolicyResult, SCHEMA};
+use crate::runs::{Field, Ran, Replayed, Runs};
+use crate::ties::{self, Candidate, Standing};
+use crate::time::Judged;
+use wattwise_model::machine::Drawn;
+use wattwise_replay::spec::PolicySpec;
+
+/// How often a choice that does not hold in other replicas is followed by the next.
+const CHOICES: usize = 4;
+
+/// All that is known of the policies when the answer is made.
+pub(crate) struct Found<'r, 'a, 'j> {
+    /// All policies.
+    pub(crate) runs: &'r Runs<'a, 'j>,
+    /// All of them in the nominal model.
+    pub(crate) nominal: Replayed,
+    pub(crate) judged: Judged,
+    /// By policy, its figures in the replicas.
+    pub(crate) columns: Vec<Column>,
+    /// What was drawn in the replicas of those that were not raced out.
+    pub(crate) draws: Vec<Vec<Drawn>>,
+    /// By policy, whether it was left after fewer replicas, as it could not be the best.
+    pub(crate) raced_out: Vec<bool>,
+    /// By policy, another that is taken instead as long as it keeps the limit of time.
+    pub(crate) instead_of: Vec<Option<usize>>,
+    /// Whether the policies were searched for, not asked for.
+    pub(crate) searched: bool,
+}
+
+impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
+    /// Policies that all ran in the same replicas; without any, in the nominal model alone.
+    pub(crate) fn all(
+        runs: &'r Runs<'a, 'j>,
+        (nominal, judged): (Replayed, Judged),
+        mut field: Field,
+    ) -> Found<'r, 'a, 'j> {
+        if field.draws.is_empty() {
+            field.columns = judge::samples(runs, &nominal, judged.kind).into_iter().map(|s| vec![s]).collect();
+        }
+        let columns = judge::columns(runs, field.columns, judged.kind);
+        let (raced_out, instead_of) = (vec![false; columns.len()], vec![None; columns.len()]);
+        Found { runs, nominal, judged, columns, draws: field.draws, raced_out, instead_of, searched: false }
+    }
+
+    /// A policy in the race; an empty candidate where it is not in it.
+    fn candidate(&self, policy: usize) -> Candidate {
+        let preferred = self.instead_of[policy].is_some_and(|other| self.columns[other].kept.admissible);
+        if self.raced_out[policy] || preferred {
+            return Candidate::default();
+        }
+        let column = &self.columns[policy];
+        Candidate {
+            cost: column.cost(self.runs.rule.goal),
+            admissible: column.kept.admissible,
+            surely: column.kept.surely,
+        }
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        (0..self.columns.len()).map(|p| self.candidate(p)).collect()
+    }
+
+    fn results(&self, standing: &Standing) -> Vec<PolicyResult> {
+        let nominal = judge::samples(self.runs, &self.nominal, self.judged.kind);
+        let result = |policy: usize| {
+            Described {
+                policy: &self.runs.policies[policy],
+                nominal: &self.nominal.ran[policy],
+                nominal_samples: (&nominal[policy], &nominal[self.runs.reference]),
+                column: &self.columns[policy],
+                raced_out: self.raced_out[policy],
+                best_share: standing.best_share[policy],
+                tied: standing.leader == Some(policy) || standing.ties.contains(&policy),
+            }
+            .result()
+        };
+        (0..self.columns.len()).map(result).collect()
+    }
+
+    fn choice<'s>(&'s self, standing: &'s Standing, options: &'s Options<'_>) -> Choice<'s> {
+        Choice {
+            policies: &self.runs.policies,
+            columns: &self.columns,
+            reference: self.runs.reference,
+            standing,
+            kind: self.judged.kind,
+            apply: options.apply,
+        }
+    }
+
+    fn details(&self) -> Vec<PolicyDetail> {
+        let detail = |(p, ran): (&PolicySpec, &Ran)| PolicyDetail {
+            policy: p.text.clone(),
+            timeline: ran.timeline.clone().unwrap_or_default(),
+            wake_histogram: ran.own.wake_latency.iter().collect(),
+        };
+        self.runs.policies.iter().zip(&self.nominal.ran).map(detail).collect()
+    }
+}
+
+/// The policy by its number in replicas that did not choose it, beside the reference; `None` where its own are taken.
+pub(crate) type Again<'f> = &'f dyn Fn(usize) -> Result<Option<Column>, CompareError>;
+
+/// The result.
+pub(crate) fn conclude(
+    mut found: Found<'_, '_, '_>,
+    options: &Options<'_>,
+    again: Again<'_>,
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+    let mut choices = 0..CHOICES;
+    let (candidates, standing, chosen) = loop {
+        let candidates = found.candidates();
+        let standing = ties::standing(&candidates);
+        let chosen = choose(&found.choice(&standing, options));
+        let fresh = match chosen.filter(|&c| c != found.runs.reference && choices.next().is_some()) {
+            Some(chosen) => again(chosen)?.map(|column| (chosen, column)),
+            None => None,
+        };
+        let Some((at, column)) = fresh else { break (candidates, standing, chosen) };
+        let holds = column.kept.admissible;
+        found.columns[at] = column;
+        // The race was run in other replicas. Its places stand, unless the limit of time is not kept in these.
+        if holds {
+            break (candidates, standing, chosen);
+        }
+    };
+    let results = found.results(&standing);
+    let mut answer = answer::answer(&Answered {
+        results: &results,
+        choice: found.choice(&standing, options),
+        chosen,
+        tried: found.searched.then_some(results.len()),
+        goal: found.runs.rule.goal,
+        exact: found.draws.is_empty(),
+    });
+    let runs = found.runs;
+    let stopped = (found.draws.len() as u64) < options.replicas;
+    if stopped {
+        let (done, asked) = (found.draws.len(), options.replicas);
+        answer.text = format!("Stopped after {done} of {asked} replicas. {}", answer.text);
+    }
+    let deciding = deciding(&candidates, &standing, &found.draws).map(|(rival, figures)| Deciding {
+        between: [standing.leader.unwrap_or(0), rival].map(|p| runs.policies[p].text.clone()),
+        figures,
+    });
+    let reference = &found.nominal.ran[runs.reference];
+    let release_ns = found.nominal.replica.circumstances().workload.release_ns;
+    let comparison = Comparison {
+        schema: SCHEMA.into(),
+        machine: runs.job.machine.name.clone(),
+        workload: workload_info(runs.job.workload, &reference.own),
+        judged: found.judged.clone(),
+        reference: runs.policies[runs.reference].text.clone(),
+        replicas: found.draws.len() as u64,
+        stopped,
+        replicas_asked: stopped.then_some(options.replicas),
+        max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
+        window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
+        deciding,
+        results,
+        answer,
+        inputs: inputs(runs.job, &runs.idle),
+    };
+    let details = if runs.job.detail { found.details() } else { Vec::new() };
+    Ok((comparison, details))
+}

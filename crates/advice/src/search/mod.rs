@@ -1,0 +1,114 @@
+//! The best of enough: the policies that a system offers, and limits on speed and C-states around them.
+//!
+//! Each policy can have a limit at every step of the clock, and trying all of them would take hours to tell what a few tell in
+//! seconds. So policies race (`race`): all in a few replicas, those that can still be the best in more. Around those that are
+//! near the best a ladder of limits is climbed down, and its steps become finer where the best lies (`ladder`).
+//!
+//! The race only chooses. The finalists run in other replicas, as many as were asked for, and what is said of the
+//! recommended one comes from replicas that had no part in choosing it.
+
+mod ladder;
+mod race;
+
+use self::ladder::{Ladder, Rung};
+use self::race::Race;
+use crate::compare::{Options, PolicyDetail};
+use crate::conclude::{Found, conclude};
+use crate::error::CompareError;
+use crate::judge;
+use crate::result::Comparison;
+use crate::runs::Runs;
+use std::sync::atomic::Ordering;
+
+/// Numbers of the replicas of the race, and of those that confirm a choice, above the first of the final's.
+const RACE: u64 = 1 << 19;
+const CONFIRM: u64 = 1 << 18;
+/// Ladders beside the reference's and that of the highest speed.
+const MORE_LADDERS: usize = 3;
+/// Steps of a ladder, in per cent of the highest speed; before each, how much worse than the best a ladder may be.
+const STEPS: [(u32, f64); 5] = [(5, 0.05), (2, 0.03), (1, 0.02), (1, 0.02), (1, 0.02)];
+
+/// About how many runs it takes from so many policies: what is left early is not known before.
+pub(crate) fn runs(policies: usize, replicas: usize) -> usize {
+    const LIMITS: usize = 24;
+    const FINALISTS: usize = 8;
+    (policies / 2 + LIMITS) * 17 + (FINALISTS + 2) * replicas
+}
+
+/// The result of a race among the job's policies and their limits.
+pub(crate) fn best(
+    runs: &Runs<'_, '_>,
+    options: &Options<'_>,
+    first: u64,
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+    let stopped = || options.stop.load(Ordering::Relaxed);
+    let kind = runs.kind()?;
+    let mut race = Race::new(runs, kind, first.wrapping_add(RACE), &stopped, options.apply);
+    raced(runs, &mut race)?;
+    let finalists = race.finalists();
+    let entrants = race.into_entrants();
+    let policies: Vec<_> = entrants.iter().map(|e| e.rung.policy.clone()).collect();
+    let all = runs.among(&policies);
+    let (nominal, judged) = all.nominal()?;
+    let in_final: Vec<_> = finalists.iter().map(|f| policies[f.entrant].clone()).collect();
+    let final_runs = runs.among(&in_final);
+    let field = final_runs.field(first..first.saturating_add(options.replicas), kind, &stopped)?;
+    let draws = field.draws;
+    let finals = match draws.is_empty() {
+        // Stopped before the final: the nominal model alone.
+        true => {
+            let samples = judge::samples(&all, &nominal, kind);
+            finalists.iter().map(|f| vec![samples[f.entrant].clone()]).collect()
+        }
+        false => field.columns,
+    };
+    let mut columns: Vec<_> = entrants.into_iter().map(|e| e.column).collect();
+    let mut raced_out = vec![true; columns.len()];
+    let mut instead_of = vec![None; columns.len()];
+    for (finalist, column) in finalists.iter().zip(judge::columns(&final_runs, finals, kind)) {
+        columns[finalist.entrant] = column;
+        raced_out[finalist.entrant] = false;
+        instead_of[finalist.entrant] = finalist.instead_of;
+    }
+    let confirm = first.wrapping_add(CONFIRM);
+    let again = |policy: usize| {
+        let runs = all.among(std::slice::from_ref(&all.policies[policy]));
+        let field = runs.field(confirm..confirm.saturating_add(options.replicas), kind, &stopped)?;
+        if stopped() {
+            return Ok(None);
+        }
+        let of_reference = |(at, column)| (at != runs.reference).then_some(column);
+        Ok(judge::columns(&runs, field.columns, kind).into_iter().enumerate().find_map(of_reference))
+    };
+    let found =
+        Found { runs: &all, nominal, judged, columns, draws, raced_out, instead_of, searched: true };
+    conclude(found, options, &again)
+}
+
+/// Runs the race: the policies as they are, a ladder for those near the best, finer steps, C-states.
+fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>) -> Result<(), CompareError> {
+    let bases: Vec<Rung> = runs.policies.iter().filter(|p| p.limits.max.is_none()).map(Rung::base).collect();
+    let reference = Rung::base(&runs.policies[runs.reference]);
+    let shallow = ladder::shallower(&reference.policy, runs.job.machine);
+    let others = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
+    race.enter(std::iter::once(reference.clone()).chain(bases).chain(shallow.clone()).chain(others).collect())?;
+
+    let mut ladders = race.ladders(MORE_LADDERS);
+    for percent in [90, 80, 70, 60, 50] {
+        ladders.retain(|l| race.goes_on(l));
+        race.enter(ladders.iter().filter_map(|l| l.rung(percent)).collect())?;
+    }
+    let ladders = race.ladders(MORE_LADDERS);
+    for (step, worse) in STEPS {
+        let near = |l: &&Ladder| race.is_near(l, worse);
+        let rungs: Vec<Rung> = ladders.iter().filter(near).flat_map(|l| race.around(l, step)).collect();
+        race.enter(rungs)?;
+    }
+    // With the best speed only where they are better than none with the reference's.
+    let cheap: Vec<_> = shallow.iter().filter(|s| race.ratio(s).is_some_and(|r| r < 1.0)).collect();
+    if let Some(best) = race.best().filter(|b| b.policy.text != reference.policy.text) {
+        let rungs = cheap.iter().filter_map(|s| ladder::with_states_of(&best, s)).collect();
+        race.enter(rungs)?;
+    }
+    Ok(())
+}

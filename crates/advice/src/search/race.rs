@@ -1,0 +1,306 @@
+//! A race of policies over the same few replicas: those that cannot be the best are left early.
+
+use super::ladder::{Ladder, Rung, WHOLE};
+use crate::error::CompareError;
+use crate::judge::{self, Column, Sample};
+use crate::rule::Goal;
+use crate::runs::Runs;
+use crate::time::TimeKind;
+use std::collections::BTreeSet;
+use wattwise_policy::{DomainInfo, Khz};
+use wattwise_replay::spec::PolicySpec;
+use wattwise_sim::platform;
+
+/// Replicas after which the hopeless are left, and those of the whole race.
+const FIRST_LOOK: u64 = 4;
+const WHOLE_RACE: u64 = 16;
+/// What is worse than the best by this share in every replica of the first look is hopeless.
+const HOPELESS: f64 = 0.03;
+/// Responses that are so many times the reference's in the first look are hopeless.
+const HOPELESS_RESPONSES: f64 = 2.0;
+/// Policies worse than the best by more than this share are not in the final.
+const FINAL: f64 = 0.05;
+/// Policies in the final at most, beside the reference.
+const FINALISTS: usize = 9;
+/// Of those over the limit of time in some replicas, so many are in the final.
+const NEARLY: usize = 2;
+/// They are within it in at least this share of the race's.
+const NEARLY_WITHIN: f64 = 0.5;
+
+/// A policy that took part.
+pub(crate) struct Entrant {
+    pub(crate) rung: Rung,
+    pub(crate) column: Column,
+}
+
+/// One that runs in the final.
+pub(crate) struct Finalist {
+    pub(crate) entrant: usize,
+    /// It is there in case this one does not keep the limit of time in more replicas.
+    pub(crate) instead_of: Option<usize>,
+}
+
+/// A policy as somebody may put it in force, or why nobody can.
+pub(crate) type Apply<'f> = &'f (dyn Fn(&PolicySpec) -> Result<String, String> + Sync);
+
+/// The race.
+pub(crate) struct Race<'f, 'a, 'j> {
+    runs: &'f Runs<'a, 'j>,
+    kind: TimeKind,
+    /// Number of its first replica.
+    first: u64,
+    stopped: &'f (dyn Fn() -> bool + Sync),
+    apply: Apply<'f>,
+    domains: Vec<DomainInfo>,
+    entrants: Vec<Entrant>,
+    /// Texts, and speeds that a ladder's limits come to on each domain: what was tried.
+    seen: BTreeSet<String>,
+    limits: BTreeSet<(String, Vec<Khz>)>,
+}
+
+/// The samples of one policy and of the reference in the same replicas.
+struct Pairs {
+    own: Vec<Sample>,
+    reference: Vec<Sample>,
+}
+
+impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
+    pub(crate) fn new(
+        runs: &'f Runs<'a, 'j>,
+        kind: TimeKind,
+        first: u64,
+        stopped: &'f (dyn Fn() -> bool + Sync),
+        apply: Apply<'f>,
+    ) -> Self {
+        Race {
+            runs,
+            kind,
+            first,
+            stopped,
+            apply,
+            domains: platform(runs.job.machine).domains,
+            entrants: Vec::new(),
+            seen: BTreeSet::new(),
+            limits: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn into_entrants(self) -> Vec<Entrant> {
+        self.entrants
+    }
+
+    fn goal(&self) -> Goal {
+        self.runs.rule.goal
+    }
+
+    fn reference(&self) -> &PolicySpec {
+        &self.runs.policies[self.runs.reference]
+    }
+
+    /// Runs policies that have not run yet, and keeps what they came to.
+    pub(crate) fn enter(&mut self, rungs: Vec<Rung>) -> Result<(), CompareError> {
+        let rungs: Vec<Rung> = rungs.into_iter().filter(|r| self.is_new(r)).collect();
+        if rungs.is_empty() || (self.stopped)() {
+            return Ok(());
+        }
+        let first = self.run(&rungs, 0..FIRST_LOOK)?;
+        let (mut go_on, mut left) = (Vec::new(), Vec::new());
+        for (rung, pairs) in rungs.into_iter().zip(first).filter(|(_, pairs)| !pairs.own.is_empty()) {
+            let column = self.column(&pairs, &rung);
+            let out = rung.policy.text != self.reference().text && self.is_hopeless(&column);
+            if out { left.push(Entrant { rung, column }) } else { go_on.push((rung, pairs)) }
+        }
+        let rungs: Vec<Rung> = go_on.iter().map(|(rung, _)| rung.clone()).collect();
+        let rest = self.run(&rungs, FIRST_LOOK..WHOLE_RACE)?;
+        for ((rung, mut pairs), more) in go_on.into_iter().zip(rest) {
+            pairs.own.extend(more.own);
+            pairs.reference.extend(more.reference);
+            let column = self.column(&pairs, &rung);
+            self.entrants.push(Entrant { rung, column });
+        }
+        self.entrants.extend(left);
+        Ok(())
+    }
+
+    /// Whether a policy can be put in force and has not run yet: limits between the same two levels are one.
+    fn is_new(&mut self, rung: &Rung) -> bool {
+        let is_reference = rung.policy.text == self.reference().text;
+        let asked = self.runs.policies.iter().any(|p| p.text == rung.policy.text);
+        if !is_reference && !asked && (self.apply)(&rung.policy).is_err() {
+            return false;
+        }
+        let limits = self.domains.iter().map(|d| rung.policy.limits.range(d).1).collect();
+        let is_limit = rung.percent != WHOLE;
+        self.seen.insert(rung.policy.text.clone())
+            && (!is_limit || self.limits.insert((rung.ladder.clone(), limits)))
+    }
+
+    /// By policy, samples in some of the race's replicas.
+    fn run(&self, rungs: &[Rung], numbers: std::ops::Range<u64>) -> Result<Vec<Pairs>, CompareError> {
+        if rungs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let policies: Vec<PolicySpec> = rungs.iter().map(|r| r.policy.clone()).collect();
+        let runs = self.runs.among(&policies);
+        let numbers = self.first.wrapping_add(numbers.start)..self.first.wrapping_add(numbers.end);
+        let mut field = runs.field(numbers, self.kind, self.stopped)?;
+        let reference = field.columns[runs.reference].clone();
+        if runs.policies.len() > policies.len() {
+            field.columns.remove(runs.reference);
+        }
+        Ok(field.columns.into_iter().map(|own| Pairs { own, reference: reference.clone() }).collect())
+    }
+
+    fn column(&self, pairs: &Pairs, rung: &Rung) -> Column {
+        judge::column(
+            self.runs,
+            (pairs.own.clone(), &pairs.reference),
+            rung.policy.text == self.reference().text,
+            self.kind,
+        )
+    }
+
+    fn is_hopeless(&self, column: &Column) -> bool {
+        let late = column.own.iter().all(|s| !s.within);
+        let slow = column.kept.responses.as_ref().is_some_and(|r| {
+            r.excess > HOPELESS_RESPONSES * (1.0 + self.runs.rule.max_slowdown)
+        });
+        let best = self.least().min(1.0);
+        let dear = column.cost_ratios(self.goal()).iter().all(|r| *r > best * (1.0 + HOPELESS));
+        late && self.kind == TimeKind::Makespan || slow || dear
+    }
+
+    /// An entrant's mean cost over the reference's.
+    fn mean(&self, entrant: usize) -> f64 {
+        let ratios = self.entrants[entrant].column.cost_ratios(self.goal());
+        ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
+    }
+
+    /// The mean cost of a policy over the reference's, where it ran.
+    pub(crate) fn ratio(&self, rung: &Rung) -> Option<f64> {
+        (0..self.entrants.len()).find(|&e| self.entrants[e].rung.policy.text == rung.policy.text).map(|e| self.mean(e))
+    }
+
+    /// Those that ran the whole race and keep the limit of time, the cheapest first.
+    fn admissible(&self) -> Vec<usize> {
+        let ran = |e: &usize| {
+            let column = &self.entrants[*e].column;
+            column.kept.admissible && column.own.len() as u64 == WHOLE_RACE
+        };
+        let mut all: Vec<usize> = (0..self.entrants.len()).filter(ran).collect();
+        all.sort_by(|&a, &b| self.mean(a).total_cmp(&self.mean(b)));
+        all
+    }
+
+    fn least(&self) -> f64 {
+        self.admissible().first().map_or(f64::INFINITY, |&e| self.mean(e))
+    }
+
+    /// The cheapest so far.
+    pub(crate) fn best(&self) -> Option<Rung> {
+        self.admissible().first().map(|&e| self.entrants[e].rung.clone())
+    }
+
+    /// The ladders of the reference, of the highest speed, and of so many of the cheapest others.
+    pub(crate) fn ladders(&self, more: usize) -> Vec<Ladder> {
+        let whole = |e: &usize| self.entrants[*e].rung.percent == WHOLE;
+        let cheapest = self.admissible().into_iter().filter(whole);
+        let policy = |e: usize| &self.entrants[e].rung.policy;
+        let mut ladders: Vec<Ladder> = vec![Ladder { base: self.reference().clone() }];
+        let mut add = |p: &PolicySpec| {
+            let is_new = ladders.iter().all(|l| l.base.text != p.text);
+            if is_new && p.limits.is_none() {
+                ladders.push(Ladder { base: p.clone() });
+            }
+            is_new
+        };
+        let fastest = self.runs.policies.iter().find(|p| p.text == "performance");
+        fastest.into_iter().for_each(|p| _ = add(p));
+        let mut left = more;
+        for e in cheapest {
+            if left == 0 {
+                break;
+            }
+            left -= usize::from(add(policy(e)));
+        }
+        ladders
+    }
+
+    fn of(&self, ladder: &Ladder) -> impl Iterator<Item = usize> {
+        (0..self.entrants.len()).filter(|&e| self.entrants[e].rung.ladder == ladder.base.text)
+    }
+
+    /// Whether the ladder's lowest limit so far leaves hope for a lower one: it keeps the limit of time, and costs no more
+    /// than the one above it, or not much.
+    pub(crate) fn goes_on(&self, ladder: &Ladder) -> bool {
+        let mut rungs: Vec<usize> = self.of(ladder).collect();
+        rungs.sort_by_key(|&e| self.entrants[e].rung.percent);
+        match rungs[..] {
+            [lowest, above, ..] => {
+                self.entrants[lowest].column.kept.admissible
+                    && self.mean(lowest) < self.mean(above) * (1.0 + HOPELESS)
+            }
+            _ => true,
+        }
+    }
+
+    /// The ladder's cheapest rung that keeps the limit of time.
+    fn best_of(&self, ladder: &Ladder) -> Option<usize> {
+        self.admissible().into_iter().find(|&e| self.entrants[e].rung.ladder == ladder.base.text)
+    }
+
+    /// Whether the ladder's best is worse than the best of all by no more than a share.
+    pub(crate) fn is_near(&self, ladder: &Ladder, worse: f64) -> bool {
+        self.best_of(ladder).is_some_and(|e| self.mean(e) <= self.least() * (1.0 + worse))
+    }
+
+    /// The limits a step below and above the ladder's best.
+    pub(crate) fn around(&self, ladder: &Ladder, step: u32) -> Vec<Rung> {
+        let Some(best) = self.best_of(ladder) else { return Vec::new() };
+        let at = self.entrants[best].rung.percent;
+        [at.saturating_sub(step), at + step].into_iter().filter_map(|p| ladder.rung(p)).collect()
+    }
+
+    /// The limit next above the cheapest of all, in its ladder.
+    fn safer(&self, best: usize) -> Option<usize> {
+        let rung = &self.entrants[best].rung;
+        let above = |e: &usize| {
+            let other = &self.entrants[*e];
+            other.rung.ladder == rung.ladder && other.rung.percent > rung.percent && other.column.kept.admissible
+        };
+        (0..self.entrants.len()).filter(above).min_by_key(|&e| self.entrants[e].rung.percent)
+    }
+
+    /// The reference, the best of each ladder that is near the best of all, a safer limit beside that one, and those that
+    /// would be better but do not surely keep the limit of time.
+    pub(crate) fn finalists(&self) -> Vec<Finalist> {
+        let plain = |entrant| Finalist { entrant, instead_of: None };
+        let is_reference = |e: &usize| self.entrants[*e].rung.policy.text == self.reference().text;
+        let mut all: Vec<Finalist> = (0..self.entrants.len()).filter(is_reference).map(plain).collect();
+        let (admissible, least) = (self.admissible(), self.least());
+        let mut ladders: BTreeSet<&str> = BTreeSet::new();
+        for &e in &admissible {
+            let is_whole = self.entrants[e].rung.percent == WHOLE;
+            let is_near = self.mean(e) <= least * (1.0 + FINAL);
+            let is_first = ladders.insert(&self.entrants[e].rung.ladder);
+            if is_near && (is_first || is_whole) && !is_reference(&e) && all.len() <= FINALISTS {
+                all.push(plain(e));
+            }
+        }
+        if let Some(&best) = admissible.first()
+            && let Some(safer) = self.safer(best)
+            && all.iter().all(|f| f.entrant != safer)
+        {
+            all.push(Finalist { entrant: safer, instead_of: Some(best) });
+        }
+        let nearly = |e: &usize| {
+            let column = &self.entrants[*e].column;
+            let of = column.own.len() as u64 == WHOLE_RACE && !column.kept.admissible;
+            of && column.within_share() >= NEARLY_WITHIN && self.mean(*e) < least
+        };
+        let mut close: Vec<usize> = (0..self.entrants.len()).filter(nearly).collect();
+        close.sort_by(|&a, &b| self.mean(a).total_cmp(&self.mean(b)));
+        all.extend(close.into_iter().rev().take(NEARLY).map(plain));
+        all
+    }
+}
