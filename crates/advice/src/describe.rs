@@ -164,6 +164,7 @@ pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec) -> Inputs {
     let confidence = |c: Confidence| format!("{c:?}").to_lowercase();
     Inputs {
         machine_summary: job.machine.summary.clone(),
+        own_machine: false,
         machine_figures: job
             .machine
             .inputs()

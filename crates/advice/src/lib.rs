@@ -15,7 +15,7 @@
 //! | `describe` | the figures of one policy |
 //! | `rule` | what to minimise |
 //! | `deciding`, `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
-//! | `answer`, `say` | the answer and the figures in words |
+//! | `answer`, `say`, `words` | the answer, figures and policies in words |
 //! | `result` | what is told, as JSON |
 //! | `summary` | several comparisons as one |
 //! | `itself` | a policy against itself in other replicas |
@@ -53,3 +53,4 @@ pub mod summary;
 pub mod ties;
 pub mod time;
 pub mod watched;
+pub mod words;

@@ -360,6 +360,9 @@ pub struct Split {
 pub struct Inputs {
     /// The machine in one line.
     pub machine_summary: String,
+    /// Whether it is the machine of who asks: `this`, a capture of it, or one with its processor. Then the answer's command fits it.
+    #[serde(default)]
+    pub own_machine: bool,
     /// Each figure of the machine model: path, source, confidence (`datasheet`, `measured`, `fitted`, `guess`, ...).
     pub machine_figures: Vec<InputFigure>,
     /// Idle policy where a policy does not name its own.

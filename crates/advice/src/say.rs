@@ -25,15 +25,16 @@ pub fn response(s: Option<f64>) -> String {
     s.map_or_else(|| "under 1 ms".into(), seconds)
 }
 
-/// The kind of response that stands for a policy: the one with the most extra waiting, or under the reference policy the
-/// one with the most waiting.
+/// The kind of response that stands for a policy: of those with enough responses to be judged, the one with the most extra
+/// waiting, or where none has any the one with the most waiting under the reference policy.
 pub fn shown_kind(responses: &Responses) -> Option<&KindResponses> {
     let extra = |k: &KindResponses| k.waiting_s - k.reference_waiting_s;
-    let first = responses.kinds.first()?;
-    if extra(first).abs() > 0.0 || responses.kinds.iter().any(|k| extra(k) != 0.0) {
-        return Some(first);
+    let judged = responses.kinds.iter().any(|k| k.mean_ratio.is_some());
+    let mut kinds = responses.kinds.iter().filter(|k| k.mean_ratio.is_some() == judged);
+    if responses.kinds.iter().any(|k| extra(k) != 0.0) {
+        return kinds.next();
     }
-    responses.kinds.iter().max_by(|a, b| a.waiting_s.total_cmp(&b.waiting_s))
+    kinds.max_by(|a, b| a.reference_waiting_s.total_cmp(&b.reference_waiting_s))
 }
 
 /// The kind of response that a policy's row shows: one that is slower than the limit allows, else of those with enough responses

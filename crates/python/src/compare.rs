@@ -8,7 +8,7 @@ use crate::table::{Table, of_comparison};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::sync::atomic::Ordering;
-use wattwise_advice::compare::{Options, compare_from};
+use wattwise_advice::compare::{Options, compare_from, search_best};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::{nearest, on_screen_json};
@@ -140,6 +140,8 @@ pub(crate) fn compare(
     library::rankable(&workload.work).map_err(error)?;
     let watched = Watched::counting("runs");
     let (mut specs, kept) = policies(&policies_asked, call_limit_s, &watched)?;
+    // As on the command line: the policies of every system are for looking at what there is.
+    let searched = specs.is_empty() && system != Some("any");
     if specs.is_empty() {
         specs = usual(machine, system)?;
     }
@@ -169,8 +171,10 @@ pub(crate) fn compare(
             done: &done,
             stop: &watched.stop,
         };
-        watched.of.store(options.runs(policies.len()) as u64, Ordering::Relaxed);
-        let answer = || compare_from(&job, &options, first(seed)).map_err(|e| e.to_string());
+        let runs = if searched { options.runs_of_search(policies.len()) } else { options.runs(policies.len()) };
+        watched.of.store(runs as u64, Ordering::Relaxed);
+        let compare = if searched { search_best } else { compare_from };
+        let answer = || compare(&job, &options, first(seed)).map_err(|e| e.to_string());
         match threads {
             None => answer(),
             Some(n) => match rayon::ThreadPoolBuilder::new().num_threads(n).build() {

@@ -81,6 +81,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         },
         deciding: None,
         inputs: Inputs {
+            own_machine: false,
             machine_summary: String::new(),
             machine_figures: vec![],
             idle_policy: String::new(),

@@ -8,7 +8,9 @@ use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::stop::Stop;
 use crate::show::screen::{self, Screen, say};
-use crate::show::table;
+use crate::model::compare::{self, How};
+use crate::show::answer::{self, Shown};
+use crate::show::table::Order;
 use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -418,14 +420,14 @@ fn on_a_model(args: &Args, machine: &str) -> Outcome {
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let stop = Stop::follow();
-    let (comparison, details) = crate::model::compare::conduct(&job, (rule, crate::model::compare::How::AsAsked), REPLICAS, reference, &stop)?;
+    let (comparison, details) = compare::conduct(&job, (rule, How::AsAsked), REPLICAS, reference, &stop)?;
     if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
         report.write(html.as_bytes())?;
     }
     match args.json {
         true => print_json(&comparison)?,
-        false => print(&table::comparison(&comparison, Screen::Out.look(), table::Order::Best))?,
+        false => print(&answer::comparison(&comparison, Screen::Out.look(), Order::Best, Shown::default()))?,
     }
     Ok(if comparison.stopped { stop.code() } else { 0 })
 }

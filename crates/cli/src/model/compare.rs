@@ -148,7 +148,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for case in &cases {
         let job = args.job(case);
         let how = if args.policy.is_empty() && args.searches() { How::Search } else { How::AsAsked };
-        let (comparison, details) = conduct(&job, (args.rule(), how), replicas, &case.reference, &stop)?;
+        let (mut comparison, details) = conduct(&job, (args.rule(), how), replicas, &case.reference, &stop)?;
+        comparison.inputs.own_machine = args.is_own(&case.machine);
         outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
         done.push(comparison);
         if stop.came() {
@@ -165,6 +166,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    /// Whether a machine is the one of who asks: this one, or one that is there as files.
+    fn is_own(&self, model: &MachineModel) -> bool {
+        let is_here = !self.command.is_empty() && self.machine.is_empty() && !self.or_bundled;
+        is_here || model.name == machine::THIS || self.machine.iter().any(|given| machine::is_as_files(given))
+    }
+
     /// Whether limits are tried beside the policies: those of every system are for looking at what there is.
     fn searches(&self) -> bool {
         !matches!(self.system, Some(SystemWord::Any))

@@ -65,12 +65,17 @@ fn is_calibrated() -> Result<bool, Failure> {
     Ok(matches!(own::kept(&*root, &seen)?, Kept::Calibrated(..)))
 }
 
+/// Whether a machine is there as files, a real one's or as if it were: a capture, or an emulated one.
+pub(crate) fn is_as_files(given: &str) -> bool {
+    given.starts_with("emulated:") || is_capture(given)
+}
+
 /// The estimate of a machine that is there as files; none where a model is named.
 fn estimated(given: &str) -> Result<Option<Estimate>, Failure> {
-    let root = match given {
-        _ if given.starts_with("emulated:") || is_capture(given) => root::open(Some(given), "--machine")?,
-        _ => return Ok(None),
-    };
+    if !is_as_files(given) {
+        return Ok(None);
+    }
+    let root = root::open(Some(given), "--machine")?;
     let seen = Seen::read(&*root)
         .ok_or_else(|| Failure::input(format!("--machine {given}: its files list no CPU")))?;
     let stem = std::path::Path::new(given).file_stem().unwrap_or_default().to_string_lossy().into_owned();

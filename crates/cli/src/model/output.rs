@@ -7,7 +7,8 @@ use crate::exit::{Failure, print, print_json};
 use crate::model::cases::Case;
 use crate::show::screen::{Screen, say, tell};
 use crate::show::table::Order;
-use crate::show::{csv, markdown, summary, table};
+use crate::show::answer::{self, Shown};
+use crate::show::{csv, markdown, summary};
 use std::path::Path;
 use wattwise_advice::compare::PolicyDetail;
 use wattwise_advice::result::Comparison;
@@ -26,6 +27,8 @@ pub(crate) struct OutputArgs {
     report: Option<OutputPath>,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    shown: Shown,
     /// Write a trace for ui.perfetto.dev: what each CPU runs, its C-states and speed, and the power, under each policy
     /// ('-': standard output)
     #[arg(long, value_name = "FILE")]
@@ -95,6 +98,7 @@ impl OutputArgs {
                 _ => Format::TableOnStderr,
             },
             asked,
+            shown: self.shown,
         })
     }
 }
@@ -116,6 +120,7 @@ pub(crate) struct Outputs {
     ftrace: Option<OpenOutput>,
     format: Format,
     asked: Asked,
+    shown: Shown,
 }
 
 impl Outputs {
@@ -137,11 +142,11 @@ impl Outputs {
         let order = if self.asked.scan { Order::Asked } else { Order::Best };
         match self.format {
             Format::Table => {
-                let text = table::comparison(comparison, Screen::Out.look(), order);
+                let text = answer::comparison(comparison, Screen::Out.look(), order, self.shown);
                 print(&if self.asked.several { text + "\n" } else { text })
             }
             Format::TableOnStderr => {
-                tell(&table::comparison(comparison, Screen::Err.look(), order));
+                tell(&answer::comparison(comparison, Screen::Err.look(), order, self.shown));
                 Ok(())
             }
             Format::Json | Format::Csv | Format::Markdown => Ok(()),

@@ -1,6 +1,6 @@
 //! Comparisons as Markdown, for issues and wikis: tables as GitHub shows them.
 
-use crate::show::summary;
+use crate::show::{notes, summary};
 use crate::show::table::{self, Order};
 use std::fmt::Write;
 use wattwise_advice::result::Comparison;
@@ -91,7 +91,7 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     });
     out += &table(&head, 2, rows);
     out.push('\n');
-    for note in table::notes(c) {
+    for note in notes::notes(c) {
         _ = writeln!(out, "- {}", paragraph(&note));
     }
     out

@@ -1,7 +1,9 @@
 //! What several commands print.
 
+pub(crate) mod answer;
 pub(crate) mod csv;
 pub(crate) mod markdown;
+pub(crate) mod notes;
 pub(crate) mod report;
 pub(crate) mod result_file;
 pub(crate) mod screen;

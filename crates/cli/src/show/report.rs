@@ -2,6 +2,7 @@
 
 use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print};
+use crate::show::answer::Shown;
 use crate::show::result_file::{ResultFile, run_name, sentence};
 use crate::show::screen::Screen;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ pub(crate) struct Args {
     /// Write a report: one HTML file that needs no network, instead of printing
     #[arg(long, alias = "html", value_name = "FILE")]
     report: Option<OutputPath>,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -32,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             if results.len() > 1 {
                 print(&format!("== {}\n", file.display()))?;
             }
-            print(&result.text(look))?;
+            print(&result.text(look, args.shown))?;
         }
         return Ok(0);
     };

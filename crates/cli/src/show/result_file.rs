@@ -1,6 +1,7 @@
 //! Result files: told apart by their schema, and shown for people.
 
 use crate::machine::run;
+use crate::show::answer::{self, Shown};
 use crate::show::screen::Look;
 use crate::show::table::Order;
 use crate::show::{summary, table};
@@ -82,11 +83,11 @@ impl ResultFile {
     }
 
     /// For the terminal.
-    pub(crate) fn text(&self, look: Look) -> String {
+    pub(crate) fn text(&self, look: Look, shown: Shown) -> String {
         match self {
-            ResultFile::Compare(c) => table::comparison(c, look, Order::Best),
+            ResultFile::Compare(c) => answer::comparison(c, look, Order::Best, shown),
             ResultFile::CompareSet(set) => {
-                let each = set.comparisons.iter().map(|c| table::comparison(c, look, Order::Best) + "\n");
+                let each = set.comparisons.iter().map(|c| answer::comparison(c, look, Order::Best, shown) + "\n");
                 each.collect::<String>() + &summary::text(set, look)
             }
             ResultFile::Run(r) => run::text(r),

@@ -2,11 +2,11 @@
 
 use crate::show::screen::Look;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
-use std::fmt::Write;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_figure::one_line;
+use wattwise_figure::units::trim;
 
 /// Time with a unit that suits it.
 pub(crate) fn seconds(s: f64) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn seconds(s: f64) -> String {
 }
 
 /// Joules with four figures.
-fn joules(j: f64) -> String {
+pub(crate) fn joules(j: f64) -> String {
     match j.abs() {
         a if a >= 1e5 => format!("{:.1} kJ", j * 1e-3),
         a if a >= 100.0 => format!("{j:.1} J"),
@@ -29,33 +29,12 @@ fn joules(j: f64) -> String {
 
 /// Width of a policy's name at most, so that a row keeps within 80 columns.
 const NAME: usize = 28;
+const SHORT_NAME: usize = 22;
 /// From so many columns on a row has two figures more.
 pub(crate) const WIDE: usize = 110;
 /// Width of a kind's name at most.
-const KIND: usize = 12;
+const KIND: usize = 8;
 const ABOVE_IDLE: &str = "above idle";
-
-/// A comparison: the answer first, then the table, then what it rests on.
-pub(crate) fn comparison(c: &Comparison, look: Look, order: Order) -> String {
-    let colour = look.colour;
-    let mut out = String::new();
-    let w = &c.workload;
-    _ = writeln!(out, "{}", wrapped(&format!("{} ({})", w.name, w.source), "  "));
-    _ = writeln!(out, "{}", wrapped(&format!("on {}: {}", c.machine, c.inputs.machine_summary), "  "));
-    let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
-    _ = writeln!(out, "\n{}", wrapped(&c.answer.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
-    match (&c.answer.apply, &c.answer.why_not) {
-        (Some(command), _) => _ = writeln!(out, "To apply it: {command}"),
-        (None, Some(why)) => _ = writeln!(out, "It cannot be applied: {why}."),
-        (None, None) => {}
-    }
-    _ = writeln!(out, "\n{}\n", rows(c, look, order));
-    let more = (look.columns >= WIDE).then(|| format!("{ABOVE_IDLE}, {SLOWEST}: of the nominal model"));
-    for note in notes(c).into_iter().chain(more) {
-        _ = writeln!(out, "{}", wrapped(&note, "  "));
-    }
-    out
-}
 
 /// Lines of at most 80 columns; all but the first begin with `indent`.
 pub(crate) fn wrapped(text: &str, indent: &str) -> String {
@@ -96,7 +75,8 @@ pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
     if order == Order::Asked {
         return all;
     }
-    let energy = |r: &PolicyResult| r.uncertain.energy_j.median;
+    // Joules of policies that were left early are of other replicas; their ratios are of the same ones.
+    let energy = |r: &PolicyResult| r.uncertain.energy_ratio.median;
     all.sort_by(|a, b| rank(a).cmp(&rank(b)).then(energy(a).total_cmp(&energy(b))));
     all
 }
@@ -114,8 +94,8 @@ pub(crate) fn time_word(c: &Comparison) -> &'static str {
 pub(crate) fn mark(c: &Comparison, r: &PolicyResult) -> &'static str {
     match () {
         () if r.policy == c.answer.recommended => "*",
-        () if r.tied => "=",
         () if !r.admissible => "x",
+        () if r.tied => "=",
         () => "",
     }
 }
@@ -130,7 +110,7 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
         TimeKind::Response => response_cells(c, r),
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
-    let best = if c.replicas == 0 { String::new() } else { format!("{:.0} %", r.best_share * 100.0) };
+    let best = best_in(c, r);
     [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
 }
 
@@ -153,33 +133,69 @@ pub(crate) fn beside_time(c: &Comparison) -> &'static str {
     }
 }
 
+/// The nominal model's 99th percentile of the time from runnable to running.
 const SLOWEST: &str = "p99 wake-up";
 
-fn rows(c: &Comparison, look: Look, by: Order) -> String {
+/// How a policy stands, in a word; what the words mean is told below the table ([`legend`]).
+fn remark(c: &Comparison, r: &PolicyResult) -> String {
+    match r.raced_out_after {
+        _ if r.policy == c.reference => "reference".into(),
+        _ if !r.admissible && c.judged.kind == TimeKind::Response => String::new(),
+        _ if !r.admissible => OVER.into(),
+        Some(n) => format!("{n} {RUNS}"),
+        None => String::new(),
+    }
+}
+
+const OVER: &str = "over limit";
+const RUNS: &str = "runs";
+
+/// What the marks and words of these rows mean.
+pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
+    let some = |of: &dyn Fn(&PolicyResult) -> bool| shown.iter().any(|r| of(r));
+    let mut words = Vec::new();
+    if some(&|r| mark(c, r) == "=") {
+        words.push("= no clear difference".to_owned());
+    }
+    if some(&|r| !r.admissible) {
+        let limit = c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
+        words.push(format!("x over the time limit ({limit})"));
+    }
+    if some(&|r| r.raced_out_after.is_some() && r.admissible) {
+        words.push(format!("so many {RUNS}: left early, as others are better"));
+    }
+    words
+}
+
+/// Rows of the policies.
+pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: Look) -> String {
     let (colour, wide) = (look.colour, look.columns >= WIDE);
+    // Responses take two columns.
+    let name = if c.judged.kind == TimeKind::Response && !wide { SHORT_NAME } else { NAME };
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
     let mut header = vec![cell(""), cell("policy")];
-    header.extend(["energy", "against ref.", time_word(c), beside_time(c), "best in"].map(right));
+    header.extend(std::iter::once("energy").chain(time_heads(c).iter().copied()).map(right));
     if wide {
-        header.extend([ABOVE_IDLE, SLOWEST].map(right));
+        header.extend(["best in", ABOVE_IDLE, SLOWEST].map(right));
     }
+    header.push(cell(""));
     if colour {
         header = header.into_iter().map(|c| c.add_attribute(Attribute::Bold)).collect();
     }
     table.set_header(header);
-    for r in order(c, by) {
+    for r in shown {
         let recommended = r.policy == c.answer.recommended;
-        let mut row = vec![cell(mark(c, r)), cell(shortened(&r.policy, NAME))];
-        row.extend(figures(c, r).iter().map(|figure| right(figure)));
+        let mut row = vec![cell(mark(c, r)), cell(shortened(&r.policy, name))];
+        row.push(right(&change_or(c, r, r.uncertain.energy_ratio, &joules(r.uncertain.energy_j.median))));
+        row.extend(time_cells(c, r).iter().map(|figure| right(figure)));
         if wide {
-            row.extend(
-                [joules(r.above_idle_j), seconds(r.wake_latency_us.p99 * 1e-6)]
-                    .iter()
-                    .map(|figure| right(figure)),
-            );
+            let best = if r.raced_out_after.is_some() { String::new() } else { best_in(c, r) };
+            let more = [best, joules(r.above_idle_j), seconds(r.wake_latency_us.p99 * 1e-6)];
+            row.extend(more.iter().map(|figure| right(figure)));
         }
+        row.push(cell(remark(c, r)));
         let paint = |cell: Cell| match (colour, recommended, r.admissible) {
             (true, true, _) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
             (true, _, false) => cell.add_attribute(Attribute::Dim),
@@ -188,6 +204,36 @@ fn rows(c: &Comparison, look: Look, by: Order) -> String {
         table.add_row(row.into_iter().map(paint).collect::<Vec<_>>());
     }
     drawn(table, colour)
+}
+
+/// A change against the reference; of the reference its own figure.
+fn change_or(c: &Comparison, r: &PolicyResult, ratio: Interval, own: &str) -> String {
+    if r.policy == c.reference { own.to_owned() } else { ratio_text(ratio) }
+}
+
+/// Heads of the columns of time.
+fn time_heads(c: &Comparison) -> &'static [&'static str] {
+    match c.judged.kind {
+        TimeKind::Makespan => &["time"],
+        TimeKind::Response => &["half within", "95 % within"],
+        TimeKind::Deadlines => &["missed"],
+    }
+}
+
+fn time_cells(c: &Comparison, r: &PolicyResult) -> Vec<String> {
+    let u = &r.uncertain;
+    match c.judged.kind {
+        TimeKind::Makespan => vec![change_or(c, r, u.time_ratio, &seconds(u.time.median))],
+        TimeKind::Response => {
+            let (half, most) = response_cells(c, r);
+            vec![half, most]
+        }
+        TimeKind::Deadlines => vec![format!("{:.2} %", u.time.median * 100.0)],
+    }
+}
+
+fn best_in(c: &Comparison, r: &PolicyResult) -> String {
+    if c.replicas == 0 { String::new() } else { format!("{:.0} %", r.best_share * 100.0) }
 }
 
 /// A cell: one line, whatever a name has in it, for a second line would look like a row.
@@ -225,56 +271,6 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     }
     let head: String = name.chars().take(most - 1).collect();
     head + "…"
-}
-
-/// What the figures rest on.
-pub(crate) fn notes(c: &Comparison) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut marks = vec!["* recommended"];
-    if c.results.iter().any(|r| r.tied && r.policy != c.answer.recommended) {
-        marks.push("= not told apart from it");
-    }
-    if c.results.iter().any(|r| !r.admissible) {
-        marks.push("x too slow");
-    }
-    notes.push(format!("{}; reference: {}", marks.join(", "), c.reference));
-    let time = match c.judged.kind {
-        TimeKind::Makespan => "from the release of the work to its end",
-        TimeKind::Response => "response times of the kind that waits most, judged by all kinds",
-        TimeKind::Deadlines => "the share of deadlines missed",
-    };
-    notes.push(format!("time: {time}, since {}", c.judged.why));
-    notes.push(format!("energy: modelled, over {} for all", seconds(c.window_s)));
-    if c.replicas > 0 {
-        notes.push(format!("ranges: 90 % of {} replicas with other phases, seeds and figures", c.replicas));
-    }
-    let mut reasons: Vec<(&str, &str)> = Vec::new();
-    for r in &c.results {
-        let name = r.policy.split([':', '+']).next().unwrap_or_default();
-        if let Some(why) = &r.approximation
-            && !reasons.iter().any(|(n, _)| *n == name)
-        {
-            reasons.push((name, why));
-        }
-    }
-    notes.extend(reasons.iter().map(|(name, why)| format!("{name} is an approximation: {why}")));
-    if let Some(d) = &c.deciding
-        && !d.figures.is_empty()
-    {
-        let figures: Vec<String> =
-            d.figures.iter().map(|f| format!("{} ({:.0} %: {})", f.what, f.share * 100.0, f.by)).collect();
-        notes.push(format!("between {} and {} decide: {}", d.between[0], d.between[1], figures.join("; ")));
-    }
-    notes.push(format!(
-        "work: {}; {:.0} % of the cycles are background",
-        c.workload.foreground,
-        c.workload.background_share * 100.0
-    ));
-    if !c.workload.clock.is_empty() {
-        notes.push(format!("recorded clock: {}; memory-bound: {}", c.workload.clock, c.workload.memory));
-    }
-    notes.extend(c.inputs.warnings.iter().map(|w| format!("warning: {w}")));
-    notes
 }
 
 #[cfg(test)]

@@ -1,0 +1,248 @@
+//! A comparison on one screen: what to do, what it brings and costs, how sure that is, and the best rows.
+
+use crate::show::notes;
+use crate::show::screen::Look;
+use crate::show::table::{self, Order, joules, seconds, wrapped};
+use std::fmt::Write;
+use wattwise_advice::answer::change;
+use wattwise_advice::result::{Comparison, Nearly, PolicyResult};
+use wattwise_advice::say;
+use wattwise_advice::time::TimeKind;
+use wattwise_advice::words::in_words;
+
+/// What of a comparison is shown.
+#[derive(Clone, Copy, Default, clap::Args)]
+pub(crate) struct Shown {
+    /// Show every policy that was tried
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show what the figures rest on, and all warnings
+    #[arg(long)]
+    pub(crate) notes: bool,
+}
+
+/// Rows of the short table at most.
+const ROWS: usize = 7;
+/// Policies that are named as no different, at most.
+const NAMED: usize = 3;
+
+/// A comparison: the answer first, then the table, then what was asked for beside.
+pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown) -> String {
+    let w = &c.workload;
+    let mut out = String::new();
+    _ = writeln!(out, "{}", wrapped(&format!("{} ({})", w.name, w.source), "  "));
+    let on = if c.inputs.own_machine { "on" } else { "on a model of" };
+    let machine = format!("{on} {}: {}", c.machine, c.inputs.machine_summary);
+    _ = writeln!(out, "{}\n", wrapped(&machine, "  "));
+    let (head, rest) = answer(c);
+    for text in wrapped(&head, "  ").lines() {
+        _ = match look.colour {
+            true => writeln!(out, "\x1b[1m{text}\x1b[0m"),
+            false => writeln!(out, "{text}"),
+        };
+    }
+    rest.iter().for_each(|item| line_of(item, &mut out));
+    let all = table::order(c, order);
+    let rows = if shown.all || order == Order::Asked { all.clone() } else { best_rows(c, &all) };
+    _ = writeln!(out, "\n{}\n", table::rows(c, &rows, look));
+    _ = write!(out, "{}", foot(c, &rows, all.len() - rows.len(), shown));
+    out
+}
+
+/// A line of the answer: what it is of, and what is said. Without the first it is a line of its own.
+struct Item(&'static str, String);
+
+/// Width of what an item is of, with the blanks around it.
+const LABEL: usize = 10;
+
+fn line_of(Item(label, text): &Item, out: &mut String) {
+    if label.is_empty() {
+        _ = writeln!(out, "{}", wrapped(text, "  "));
+        return;
+    }
+    let indent = " ".repeat(LABEL);
+    let text = wrapped(&format!("{}{text}", "x".repeat(LABEL)), &indent);
+    _ = writeln!(out, "  {label:<8}{}", text.get(LABEL..).unwrap_or_default());
+}
+
+/// The answer's first line, and what it brings and costs.
+fn answer(c: &Comparison) -> (String, Vec<Item>) {
+    let a = &c.answer;
+    let find = |name: &str| c.results.iter().find(|r| r.policy == name);
+    let (Some(own), Some(reference)) = (find(&a.recommended), find(&c.reference)) else {
+        return (a.text.clone(), Vec::new());
+    };
+    let stopped = match (c.stopped, c.replicas_asked) {
+        (true, Some(asked)) => format!("Stopped after {} of {asked} replicas. ", c.replicas),
+        _ => String::new(),
+    };
+    if !own.admissible || c.results.len() == 1 {
+        return (a.text.clone(), Vec::new());
+    }
+    let of = a.tried.map_or(String::new(), |n| format!(", best of {n} tried"));
+    let kept = a.recommended == c.reference;
+    let head = match in_words(&own.policy, &c.reference) {
+        _ if kept => format!("{stopped}Best: keep {}, the reference{of}", own.policy),
+        Some(words) => format!("{stopped}Best: {words} ({}){of}", own.policy),
+        None => format!("{stopped}Best: {}{of}", own.policy),
+    };
+    let mut rest = Vec::new();
+    if !kept {
+        rest.push(energy(c, own, reference));
+        rest.extend(time(c, own, reference));
+    }
+    rest.push(Item("sure?", sure(c, kept)));
+    rest.extend(a.nearly.iter().map(|n| Item("but", nearly(n))));
+    rest.extend(apply(c, kept).map(|command| Item("", command)));
+    (head, rest)
+}
+
+/// The policy that others are held against, in words.
+fn reference_words(c: &Comparison) -> String {
+    format!("{} (the reference)", c.reference)
+}
+
+fn energy(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Item {
+    let ratio = own.uncertain.energy_ratio;
+    let base = reference.uncertain.energy_j.median;
+    let words = match change(ratio) {
+        (text, -1) => format!("{text} less than {}", reference_words(c)),
+        (text, 1) => format!("{text} more than {}", reference_words(c)),
+        (text, _) => format!("{text} against {}", reference_words(c)),
+    };
+    // Both by the ratio of the same replicas.
+    Item("energy", format!("{words}: {} -> {}", joules(base), joules(base * ratio.median)))
+}
+
+fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Item> {
+    if c.judged.kind == TimeKind::Makespan {
+        let ratio = own.uncertain.time_ratio;
+        let base = reference.uncertain.time.median;
+        let words = match change(ratio) {
+            (text, -1) => format!("{text} shorter"),
+            (text, 1) => format!("{text} longer"),
+            (text, _) => text,
+        };
+        let slower = own.other_responses.slower.then(|| say::responses(c, &own.other_responses)).flatten();
+        let others = slower.map(|text| Item("others", format!("wait longer: {text}")));
+        let own = Item("time", format!("{words}: {} -> {}", seconds(base), seconds(base * ratio.median)));
+        return std::iter::once(own).chain(others).collect();
+    }
+    let waits = own.responses.as_ref().and_then(|r| match &r.why_not {
+        Some(why) => Some(why.clone()),
+        None => say::responses(c, r).map(|text| format!("not shown slower: {text}")),
+    });
+    let missed = own.missed_by_task.iter().any(|m| m.share.max(m.reference_share) > 0.0).then(|| say::missed(own)).flatten();
+    [waits.map(|w| Item("waits", w)), missed.map(|m| Item("late", m))].into_iter().flatten().collect()
+}
+
+/// How sure the two statements are: better than the reference, best of all.
+fn sure(c: &Comparison, kept: bool) -> String {
+    if c.replicas == 0 {
+        return "one run of the nominal model: not known".into();
+    }
+    let (a, n) = (&c.answer, c.replicas);
+    let mut parts = Vec::new();
+    if let Some(against) = &a.against_reference {
+        let better = (against.chance * n as f64).round();
+        parts.push(format!("better than the reference in {better:.0} of {n} variations of the model"));
+    }
+    parts.push(match (&a.tied[..], &a.winner, kept) {
+        ([], Some(_), _) => "no other comes near".to_owned(),
+        ([], None, true) if a.nearly.is_empty() => "no other needs less within the time limit".to_owned(),
+        ([], None, _) => "whether it keeps the time limit in other variations is not sure".to_owned(),
+        (tied, ..) => {
+            let named: Vec<&str> = tied.iter().take(NAMED).map(String::as_str).collect();
+            let more = tied.len() - named.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("no clear difference from {}{more}", named.join(", "))
+        }
+    });
+    let figures = c.inputs.machine_figures.iter().filter(|f| f.range.is_some());
+    let (all, guesses) = figures.fold((0, 0), |(n, g), f| (n + 1, g + usize::from(f.confidence == "guess")));
+    if guesses > 0 {
+        parts.push(format!("{guesses} of the machine's {all} uncertain figures are guesses"));
+    }
+    parts.join("; ")
+}
+
+fn nearly(n: &Nearly) -> String {
+    let by = match change(n.ratio) {
+        (text, -1) => format!("would save {text}"),
+        (text, _) => format!("would change it by {text}"),
+    };
+    format!("{} {by}, over the time limit in {:.0} % of them", n.policy, (1.0 - n.within_share) * 100.0)
+}
+
+/// The command that puts it in force; none where what is there is kept.
+fn apply(c: &Comparison, kept: bool) -> Option<String> {
+    if kept {
+        return None;
+    }
+    match (&c.answer.apply, &c.answer.why_not) {
+        (Some(command), _) => {
+            let whose = if c.inputs.own_machine { "To apply it" } else { "On such a machine" };
+            Some(match command.contains("wattwise set") {
+                true => {
+                    let as_root = command.split(" && ").map(|c| format!("sudo {c}")).collect::<Vec<_>>().join(" && ");
+                    format!("{whose}: {as_root}   (undo: sudo wattwise restore)")
+                }
+                false => format!("{whose}, as root: {command}"),
+            })
+        }
+        (None, Some(why)) => Some(format!("It cannot be applied: {why}.")),
+        (None, None) => None,
+    }
+}
+
+/// The rows that matter most: what is recommended, the reference, and the best others.
+fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult]) -> Vec<&'c PolicyResult> {
+    let must = |r: &PolicyResult| r.policy == c.answer.recommended || r.policy == c.reference || r.policy == "performance";
+    let mut room = ROWS.saturating_sub(all.iter().filter(|r| must(r)).count());
+    let mut take = |r: &&&PolicyResult| {
+        let others = r.admissible && !r.policy.contains("+cmax=");
+        let taken = must(r) || room > 0 && (others || all.len() <= ROWS);
+        room -= usize::from(taken && !must(r));
+        taken
+    };
+    let mut rows: Vec<&PolicyResult> = all.iter().filter(|r| take(r)).copied().collect();
+    let ratio = |r: &PolicyResult| r.uncertain.energy_ratio.median;
+    rows.sort_by(|a, b| {
+        (a.policy != c.answer.recommended)
+            .cmp(&(b.policy != c.answer.recommended))
+            .then(b.admissible.cmp(&a.admissible))
+            .then(ratio(a).total_cmp(&ratio(b)))
+    });
+    rows
+}
+
+/// What else there is to see, or it.
+fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> String {
+    let mut out = String::new();
+    let legend = table::legend(c, rows);
+    if !legend.is_empty() {
+        _ = writeln!(out, "{}", wrapped(&legend.join("; "), "  "));
+    }
+    if shown.notes {
+        for note in notes::notes(c) {
+            _ = writeln!(out, "{}", wrapped(&note, "  "));
+        }
+    } else {
+        for warning in notes::serious(c) {
+            _ = writeln!(out, "{}", wrapped(&format!("warning: {warning}"), "  "));
+        }
+    }
+    let rows = (hidden > 0).then(|| format!("{hidden} more rows: --all"));
+    let count = c.inputs.warnings.len();
+    let warnings = match count {
+        0 => String::new(),
+        1 => " and 1 warning".into(),
+        n => format!(" and {n} warnings"),
+    };
+    let notes = (!shown.notes).then(|| format!("notes{warnings}: --notes"));
+    let more: Vec<String> = rows.into_iter().chain(notes).collect();
+    if !more.is_empty() {
+        _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
+    }
+    out
+}

@@ -1,0 +1,70 @@
+//! What a comparison's figures rest on.
+
+use crate::show::table::seconds;
+use wattwise_advice::result::Comparison;
+use wattwise_advice::time::TimeKind;
+
+/// Warnings about single events of a recording, of which every recording has some: they change an answer by hardly anything.
+const SMALL: [&str; 5] = [
+    "switches from idle were not recorded",
+    "switches of tasks that write no events are missing",
+    "switches contradict what their CPU was doing",
+    "sleeps ended without a recorded wake-up",
+    "wake-ups are guesses",
+];
+
+/// The warnings that may change the answer.
+pub(crate) fn serious(c: &Comparison) -> impl Iterator<Item = &String> {
+    c.inputs.warnings.iter().filter(|w| !SMALL.iter().any(|small| w.contains(small)))
+}
+
+/// What the figures rest on.
+pub(crate) fn notes(c: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.push(format!("reference: {}, what the machine does unless told otherwise or what was asked for", c.reference));
+    let time = match c.judged.kind {
+        TimeKind::Makespan => "from the release of the work to its end",
+        TimeKind::Response => "response times of the kind that waits most, judged by all kinds",
+        TimeKind::Deadlines => "the share of deadlines missed",
+    };
+    notes.push(format!("time: {time}, since {}", c.judged.why));
+    notes.push(format!("energy: modelled, over {} for all that are done by then", seconds(c.window_s)));
+    if c.replicas > 0 {
+        notes.push(format!("ranges: 90 % of {} replicas with other phases, seeds and figures", c.replicas));
+    }
+    if c.results.iter().any(|r| r.raced_out_after.is_some()) {
+        notes.push(
+            "policies that could not be the best were left after 4 or 16 other replicas; the recommended one's figures are \
+             from replicas that did not choose it"
+                .into(),
+        );
+    }
+    let mut reasons: Vec<(&str, &str)> = Vec::new();
+    for r in &c.results {
+        let name = r.policy.split([':', '+']).next().unwrap_or_default();
+        if let Some(why) = &r.approximation
+            && !reasons.iter().any(|(n, _)| *n == name)
+        {
+            reasons.push((name, why));
+        }
+    }
+    notes.extend(reasons.iter().map(|(name, why)| format!("{name} is an approximation: {why}")));
+    if let Some(d) = &c.deciding
+        && !d.figures.is_empty()
+    {
+        let figures: Vec<String> =
+            d.figures.iter().map(|f| format!("{} ({:.0} %: {})", f.what, f.share * 100.0, f.by)).collect();
+        notes.push(format!("between {} and {} decide: {}", d.between[0], d.between[1], figures.join("; ")));
+    }
+    notes.push(format!(
+        "work: {}; {:.0} % of the cycles are background",
+        c.workload.foreground,
+        c.workload.background_share * 100.0
+    ));
+    if !c.workload.clock.is_empty() {
+        notes.push(format!("recorded clock: {}; memory-bound: {}", c.workload.clock, c.workload.memory));
+    }
+    notes.extend(c.inputs.warnings.iter().map(|w| format!("warning: {w}")));
+    notes
+}
+
