@@ -34,6 +34,8 @@ pub(crate) struct Sample {
     pub(crate) suspended_j: f64,
     pub(crate) own_j: f64,
     pub(crate) elapsed_s: f64,
+    /// Length of the window, or of the run where that is longer.
+    pub(crate) window_s: f64,
     pub(crate) above_idle_j: f64,
     /// Responses of the foreground that has no end.
     pub(crate) waits: Waits,
@@ -91,6 +93,7 @@ impl Judge<'_> {
             suspended_j,
             own_j: minus(&ran.own.energy, &ran.before).total_j(),
             elapsed_s,
+            window_s: seconds,
             above_idle_j: awake_j - self.idle_w * seconds,
             waits: self.waits(ran),
             others: self.others(ran),
@@ -136,6 +139,7 @@ pub(crate) fn samples(runs: &Runs<'_, '_>, replayed: &Replayed, kind: TimeKind) 
 }
 
 /// One policy's standing against the limit of time, over all replicas.
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Whether it may be chosen.
     pub(crate) admissible: bool,
@@ -149,6 +153,7 @@ pub(crate) struct Kept {
 }
 
 /// One policy in some replicas, beside the reference in the same ones, and what that says.
+#[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) own: Vec<Sample>,
     pub(crate) reference: Vec<Sample>,

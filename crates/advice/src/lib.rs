@@ -17,6 +17,7 @@
 //! | `deciding`, `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
 //! | `answer`, `say`, `words` | the answer, figures and policies in words |
 //! | `result` | what is told, as JSON |
+//! | `mix` | several works as one day |
 //! | `summary` | several comparisons as one |
 //! | `itself` | a policy against itself in other replicas |
 //! | `paired` | one policy after another in the same replicas, for a search |
@@ -40,6 +41,7 @@ mod judge;
 mod limit;
 pub mod measurable;
 mod missed;
+pub mod mix;
 pub mod paired;
 mod replicas;
 pub mod responses;

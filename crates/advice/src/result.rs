@@ -225,14 +225,11 @@ pub struct Answer {
     /// of those within 1 % one of the fastest, the one that changes least.
     pub recommended: String,
     /// How many policies were tried, where wattwise chose them; null where they were asked for.
-    #[serde(default)]
     pub tried: Option<u64>,
     /// The recommended policy against the reference; null where that is the reference.
-    #[serde(default)]
     pub against_reference: Option<AgainstReference>,
     /// Policies that would be better than the recommended one by at least 1 % but are over the limit of time in some of the
     /// replicas, within it in at least half: the best first.
-    #[serde(default)]
     pub nearly: Vec<Nearly>,
     /// Policies that cannot be told apart from the recommended one.
     pub tied: Vec<String>,
@@ -361,7 +358,6 @@ pub struct Inputs {
     /// The machine in one line.
     pub machine_summary: String,
     /// Whether it is the machine of who asks: `this`, a capture of it, or one with its processor. Then the answer's command fits it.
-    #[serde(default)]
     pub own_machine: bool,
     /// Each figure of the machine model: path, source, confidence (`datasheet`, `measured`, `fitted`, `guess`, ...).
     pub machine_figures: Vec<InputFigure>,

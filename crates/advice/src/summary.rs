@@ -4,6 +4,7 @@
 //! twice there is no gain. A policy counts where it takes part. What is below one comparison's notice may be a gain
 //! over all, and the other way round: the single comparisons' answers stay as they are.
 
+use crate::mix::Mix;
 use crate::result::{Comparison, PolicyResult, is_false};
 use crate::rule::Goal;
 use crate::time::TimeKind;
@@ -21,6 +22,9 @@ pub struct ComparisonSet {
     pub comparisons: Vec<Comparison>,
     /// All of them.
     pub summary: Summary,
+    /// The works as one day, where they are several on one machine, judged by energy. Left out where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
     /// It was stopped (Ctrl-C) before all comparisons were done: some are missing, or the last has fewer replicas than were asked
     /// for. Left out where it was not.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -101,7 +105,7 @@ impl ComparisonSet {
         let summary = summary(&comparisons, goal);
         let stopped = comparisons.len() < asked || comparisons.iter().any(|c| c.stopped);
         let comparisons_asked = stopped.then_some(asked as u64);
-        ComparisonSet { schema: SCHEMA.into(), comparisons, summary, stopped, comparisons_asked }
+        ComparisonSet { schema: SCHEMA.into(), comparisons, summary, mix: None, stopped, comparisons_asked }
     }
 
     /// That it was stopped, and after how much; none where it was not.

@@ -15,7 +15,7 @@ use std::process::Command;
 /// The arguments that a shell gives to `wattwise` in a line that was printed, which does nothing else.
 fn pasted(line: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let script = format!("wattwise() {{ printf '%s\\0' \"$@\"; }}\n{line}\n");
+    let script = format!("sudo() {{ \"$@\"; }}\nwattwise() {{ printf '%s\\0' \"$@\"; }}\n{line}\n");
     for shell in ["bash", "sh"] {
         let out = Command::new(shell).args(["-c", &script]).current_dir(folder.path()).output().unwrap();
         let words = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -117,7 +117,7 @@ fn a_machine_file_has_no_name_that_a_shell_acts_on() {
         let text = harmless(&out);
         match out.status.code() {
             Some(0) => {
-                let line = text.lines().find_map(|l| l.strip_prefix("To apply it: "));
+                let line = applied(&text);
                 let words = line.map(pasted).unwrap_or_default();
                 assert!(words.iter().all(|w| !w.contains([' ', ';', '$', '`'])), "{name:?}: {words:?}");
             }
@@ -265,13 +265,19 @@ fn a_capture_of_hostile_names_acts_nowhere() {
             &["compare", "burst", "-m", root, "-p", "performance", "--exact"],
         ] {
             let text = harmless(&wattwise(folder.path(), args));
-            let line = text.lines().find_map(|l| l.strip_prefix("To apply it: "));
+            let line = applied(&text);
             assert!(
                 line.is_none_or(|l| pasted(l).iter().all(|w| !w.contains([' ', ';', '$', '`']))),
                 "{text}"
             );
         }
     }
+}
+
+/// The command that a comparison offers.
+fn applied(text: &str) -> Option<&str> {
+    let heads = ["To apply it: ", "On such a machine: ", "To apply it, as root: ", "On such a machine, as root: "];
+    text.lines().find_map(|l| heads.iter().find_map(|head| l.strip_prefix(head)))
 }
 
 /// Blanks are in life: pseries calls a state `Shared Cede`. The model has a plain name for it, by which `set` knows it.

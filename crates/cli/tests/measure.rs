@@ -459,7 +459,7 @@ fn reports_stand_side_by_side() {
 fn on_a_model_the_answer_is_the_same_every_time() {
     let out =
         done(&["ab", "--machine", "core-i5-2gen", "performance", "powersave", "--workload", "python-loop"]);
-    assert!(out.contains("Best: keep performance") && out.contains("90 % of 64 replicas"), "{out}");
+    assert!(out.contains("Best: keep performance") && out.contains("sure?"), "{out}");
     assert_eq!(
         out,
         done(&["ab", "--machine", "core-i5-2gen", "performance", "powersave", "--workload", "python-loop"])

@@ -12,5 +12,6 @@ pub mod export;
 pub mod job;
 pub mod library;
 pub mod locks;
+pub mod mixes;
 mod scan;
 pub mod spec;

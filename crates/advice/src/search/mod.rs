@@ -9,24 +9,34 @@
 
 mod ladder;
 mod race;
+mod several;
 
 use self::ladder::{Ladder, Rung};
-use self::race::Race;
+use self::race::{Entrant, Race};
+pub(crate) use self::several::over_all;
 use crate::compare::{Options, PolicyDetail};
 use crate::conclude::{Found, conclude};
 use crate::error::CompareError;
-use crate::judge;
+use crate::judge::{self, Column, Kept};
 use crate::result::Comparison;
-use crate::runs::Runs;
+use crate::runs::{Field, Runs};
 use std::sync::atomic::Ordering;
 
 /// Numbers of the replicas of the race, and of those that confirm a choice, above the first of the final's.
 const RACE: u64 = 1 << 19;
 const CONFIRM: u64 = 1 << 18;
-/// Ladders beside the reference's and that of the highest speed.
-const MORE_LADDERS: usize = 3;
-/// Steps of a ladder, in per cent of the highest speed; before each, how much worse than the best a ladder may be.
-const STEPS: [(u32, f64); 5] = [(5, 0.05), (2, 0.03), (1, 0.02), (1, 0.02), (1, 0.02)];
+/// How closely a search looks.
+struct Depth {
+    /// Ladders beside the reference's and that of the highest speed.
+    ladders: usize,
+    /// Steps of a ladder, in per cent of the highest speed, and by how much its best may be worse than the best of all before
+    /// each.
+    steps: &'static [(u32, f64)],
+}
+
+/// For one work, and for one of several, where what is best by itself is only a start.
+const ALONE: Depth = Depth { ladders: 3, steps: &[(5, 0.05), (2, 0.03), (1, 0.02), (1, 0.02), (1, 0.02)] };
+const ONE_OF_SEVERAL: Depth = Depth { ladders: 1, steps: &[(5, 0.03)] };
 
 /// About how many runs it takes from so many policies: what is left early is not known before.
 pub(crate) fn runs(policies: usize, replicas: usize) -> usize {
@@ -44,9 +54,15 @@ pub(crate) fn best(
     let stopped = || options.stop.load(Ordering::Relaxed);
     let kind = runs.kind()?;
     let mut race = Race::new(runs, kind, first.wrapping_add(RACE), &stopped, options.apply);
-    raced(runs, &mut race)?;
+    raced(runs, &mut race, &ALONE)?;
     let finalists = race.finalists();
     let entrants = race.into_entrants();
+    if finalists.is_empty() {
+        // Stopped before anything had run.
+        let (nominal, judged) = runs.nominal()?;
+        let field = Field { columns: Vec::new(), draws: Vec::new() };
+        return conclude(Found::all(runs, (nominal, judged), field), options, &|_| Ok(None));
+    }
     let policies: Vec<_> = entrants.iter().map(|e| e.rung.policy.clone()).collect();
     let all = runs.among(&policies);
     let (nominal, judged) = all.nominal()?;
@@ -62,7 +78,9 @@ pub(crate) fn best(
         }
         false => field.columns,
     };
-    let mut columns: Vec<_> = entrants.into_iter().map(|e| e.column).collect();
+    // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
+    let column = |e: Entrant| Column { kept: Kept { admissible: !e.slow, ..e.column.kept }, ..e.column };
+    let mut columns: Vec<Column> = entrants.into_iter().map(column).collect();
     let mut raced_out = vec![true; columns.len()];
     let mut instead_of = vec![None; columns.len()];
     for (finalist, column) in finalists.iter().zip(judge::columns(&final_runs, finals, kind)) {
@@ -86,20 +104,20 @@ pub(crate) fn best(
 }
 
 /// Runs the race: the policies as they are, a ladder for those near the best, finer steps, C-states.
-fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>) -> Result<(), CompareError> {
+fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Result<(), CompareError> {
     let bases: Vec<Rung> = runs.policies.iter().filter(|p| p.limits.max.is_none()).map(Rung::base).collect();
     let reference = Rung::base(&runs.policies[runs.reference]);
     let shallow = ladder::shallower(&reference.policy, runs.job.machine);
     let others = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
     race.enter(std::iter::once(reference.clone()).chain(bases).chain(shallow.clone()).chain(others).collect())?;
 
-    let mut ladders = race.ladders(MORE_LADDERS);
+    let mut ladders = race.ladders(depth.ladders);
     for percent in [90, 80, 70, 60, 50] {
         ladders.retain(|l| race.goes_on(l));
         race.enter(ladders.iter().filter_map(|l| l.rung(percent)).collect())?;
     }
-    let ladders = race.ladders(MORE_LADDERS);
-    for (step, worse) in STEPS {
+    let ladders = race.ladders(depth.ladders);
+    for &(step, worse) in depth.steps {
         let near = |l: &&Ladder| race.is_near(l, worse);
         let rungs: Vec<Rung> = ladders.iter().filter(near).flat_map(|l| race.around(l, step)).collect();
         race.enter(rungs)?;

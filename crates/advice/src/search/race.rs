@@ -13,7 +13,7 @@ use wattwise_sim::platform;
 
 /// Replicas after which the hopeless are left, and those of the whole race.
 const FIRST_LOOK: u64 = 4;
-const WHOLE_RACE: u64 = 16;
+pub(crate) const WHOLE_RACE: u64 = 16;
 /// What is worse than the best by this share in every replica of the first look is hopeless.
 const HOPELESS: f64 = 0.03;
 /// Responses that are so many times the reference's in the first look are hopeless.
@@ -28,9 +28,12 @@ const NEARLY: usize = 2;
 const NEARLY_WITHIN: f64 = 0.5;
 
 /// A policy that took part.
+#[derive(Clone)]
 pub(crate) struct Entrant {
     pub(crate) rung: Rung,
     pub(crate) column: Column,
+    /// It does not keep the limit of time.
+    pub(crate) slow: bool,
 }
 
 /// One that runs in the final.
@@ -52,7 +55,7 @@ pub(crate) struct Race<'f, 'a, 'j> {
     stopped: &'f (dyn Fn() -> bool + Sync),
     apply: Apply<'f>,
     domains: Vec<DomainInfo>,
-    entrants: Vec<Entrant>,
+    pub(super) entrants: Vec<Entrant>,
     /// Texts, and speeds that a ladder's limits come to on each domain: what was tried.
     seen: BTreeSet<String>,
     limits: BTreeSet<(String, Vec<Khz>)>,
@@ -107,8 +110,9 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let (mut go_on, mut left) = (Vec::new(), Vec::new());
         for (rung, pairs) in rungs.into_iter().zip(first).filter(|(_, pairs)| !pairs.own.is_empty()) {
             let column = self.column(&pairs, &rung);
-            let out = rung.policy.text != self.reference().text && self.is_hopeless(&column);
-            if out { left.push(Entrant { rung, column }) } else { go_on.push((rung, pairs)) }
+            let slow = self.is_too_slow(&column);
+            let out = rung.policy.text != self.reference().text && (slow || self.is_too_dear(&column));
+            if out { left.push(Entrant { rung, column, slow }) } else { go_on.push((rung, pairs)) }
         }
         let rungs: Vec<Rung> = go_on.iter().map(|(rung, _)| rung.clone()).collect();
         let rest = self.run(&rungs, FIRST_LOOK..WHOLE_RACE)?;
@@ -116,7 +120,8 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
             pairs.own.extend(more.own);
             pairs.reference.extend(more.reference);
             let column = self.column(&pairs, &rung);
-            self.entrants.push(Entrant { rung, column });
+            let slow = !column.kept.admissible;
+            self.entrants.push(Entrant { rung, column, slow });
         }
         self.entrants.extend(left);
         Ok(())
@@ -131,8 +136,8 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         }
         let limits = self.domains.iter().map(|d| rung.policy.limits.range(d).1).collect();
         let is_limit = rung.percent != WHOLE;
-        self.seen.insert(rung.policy.text.clone())
-            && (!is_limit || self.limits.insert((rung.ladder.clone(), limits)))
+        let is_other = self.limits.insert((rung.ladder.clone(), limits));
+        self.seen.insert(rung.policy.text.clone()) && (!is_limit || is_other)
     }
 
     /// By policy, samples in some of the race's replicas.
@@ -160,14 +165,18 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         )
     }
 
-    fn is_hopeless(&self, column: &Column) -> bool {
+    /// Whether the first look leaves no hope that a policy keeps the limit of time.
+    fn is_too_slow(&self, column: &Column) -> bool {
         let late = column.own.iter().all(|s| !s.within);
-        let slow = column.kept.responses.as_ref().is_some_and(|r| {
-            r.excess > HOPELESS_RESPONSES * (1.0 + self.runs.rule.max_slowdown)
-        });
+        let most = HOPELESS_RESPONSES * (1.0 + self.runs.rule.max_slowdown);
+        let slow = column.kept.responses.as_ref().is_some_and(|r| r.excess > most);
+        late && self.kind == TimeKind::Makespan || slow
+    }
+
+    /// Whether it leaves no hope that it is the best.
+    fn is_too_dear(&self, column: &Column) -> bool {
         let best = self.least().min(1.0);
-        let dear = column.cost_ratios(self.goal()).iter().all(|r| *r > best * (1.0 + HOPELESS));
-        late && self.kind == TimeKind::Makespan || slow || dear
+        column.cost_ratios(self.goal()).iter().all(|r| *r > best * (1.0 + HOPELESS))
     }
 
     /// An entrant's mean cost over the reference's.
@@ -237,8 +246,7 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         rungs.sort_by_key(|&e| self.entrants[e].rung.percent);
         match rungs[..] {
             [lowest, above, ..] => {
-                self.entrants[lowest].column.kept.admissible
-                    && self.mean(lowest) < self.mean(above) * (1.0 + HOPELESS)
+                !self.entrants[lowest].slow && self.mean(lowest) < self.mean(above) * (1.0 + HOPELESS)
             }
             _ => true,
         }

@@ -3,12 +3,13 @@
 use crate::exit::{Failure, Outcome};
 use crate::model::cases::{Asked as CasesAsked, Case, cases};
 use crate::model::machine;
-use crate::model::output::{Asked, OutputArgs};
+use crate::model::output::{Asked, OutputArgs, Outputs};
 use crate::model::recording::RecordingArgs;
 use crate::model::stop::Stop;
 use crate::show::screen::{Screen, say};
 use clap::ValueEnum;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare, search_best};
+use wattwise_advice::mix::{Mix, MixWork, compare_mix};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::shell;
@@ -21,13 +22,14 @@ use wattwise_replay::defaults::default_policies;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::library::DEFAULT_WORKLOAD;
+use wattwise_replay::mixes;
 use wattwise_replay::spec::{PolicySpec, expand};
 use wattwise_trace::{ImportOptions, record};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A bundled workload ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file;
-    /// several are compared one by one and summed up
+    /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file.
+    /// Several are one day, with one answer: 'desktop=3 build' gives desktop three times the hours
     workload: Vec<String>,
     /// A machine model ('wattwise machines'), a model's file, 'this' for an estimate of this machine, or a capture
     /// ('wattwise capture') for one of another; again for each more [default: a model of the processor that the
@@ -125,14 +127,21 @@ pub(crate) fn run(args: &Args) -> Outcome {
         policies.extend(expand(text).map_err(Failure::input)?);
     }
     let named = named_machines(args)?;
-    let asked = Asked {
-        several: args.workload.len() > 1 || named.len() > 1,
+    let asked = asked_works(args)?;
+    let is_mix = asked.len() > 1 && named.len() <= 1 && args.best.goal() == Goal::Energy;
+    if !is_mix && asked.iter().any(|(_, weight)| *weight != 1.0) {
+        return Err(Failure::input(
+            "a weight: expected two workloads or more, one machine and --best energy, such as 'compare desktop=3 build'",
+        ));
+    }
+    let mut outputs = args.output.open(Asked {
+        several: asked.len() > 1 || named.len() > 1,
+        mix: is_mix,
         policies: policies.len(),
         scan: args.policy.len() == 1 && policies.len() > 1,
-    };
-    let mut outputs = args.output.open(asked)?;
+    })?;
     let options = ImportOptions { memory_share: args.memory_bound, ..args.recording.options() };
-    let (works, work_code) = workloads(args, &options)?;
+    let (works, work_code) = workloads(args, &asked, &options)?;
     let cases = cases(
         &works,
         &CasesAsked {
@@ -142,27 +151,34 @@ pub(crate) fn run(args: &Args) -> Outcome {
             usual: &|machine| usual_policies(args, machine),
         },
     )?;
-    let replicas = if args.exact { 0 } else { args.replicas };
+    let is_mix = is_mix && cases.iter().all(|c| c.machine.name == cases[0].machine.name);
     let stop = Stop::follow();
-    let mut done: Vec<Comparison> = Vec::new();
-    for case in &cases {
-        let job = args.job(case);
-        let how = if args.policy.is_empty() && args.searches() { How::Search } else { How::AsAsked };
-        let (mut comparison, details) = conduct(&job, (args.rule(), how), replicas, &case.reference, &stop)?;
-        comparison.inputs.own_machine = args.is_own(&case.machine);
-        outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
-        done.push(comparison);
-        if stop.came() {
-            break;
-        }
-    }
+    let weights: Vec<f64> = asked.iter().map(|(_, weight)| *weight).collect();
+    let (done, mix) = match is_mix {
+        true => args.mixed(&cases, &weights, &mut outputs, &stop)?,
+        false => (args.one_by_one(&cases, &mut outputs, &stop)?, None),
+    };
     let stopped = done.len() < cases.len() || done.iter().any(|c| c.stopped);
     if let (true, Some(last)) = (stopped, done.last()) {
         let (whole, all) = (done.iter().filter(|c| !c.stopped).count(), cases.len());
+        let replicas = args.asked_replicas();
         say!("stopped after {} of {replicas} replicas ({whole} of {all} works)", last.replicas);
     }
-    outputs.end(done, (cases.len(), args.rule().goal))?;
+    outputs.end(done, mix, (cases.len(), args.rule().goal))?;
     Ok(if stopped { stop.code() } else { work_code })
+}
+
+/// The workloads that are named, with their weights; a mix's name stands for its works.
+fn asked_works(args: &Args) -> Result<Vec<(String, f64)>, Failure> {
+    let mut all = Vec::new();
+    for given in &args.workload {
+        let (name, weight) = mixes::weighted(given).map_err(Failure::input)?;
+        match mixes::find(name) {
+            Some(mix) => all.extend(mix.works.iter().map(|(n, w)| ((*n).to_owned(), w * weight))),
+            None => all.push((name.to_owned(), weight)),
+        }
+    }
+    Ok(all)
 }
 
 impl Args {
@@ -179,6 +195,75 @@ impl Args {
 
     fn rule(&self) -> Rule {
         Rule { goal: self.best.goal(), max_slowdown: self.max_slowdown }
+    }
+
+    fn asked_replicas(&self) -> u64 {
+        if self.exact { 0 } else { self.replicas }
+    }
+
+    fn how(&self) -> How {
+        if self.policy.is_empty() && self.searches() { How::Search } else { How::AsAsked }
+    }
+
+    /// Each case by itself, until somebody says stop.
+    fn one_by_one(
+        &self,
+        cases: &[Case<'_>],
+        outputs: &mut Outputs,
+        stop: &Stop,
+    ) -> Result<Vec<Comparison>, Failure> {
+        let mut done: Vec<Comparison> = Vec::new();
+        for case in cases {
+            let job = self.job(case);
+            let how = (self.rule(), self.how());
+            let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &case.reference, stop)?;
+            comparison.inputs.own_machine = self.is_own(&case.machine);
+            outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
+            done.push(comparison);
+            if stop.came() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// All cases as one mix.
+    fn mixed(
+        &self,
+        cases: &[Case<'_>],
+        weights: &[f64],
+        outputs: &mut Outputs,
+        stop: &Stop,
+    ) -> Result<(Vec<Comparison>, Option<Mix>), Failure> {
+        let jobs: Vec<ReplayJob<'_>> = cases.iter().map(|case| self.job(case)).collect();
+        let works: Vec<MixWork<'_, '_>> =
+            jobs.iter().zip(weights).map(|(job, &weight)| MixWork { job, weight }).collect();
+        let (case, replicas) = (&cases[0], self.asked_replicas());
+        let apply = apply::on(&case.machine);
+        let searched = self.how() == How::Search;
+        let mut options = Options {
+            rule: self.rule(),
+            replicas,
+            reference: &case.reference,
+            apply: &apply,
+            done: &|_| {},
+            stop: stop.flag(),
+        };
+        let policies = case.policies.len();
+        let each = if searched { options.runs_of_search(policies) } else { options.runs(policies) };
+        let progress = Progress::new(each * cases.len());
+        let tell = |n: usize| progress.tell(n);
+        options.done = &tell;
+        let result = compare_mix(&works, &options, searched);
+        progress.end();
+        let (all, mix) = result.map_err(failed)?;
+        let mut done = Vec::new();
+        for ((case, job), (mut comparison, details)) in cases.iter().zip(&jobs).zip(all) {
+            comparison.inputs.own_machine = self.is_own(&case.machine);
+            outputs.one(case, job, (&comparison, &details), &crate::args::command_line())?;
+            done.push(comparison);
+        }
+        Ok((done, Some(mix)))
     }
 
     fn job<'c>(&self, case: &'c Case<'_>) -> ReplayJob<'c> {
@@ -229,10 +314,14 @@ pub(crate) fn conduct(
         How::Search => search_best(job, &options, 1),
     };
     progress.end();
-    result.map_err(|e| match e {
-        CompareError::NoForeground { .. } => Failure::input(e),
-        e => Failure::work(e),
-    })
+    result.map_err(failed)
+}
+
+fn failed(error: CompareError) -> Failure {
+    match error {
+        CompareError::NoForeground { .. } => Failure::input(error),
+        error => Failure::work(error),
+    }
 }
 
 /// The policies that the system offers on this machine.
@@ -260,7 +349,11 @@ fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
 }
 
 /// The work, and the exit code of the command where one was recorded.
-fn workloads(args: &Args, options: &ImportOptions) -> Result<(Vec<Workload>, u8), Failure> {
+fn workloads(
+    args: &Args,
+    asked: &[(String, f64)],
+    options: &ImportOptions,
+) -> Result<(Vec<Workload>, u8), Failure> {
     if let (Some(w), true) = (args.workload.first(), !args.command.is_empty()) {
         return Err(Failure::input(format!("WORKLOAD {w} and -- COMMAND: expected one of the two")));
     }
@@ -268,9 +361,9 @@ fn workloads(args: &Args, options: &ImportOptions) -> Result<(Vec<Workload>, u8)
         return recorded(args, options).map(|(workload, code)| (vec![workload], code));
     }
     let read = |name: &str| library::workload(name, options).map_err(Failure::input);
-    match &args.workload[..] {
+    match asked {
         [] => Ok((vec![read(DEFAULT_WORKLOAD)?], 0)),
-        names => Ok((names.iter().map(|name| read(name)).collect::<Result<_, _>>()?, 0)),
+        names => Ok((names.iter().map(|(name, _)| read(name)).collect::<Result<_, _>>()?, 0)),
     }
 }
 

@@ -8,9 +8,10 @@ use crate::model::cases::Case;
 use crate::show::screen::{Screen, say, tell};
 use crate::show::table::Order;
 use crate::show::answer::{self, Shown};
-use crate::show::{csv, markdown, summary};
+use crate::show::{csv, markdown, mix, summary};
 use std::path::Path;
 use wattwise_advice::compare::PolicyDetail;
+use wattwise_advice::mix::Mix;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::rule::Goal;
 use wattwise_advice::summary::ComparisonSet;
@@ -57,6 +58,8 @@ struct FormatArgs {
 pub(crate) struct Asked {
     /// More than one workload or machine.
     pub(crate) several: bool,
+    /// They are a mix: one answer stands for all.
+    pub(crate) mix: bool,
     /// Policies that are named, scans spread out.
     pub(crate) policies: usize,
     /// They are one scan: they are shown in its order.
@@ -76,11 +79,6 @@ impl OutputArgs {
 
     /// Opens all files.
     pub(crate) fn open(&self, asked: Asked) -> Result<Outputs, Failure> {
-        if self.report.is_some() && asked.several {
-            return Err(Failure::input(
-                "--report: expected one workload and one machine; --json, --csv and --markdown take several",
-            ));
-        }
         if self.ftrace.is_some() && (asked.several || asked.policies != 1) {
             return Err(Failure::input("--ftrace: expected one workload, one machine and one --policy"));
         }
@@ -132,7 +130,7 @@ impl Outputs {
         (comparison, details): (&Comparison, &[PolicyDetail]),
         command: &str,
     ) -> Result<(), Failure> {
-        if let Some(report) = self.report.take() {
+        if let Some(report) = self.report.take_if(|_| !self.asked.several) {
             let name = report.name.clone();
             report.write(wattwise_report::compare_html(comparison, details, command).as_bytes())?;
             say!("report written ({name})");
@@ -140,6 +138,9 @@ impl Outputs {
         self.add_to_perfetto(case, job, comparison)?;
         self.write_ftrace(job, comparison)?;
         let order = if self.asked.scan { Order::Asked } else { Order::Best };
+        if self.asked.mix && !self.shown.all {
+            return Ok(());
+        }
         match self.format {
             Format::Table => {
                 let text = answer::comparison(comparison, Screen::Out.look(), order, self.shown);
@@ -188,6 +189,7 @@ impl Outputs {
     pub(crate) fn end(
         self,
         mut comparisons: Vec<Comparison>,
+        mix: Option<Mix>,
         (asked, goal): (usize, Goal),
     ) -> Result<(), Failure> {
         if let Some((name, trace)) = self.perfetto {
@@ -213,14 +215,25 @@ impl Outputs {
                 Format::Table | Format::TableOnStderr => Ok(()),
             };
         }
-        let set = ComparisonSet::of(comparisons, asked, goal);
+        let set = ComparisonSet { mix, ..ComparisonSet::of(comparisons, asked, goal) };
+        if let Some(report) = self.report {
+            let name = report.name.clone();
+            let sections: Vec<_> = set.comparisons.iter().flat_map(wattwise_report::compare_sections).collect();
+            let said = set.mix.as_ref().map_or_else(|| summary::answer(&set), |m| m.answer.text.clone());
+            report.write(wattwise_page::page("compare", &said, &sections).as_bytes())?;
+            say!("report written ({name})");
+        }
+        let look = |screen: Screen| match &set.mix {
+            Some(mix) => mix::text(mix, &set.comparisons, screen.look(), self.shown.all),
+            None => summary::text(&set, screen.look()),
+        };
         match self.format {
             Format::Json => print_json(&set),
             Format::Csv => print(&csv::comparisons(&set.comparisons)?),
             Format::Markdown => print(&markdown::set(&set)),
-            Format::Table => print(&summary::text(&set, Screen::Out.look())),
+            Format::Table => print(&look(Screen::Out)),
             Format::TableOnStderr => {
-                tell(&summary::text(&set, Screen::Err.look()));
+                tell(&look(Screen::Err));
                 Ok(())
             }
         }

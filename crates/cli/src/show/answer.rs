@@ -5,7 +5,7 @@ use crate::show::screen::Look;
 use crate::show::table::{self, Order, joules, seconds, wrapped};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
-use wattwise_advice::result::{Comparison, Nearly, PolicyResult};
+use wattwise_advice::result::{Comparison, Interval, Nearly, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_advice::words::in_words;
@@ -19,6 +19,12 @@ pub(crate) struct Shown {
     /// Show what the figures rest on, and all warnings
     #[arg(long)]
     pub(crate) notes: bool,
+}
+
+#[cfg(test)]
+impl Shown {
+    /// All there is.
+    pub(crate) const WHOLE: Shown = Shown { all: true, notes: true };
 }
 
 /// Rows of the short table at most.
@@ -50,14 +56,15 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown)
 }
 
 /// A line of the answer: what it is of, and what is said. Without the first it is a line of its own.
-struct Item(&'static str, String);
+pub(crate) struct Item(pub(crate) &'static str, pub(crate) String);
 
 /// Width of what an item is of, with the blanks around it.
 const LABEL: usize = 10;
 
-fn line_of(Item(label, text): &Item, out: &mut String) {
+pub(crate) fn line_of(Item(label, text): &Item, out: &mut String) {
+    // A command is copied as it is.
     if label.is_empty() {
-        _ = writeln!(out, "{}", wrapped(text, "  "));
+        _ = writeln!(out, "{text}");
         return;
     }
     let indent = " ".repeat(LABEL);
@@ -97,21 +104,21 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
     (head, rest)
 }
 
-/// The policy that others are held against, in words.
-fn reference_words(c: &Comparison) -> String {
-    format!("{} (the reference)", c.reference)
+/// A ratio as "12 to 16 % less than hwp:epp=102 (the reference)".
+pub(crate) fn ratio_words(ratio: Interval, reference: &str) -> String {
+    match change(ratio) {
+        (text, -1) => format!("{text} less than {reference} (the reference)"),
+        (text, 1) => format!("{text} more than {reference} (the reference)"),
+        (text, _) => format!("{text} against {reference} (the reference)"),
+    }
 }
 
 fn energy(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Item {
     let ratio = own.uncertain.energy_ratio;
     let base = reference.uncertain.energy_j.median;
-    let words = match change(ratio) {
-        (text, -1) => format!("{text} less than {}", reference_words(c)),
-        (text, 1) => format!("{text} more than {}", reference_words(c)),
-        (text, _) => format!("{text} against {}", reference_words(c)),
-    };
     // Both by the ratio of the same replicas.
-    Item("energy", format!("{words}: {} -> {}", joules(base), joules(base * ratio.median)))
+    let (from, to) = (joules(base), joules(base * ratio.median));
+    Item("energy", format!("{}: {from} -> {to}", ratio_words(ratio, &c.reference)))
 }
 
 fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Item> {
@@ -176,21 +183,26 @@ fn nearly(n: &Nearly) -> String {
 
 /// The command that puts it in force; none where what is there is kept.
 fn apply(c: &Comparison, kept: bool) -> Option<String> {
+    applied(c.inputs.own_machine, kept, (&c.answer.apply, &c.answer.why_not))
+}
+
+/// A command that puts a policy in force, or why there is none; nothing where what is there is kept.
+pub(crate) fn applied(
+    own_machine: bool,
+    kept: bool,
+    (command, why_not): (&Option<String>, &Option<String>),
+) -> Option<String> {
     if kept {
         return None;
     }
-    match (&c.answer.apply, &c.answer.why_not) {
-        (Some(command), _) => {
-            let whose = if c.inputs.own_machine { "To apply it" } else { "On such a machine" };
-            Some(match command.contains("wattwise set") {
-                true => {
-                    let as_root = command.split(" && ").map(|c| format!("sudo {c}")).collect::<Vec<_>>().join(" && ");
-                    format!("{whose}: {as_root}   (undo: sudo wattwise restore)")
-                }
-                false => format!("{whose}, as root: {command}"),
-            })
+    let whose = if own_machine { "To apply it" } else { "On such a machine" };
+    match (command, why_not) {
+        (Some(command), _) if command.contains("wattwise set") => {
+            let as_root: Vec<String> = command.split(" && ").map(|c| format!("sudo {c}")).collect();
+            Some(format!("{whose}: {}\n  and to undo it: sudo wattwise restore", as_root.join(" && ")))
         }
-        (None, Some(why)) => Some(format!("It cannot be applied: {why}.")),
+        (Some(command), _) => Some(format!("{whose}, as root: {command}")),
+        (None, Some(why)) => Some(wrapped(&format!("It cannot be applied: {why}."), "  ")),
         (None, None) => None,
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod csv;
 pub(crate) mod markdown;
+pub(crate) mod mix;
 pub(crate) mod notes;
 pub(crate) mod report;
 pub(crate) mod result_file;

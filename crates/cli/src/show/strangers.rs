@@ -4,6 +4,7 @@
 #[path = "../../../figure/tests/support/hostile.rs"]
 mod hostile;
 
+use crate::show::answer::Shown;
 use crate::show::result_file::ResultFile;
 use crate::show::screen::Look;
 use crate::show::{csv, markdown};
@@ -110,8 +111,8 @@ fn no_name_acts_on_a_terminal() {
         let file = &kind.name;
         let colour = Look { colour: true, columns: 120 };
         let styles = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
-        let coloured = styles.iter().fold(hostile.text(colour), |text, style| text.replace(style, ""));
-        for shown in [hostile.text(Look::PLAIN), coloured, hostile.verdict()] {
+        let coloured = styles.iter().fold(hostile.text(colour, Shown::WHOLE), |text, style| text.replace(style, ""));
+        for shown in [hostile.text(Look::PLAIN, Shown::WHOLE), coloured, hostile.verdict()] {
             assert_eq!(acts_on_a_terminal(&shown), None, "{file}: {shown:?}");
             // A command that could not be ours is none, and no name makes a line that looks like one.
             assert!(!shown.lines().any(|line| line.starts_with("To apply")), "{file}: {shown}");
@@ -300,18 +301,22 @@ fn a_strangers_command_is_not_offered() {
     let whole: Value =
         serde_json::from_slice(include_bytes!("../../tests/results/compare.json")).expect("JSON");
     let ours = whole["answer"]["apply"].as_str().expect("a command").to_owned();
+    let other_than_reference = whole["results"].as_array().expect("rows").iter().find(|r| {
+        r["policy"] != whole["reference"]
+    });
     let shown = |apply: &str| {
         let mut other = whole.clone();
+        other["answer"]["recommended"] = other_than_reference.expect("two policies")["policy"].clone();
         other["answer"]["apply"] = apply.into();
         let result = ResultFile::parse(other.to_string().as_bytes()).expect("a comparison");
         let html = comparisons(&result)
             .iter()
             .map(|c| wattwise_report::compare_html(c, &[], "x"))
             .collect::<String>();
-        (result.text(Look::PLAIN), html)
+        (result.text(Look::PLAIN, Shown::WHOLE), html)
     };
     let (text, html) = shown(&ours);
-    assert!(text.contains(&format!("To apply it: {ours}\n")) && html.contains("id=\"apply\""));
+    assert!(text.contains(&format!("On such a machine: sudo {ours}\n")) && html.contains("id=\"apply\""));
     for name in names(13, 30) {
         for apply in
             [name.clone(), format!("{ours} {name}"), format!("{ours}; touch x"), format!("{ours} && touch x")]
@@ -320,7 +325,7 @@ fn a_strangers_command_is_not_offered() {
                 continue;
             }
             let (text, html) = shown(&apply);
-            assert!(!text.contains("To apply it:") && !html.contains("id=\"apply\""), "{apply:?}");
+            assert!(!text.contains("On such a machine:") && !html.contains("id=\"apply\""), "{apply:?}");
             assert!(text.contains("none that wattwise writes"), "{text}");
         }
     }

@@ -255,10 +255,15 @@ pub(crate) fn drawn(mut table: Table, colour: bool) -> String {
 }
 
 /// A ratio as a change in per cent: `-14 to -9 %`.
-fn ratio_text(ratio: Interval) -> String {
+pub(crate) fn ratio_text(ratio: Interval) -> String {
     let number = |x: f64| {
         let x = (x - 1.0) * 100.0;
-        if x.abs() >= 9.95 { format!("{x:+.0}") } else { format!("{x:+.1}") }
+        match x.abs() {
+            // No sign where nothing is left to have one.
+            small if small < 0.05 => "0.0".to_owned(),
+            large if large >= 9.95 => format!("{x:+.0}"),
+            _ => format!("{x:+.1}"),
+        }
     };
     let (low, high) = (number(ratio.low), number(ratio.high));
     if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
@@ -290,7 +295,8 @@ mod tests {
     fn ratios_are_changes() {
         let of = |low, high| ratio_text(Interval { median: 1.0, low, high });
         assert_eq!(of(0.86, 0.91), "-14 to -9.0 %");
-        assert_eq!(of(1.0, 1.0), "+0.0 %");
+        assert_eq!(of(1.0, 1.0), "0.0 %");
+        assert_eq!(of(0.9998, 1.0002), "0.0 %");
     }
 
     #[test]

@@ -1,0 +1,282 @@
+//! Several pieces of work as one day: a policy is chosen once and stays in force through all of them.
+//!
+//! Each work has a weight, its share of the hours. A mix costs the weighted mean of the power that each work needs over its own
+//! window. A policy must keep the limit of time in every work. Replica `n` of every work has the same draw of the machine's
+//! uncertain figures, so the mix is drawn as a whole.
+
+use crate::choice::{Choice, choose};
+use crate::compare::{Options, PolicyDetail};
+use crate::conclude::{Found, conclude};
+use crate::describe::interval;
+use crate::error::CompareError;
+use crate::judge::Column;
+use crate::result::{AgainstReference, Comparison, Interval};
+use crate::runs::Runs;
+use crate::search;
+use crate::ties::{self, Candidate, Standing, share};
+use crate::time::TimeKind;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use wattwise_replay::job::ReplayJob;
+use wattwise_replay::spec::PolicySpec;
+
+/// A work of a mix.
+pub struct MixWork<'a, 'j> {
+    /// The work, the machine and the policies; all works of a mix have the same machine and policies.
+    pub job: &'a ReplayJob<'j>,
+    /// Its share of the hours; any positive number, they need not sum to 1.
+    pub weight: f64,
+}
+
+/// What a mix comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mix {
+    /// Each work's share of the hours, in the order asked; they sum to 1.
+    pub weights: Vec<MixWeight>,
+    /// The policies that ran in all works, the cheapest first.
+    pub policies: Vec<MixPolicy>,
+    /// What follows.
+    pub answer: MixAnswer,
+}
+
+/// A work's share of the hours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixWeight {
+    /// The work.
+    pub workload: String,
+    /// Its share.
+    pub weight: f64,
+}
+
+/// One policy over the mix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixPolicy {
+    /// The policy.
+    pub policy: String,
+    /// Weighted mean power over the works' windows.
+    pub mean_w: Interval,
+    /// That, over the reference policy's of the same replica.
+    pub power_ratio: Interval,
+    /// Works in which it does not keep the limit of time; empty: it may be chosen.
+    pub over_limit_in: Vec<String>,
+    /// Share of the replicas in which it was the best of those that may be chosen.
+    pub best_share: f64,
+    /// The work in which it does worst against the reference policy.
+    pub worst: MixWorst,
+}
+
+/// Where a policy does worst.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixWorst {
+    /// The work.
+    pub workload: String,
+    /// Its energy there, over the reference policy's.
+    pub energy_ratio: Interval,
+}
+
+/// What follows for the mix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixAnswer {
+    /// The winner, where one is named.
+    pub winner: Option<String>,
+    /// The policy to use; never one that needs more than the reference.
+    pub recommended: String,
+    /// How many policies were tried, where wattwise chose them; null where they were asked for.
+    pub tried: Option<u64>,
+    /// The recommended policy against the reference; null where that is the reference.
+    pub against_reference: Option<AgainstReference>,
+    /// Policies that cannot be told apart from the recommended one.
+    pub tied: Vec<String>,
+    /// The answer in a sentence or two.
+    pub text: String,
+    /// The command that puts the recommended policy in force, where there is one.
+    pub apply: Option<String>,
+    /// Why there is none.
+    pub why_not: Option<String>,
+}
+
+/// What ran in one work.
+struct Ran<'r, 'a, 'j> {
+    runs: &'r Runs<'a, 'j>,
+    columns: Vec<Column>,
+    weight: f64,
+}
+
+/// Compares the policies in every work, and over the mix. With `searched` they are where a search begins.
+///
+/// # Errors
+/// As [`compare`](crate::compare::compare()).
+pub fn compare_mix(
+    works: &[MixWork<'_, '_>],
+    options: &Options<'_>,
+    searched: bool,
+) -> Result<(Vec<(Comparison, Vec<PolicyDetail>)>, Mix), CompareError> {
+    let first = 1;
+    let counter = AtomicUsize::new(0);
+    let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
+    let stopped = || options.stop.load(Ordering::Relaxed);
+    let all: Vec<Runs<'_, '_>> = works
+        .iter()
+        .map(|w| Runs::new(w.job, (options.reference, options.rule), &tell))
+        .collect::<Result<_, _>>()?;
+    let total: f64 = works.iter().map(|w| w.weight).sum();
+    let weights: Vec<f64> = works.iter().map(|w| w.weight / total).collect();
+    let (policies, tried) = match searched && options.replicas > 0 {
+        true => {
+            let found = search::over_all(&all, &weights, options, first)?;
+            (found.policies, Some(found.tried))
+        }
+        false => (all.first().map_or_else(Vec::new, |r| r.policies.clone()), None),
+    };
+    let all: Vec<Runs<'_, '_>> = all.iter().map(|runs| runs.among(&policies)).collect();
+    let mut comparisons = Vec::new();
+    let mut ran = Vec::new();
+    for (runs, &weight) in all.iter().zip(&weights) {
+        let (nominal, judged) = runs.nominal()?;
+        let field = runs.field(first..first.saturating_add(options.replicas), judged.kind, &stopped)?;
+        let mut found = Found::all(runs, (nominal, judged), field);
+        found.searched = tried.is_some();
+        ran.push(Ran { runs, columns: found.columns.clone(), weight });
+        comparisons.push(conclude(found, options, &|_| Ok(None))?);
+    }
+    let mix = mixed(&ran, tried, options);
+    Ok((comparisons, mix))
+}
+
+/// Weighted mean power by replica; of a policy in all works.
+fn power(ran: &[Ran<'_, '_, '_>], policy: usize) -> Vec<f64> {
+    let replicas = ran.iter().map(|r| r.columns[policy].own.len()).min().unwrap_or(0);
+    let of = |replica: usize| {
+        ran.iter().map(move |r| {
+            let sample = &r.columns[policy].own[replica];
+            if sample.window_s > 0.0 { r.weight * sample.energy_j / sample.window_s } else { 0.0 }
+        })
+    };
+    (0..replicas).map(|replica| of(replica).sum()).collect()
+}
+
+fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -> Mix {
+    let Some(one) = ran.first() else { unreachable!("a mix has works") };
+    let (policies, reference) = (&one.runs.policies, one.runs.reference);
+    let costs: Vec<Vec<f64>> = (0..policies.len()).map(|p| power(ran, p)).collect();
+    let candidate = |p: usize| Candidate {
+        cost: costs[p].clone(),
+        admissible: ran.iter().all(|r| r.columns[p].kept.admissible),
+        surely: ran.iter().all(|r| r.columns[p].kept.surely),
+    };
+    let candidates: Vec<Candidate> = (0..policies.len()).map(candidate).collect();
+    let standing = ties::standing(&candidates);
+    // How fast each is over all works: the longest of its times beside the reference's.
+    let columns: Vec<Column> = (0..policies.len()).map(|p| slowest(ran, p)).collect();
+    let choice = Choice {
+        policies,
+        columns: &columns,
+        reference,
+        standing: &standing,
+        kind: TimeKind::Makespan,
+        apply: options.apply,
+    };
+    let chosen = choose(&choice).unwrap_or(reference);
+    let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs, &standing, p)).collect();
+    let answer = answer(&Mixed { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
+    let weight = |r: &Ran<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
+    let mut sorted = rows;
+    sorted.sort_by(|a, b| {
+        let over = |p: &MixPolicy| !p.over_limit_in.is_empty();
+        over(a).cmp(&over(b)).then(a.power_ratio.median.total_cmp(&b.power_ratio.median))
+    });
+    Mix { weights: ran.iter().map(weight).collect(), policies: sorted, answer }
+}
+
+/// The policy's column in the work in which it takes longest against the reference, its time that ratio.
+fn slowest(ran: &[Ran<'_, '_, '_>], policy: usize) -> Column {
+    let median = |c: &Column| interval(c.own.iter().map(|s| s.time_ratio)).median;
+    let all = ran.iter().map(|r| &r.columns[policy]);
+    let worst = all.max_by(|a, b| median(a).total_cmp(&median(b)));
+    let Some(worst) = worst else { unreachable!("a mix has works") };
+    let mut column = worst.clone();
+    column.own.iter_mut().for_each(|s| s.time = s.time_ratio);
+    column
+}
+
+fn ratios(costs: &[Vec<f64>], policy: usize, reference: usize) -> Vec<f64> {
+    costs[policy].iter().zip(&costs[reference]).map(|(own, base)| if *base > 0.0 { own / base } else { 1.0 }).collect()
+}
+
+fn row(ran: &[Ran<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy: usize) -> MixPolicy {
+    let (policies, reference) = (&ran[0].runs.policies, ran[0].runs.reference);
+    let name = |r: &Ran<'_, '_, '_>| r.runs.job.workload.name.clone();
+    let energy = |r: &Ran<'_, '_, '_>| {
+        let column = &r.columns[policy];
+        interval(column.own.iter().zip(&column.reference).map(|(own, base)| own.energy_j / base.energy_j))
+    };
+    let worst = ran.iter().map(|r| (name(r), energy(r))).max_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let (workload, energy_ratio) = worst.unwrap_or_default();
+    MixPolicy {
+        policy: policies[policy].text.clone(),
+        mean_w: interval(costs[policy].iter().copied()),
+        power_ratio: interval(ratios(costs, policy, reference).into_iter()),
+        over_limit_in: ran.iter().filter(|r| !r.columns[policy].kept.admissible).map(name).collect(),
+        best_share: standing.best_share[policy],
+        worst: MixWorst { workload, energy_ratio },
+    }
+}
+
+struct Mixed<'m> {
+    ran: &'m [Ran<'m, 'm, 'm>],
+    costs: &'m [Vec<f64>],
+    standing: &'m Standing,
+    rows: &'m [MixPolicy],
+    chosen: usize,
+    tried: Option<usize>,
+}
+
+fn answer(m: &Mixed<'_>, options: &Options<'_>) -> MixAnswer {
+    let (policies, reference): (&[PolicySpec], usize) = (&m.ran[0].runs.policies, m.ran[0].runs.reference);
+    let ratio = ratios(m.costs, m.chosen, reference);
+    let against = AgainstReference {
+        ratio: interval(ratio.iter().copied()),
+        chance: share(ratio.iter().map(|r| *r < 1.0)),
+    };
+    let kept = m.chosen == reference;
+    let tied = m.standing.ties.iter().chain(&m.standing.leader).filter(|&&p| p != m.chosen);
+    let tied: Vec<String> = tied.map(|&p| policies[p].text.clone()).collect();
+    let (apply, why_not) = match (options.apply)(&policies[m.chosen]) {
+        Ok(command) => (Some(command), None),
+        Err(why) => (None, Some(why)),
+    };
+    MixAnswer {
+        winner: m.standing.leader.filter(|_| m.standing.named).map(|p| policies[p].text.clone()),
+        recommended: policies[m.chosen].text.clone(),
+        tried: m.tried.map(|n| n as u64),
+        against_reference: (!kept).then_some(against),
+        text: text(m, policies, kept, against),
+        tied,
+        apply,
+        why_not,
+    }
+}
+
+fn text(m: &Mixed<'_>, policies: &[PolicySpec], kept: bool, against: AgainstReference) -> String {
+    let of = m.tried.map_or_else(String::new, |n| format!(", best of {n} tried"));
+    let works = m.ran.len();
+    let own = &m.rows[m.chosen];
+    if kept {
+        return format!("Best over the mix of {works} works: keep {}, the reference{of}.", own.policy);
+    }
+    let saves = match crate::answer::change(against.ratio) {
+        (text, -1) => format!("Saves {text} energy"),
+        (text, 1) => format!("Needs {text} more energy"),
+        (text, _) => format!("Its energy: {text}"),
+    };
+    let worst = crate::answer::change(own.worst.energy_ratio).0;
+    let least = match own.worst.energy_ratio.median < 1.0 {
+        true => format!("it saves least in {}: {worst}", own.worst.workload),
+        false => format!("worst in {}: {worst} more", own.worst.workload),
+    };
+    let reference = &policies[m.ran[0].runs.reference].text;
+    format!(
+        "Best over the mix of {works} works: {}{of}. {saves} against {reference}, within the limit of time in each; {least}.",
+        own.policy
+    )
+}

@@ -1,0 +1,136 @@
+//! Several works as one day, for people.
+
+use crate::show::answer::{Item, applied, line_of, ratio_words};
+use crate::show::screen::Look;
+use crate::show::table::{cell, drawn, ratio_text, shortened, wrapped};
+use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
+use std::fmt::Write;
+use wattwise_advice::mix::{Mix, MixPolicy};
+use wattwise_advice::result::Comparison;
+use wattwise_advice::words::in_words;
+
+/// Rows at most, unless all are asked for.
+const ROWS: usize = 7;
+/// Widths of a policy's and a work's name.
+const NAME: usize = 28;
+const WORK: usize = 16;
+
+/// The verdict over the mix, the policies, and what the recommended one does in each work.
+pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool) -> String {
+    let Some(one) = comparisons.first() else { return String::new() };
+    let mut out = String::new();
+    let works: Vec<String> =
+        mix.weights.iter().map(|w| format!("{} ({:.0} %)", w.workload, w.weight * 100.0)).collect();
+    _ = writeln!(out, "{}", wrapped(&format!("a mix of {}", works.join(", ")), "  "));
+    let on = if one.inputs.own_machine { "on" } else { "on a model of" };
+    _ = writeln!(out, "{}\n", wrapped(&format!("{on} {}: {}", one.machine, one.inputs.machine_summary), "  "));
+    let (head, items) = answer(mix, one);
+    for text in wrapped(&head, "  ").lines() {
+        _ = if look.colour { writeln!(out, "\x1b[1m{text}\x1b[0m") } else { writeln!(out, "{text}") };
+    }
+    items.iter().for_each(|item| line_of(item, &mut out));
+    let rows: Vec<&MixPolicy> = match all {
+        true => mix.policies.iter().collect(),
+        false => mix.policies.iter().take(ROWS).collect(),
+    };
+    _ = writeln!(out, "\n{}", policies(mix, &one.reference, &rows, look.colour));
+    _ = writeln!(out, "\n{}", each(mix, comparisons, look.colour));
+    let hidden = mix.policies.len() - rows.len();
+    let more = if hidden > 0 { format!("{hidden} more rows, and ") } else { String::new() };
+    if !all {
+        _ = writeln!(out, "\n{more}each work by itself: --all");
+    }
+    out
+}
+
+fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
+    let a = &mix.answer;
+    let of = a.tried.map_or(String::new(), |n| format!(", best of {n} tried"));
+    let kept = a.recommended == one.reference;
+    let head = match in_words(&a.recommended, &one.reference) {
+        _ if kept => format!("Best over the mix: keep {}, the reference{of}", a.recommended),
+        Some(words) => format!("Best over the mix: {words} ({}){of}", a.recommended),
+        None => format!("Best over the mix: {}{of}", a.recommended),
+    };
+    let mut items = Vec::new();
+    let find = |name: &str| mix.policies.iter().find(|p| p.policy == name);
+    if let (false, Some(own), Some(reference)) = (kept, find(&a.recommended), find(&one.reference)) {
+        let base = reference.mean_w.median;
+        let words = ratio_words(own.power_ratio, &one.reference);
+        let to = base * own.power_ratio.median;
+        items.push(Item("energy", format!("{words}: {base:.2} -> {to:.2} W in the mean")));
+        items.push(Item("time", "within the limit in every work".into()));
+        let worst = ratio_text(own.worst.energy_ratio);
+        items.push(Item("worst", format!("in {}: {worst}", own.worst.workload)));
+    }
+    let mut sure = Vec::new();
+    if let Some(against) = &a.against_reference {
+        let n = one.replicas as f64;
+        sure.push(format!("better than the reference in {:.0} of {n} variations of the model", against.chance * n));
+    }
+    let named: Vec<&str> = a.tied.iter().take(3).map(String::as_str).collect();
+    if !named.is_empty() {
+        let more = a.tied.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        sure.push(format!("no clear difference from {}{more}", named.join(", ")));
+    }
+    if !sure.is_empty() {
+        items.push(Item("sure?", sure.join("; ")));
+    }
+    items.extend(applied(one.inputs.own_machine, kept, (&a.apply, &a.why_not)).map(|c| Item("", c)));
+    (head, items)
+}
+
+fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
+    table.set_header(vec![cell(""), cell("policy"), right("energy"), right("worst in"), cell("")]);
+    for p in rows {
+        let mark = match p.over_limit_in.is_empty() {
+            _ if p.policy == mix.answer.recommended => "*",
+            false => "x",
+            true if mix.answer.tied.contains(&p.policy) => "=",
+            true => "",
+        };
+        let energy = match p.policy == reference {
+            true => format!("{:.2} W", p.mean_w.median),
+            false => ratio_text(p.power_ratio),
+        };
+        let worst = match p.policy == reference {
+            true => String::new(),
+            false => shortened(&p.worst.workload, WORK),
+        };
+        let remark = match p.over_limit_in.first() {
+            _ if p.policy == reference => "reference".to_owned(),
+            Some(work) => format!("over limit: {}", shortened(work, WORK)),
+            None => String::new(),
+        };
+        let row = [cell(mark), cell(shortened(&p.policy, NAME)), right(&energy), right(&worst), cell(remark)];
+        let paint = |c: comfy_table::Cell| match (colour, mark) {
+            (true, "*") => c.fg(Color::Green).add_attribute(Attribute::Bold),
+            (true, "x") => c.add_attribute(Attribute::Dim),
+            _ => c,
+        };
+        table.add_row(row.into_iter().map(paint).collect::<Vec<_>>());
+    }
+    drawn(table, colour)
+}
+
+/// What the recommended policy does in each work, and which would be the best there.
+fn each(mix: &Mix, comparisons: &[Comparison], colour: bool) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
+    table.set_header(vec![cell("work"), right("share"), right("energy"), cell("best by itself")]);
+    for (c, weight) in comparisons.iter().zip(&mix.weights) {
+        let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
+        table.add_row(vec![
+            cell(shortened(&c.workload.name, WORK)),
+            right(&format!("{:.0} %", weight.weight * 100.0)),
+            right(&own.map_or_else(String::new, |r| ratio_text(r.uncertain.energy_ratio))),
+            cell(shortened(&c.answer.recommended, NAME)),
+        ]);
+    }
+    drawn(table, colour)
+}

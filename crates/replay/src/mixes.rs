@@ -1,0 +1,82 @@
+//! Mixes of bundled recordings: a day of a laptop, a day of a server. A weight is a share of the hours.
+
+/// A named mix.
+pub struct NamedMix {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Bundled workloads and their weights.
+    pub works: &'static [(&'static str, f64)],
+}
+
+/// All named mixes.
+pub static MIXES: &[NamedMix] = &[
+    NamedMix {
+        name: "laptop-day",
+        summary: "a laptop's day: four hours at rest, two of browsing, one of films, half an hour of builds and saved data",
+        works: &[
+            ("idle-desktop", 4.0),
+            ("browse-app", 2.0),
+            ("video-play", 1.0),
+            ("build", 0.3),
+            ("sqlite", 0.2),
+        ],
+    },
+    NamedMix {
+        name: "server-day",
+        summary: "a server's day: mostly waiting, then transactions, pages and a nightly backup",
+        works: &[
+            ("idle-server", 12.0),
+            ("postgres", 6.0),
+            ("node-http", 4.0),
+            ("nginx", 1.5),
+            ("backup", 0.5),
+        ],
+    },
+];
+
+/// The mix of that name.
+pub fn find(name: &str) -> Option<&'static NamedMix> {
+    MIXES.iter().find(|m| m.name == name)
+}
+
+/// A work as it is written, with its weight: `desktop=3`. Without one it is 1. A file that has the whole name is that file.
+///
+/// # Errors
+/// One line, where the weight is no positive number.
+pub fn weighted(text: &str) -> Result<(&str, f64), String> {
+    let Some((name, weight)) = text.rsplit_once('=').filter(|_| !std::path::Path::new(text).exists()) else {
+        return Ok((text, 1.0));
+    };
+    match weight.parse::<f64>() {
+        Ok(w) if w > 0.0 && w.is_finite() => Ok((name, w)),
+        _ => Err(format!("{text}: expected a weight above 0 after '=', such as {name}=3")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library;
+
+    #[test]
+    fn named_mixes_are_of_what_is_bundled() {
+        for mix in MIXES {
+            for (name, weight) in mix.works {
+                assert!(library::workload(name, &Default::default()).is_ok() && *weight > 0.0, "{name}");
+            }
+        }
+        assert!(find("laptop-day").is_some() && find("laptop").is_none());
+    }
+
+    #[test]
+    fn weights_are_positive_numbers() {
+        assert_eq!(weighted("desktop=3"), Ok(("desktop", 3.0)));
+        assert_eq!(weighted("desktop"), Ok(("desktop", 1.0)));
+        assert_eq!(weighted("a=b=0.5"), Ok(("a=b", 0.5)));
+        for wrong in ["desktop=0", "desktop=-1", "desktop=", "desktop=inf", "desktop=nan", "desktop=x"] {
+            assert!(weighted(wrong).is_err(), "{wrong}");
+        }
+    }
+}
