@@ -1,0 +1,149 @@
+//! The search for the best of enough, held against scans by hand, and mixes against what their works come to.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::atomic::AtomicBool;
+use wattwise_advice::compare::{Options, compare_from, search_best};
+use wattwise_advice::mix::{MixWork, compare_mix};
+use wattwise_advice::result::{Comparison, PolicyResult};
+use wattwise_advice::rule::Rule;
+use wattwise_model::machine::MachineModel;
+use wattwise_model::workload::Workload;
+use wattwise_policy::{PowerSource, System};
+use wattwise_replay::apply;
+use wattwise_replay::defaults::default_policies;
+use wattwise_replay::job::{ReplayJob, reference_policy};
+use wattwise_replay::library;
+use wattwise_replay::spec::{PolicySpec, expand};
+
+/// A work on a machine.
+struct Given {
+    machine: MachineModel,
+    workload: Workload,
+    reference: PolicySpec,
+}
+
+impl Given {
+    fn new(machine: &str, workload: &str) -> Given {
+        let machine = library::machine(machine).unwrap();
+        let workload = library::workload(workload, &Default::default()).unwrap();
+        Given { reference: reference_policy(&machine).unwrap(), machine, workload }
+    }
+
+    fn job<'a>(&'a self, policies: &'a [PolicySpec]) -> ReplayJob<'a> {
+        ReplayJob {
+            machine: &self.machine,
+            workload: &self.workload,
+            policies,
+            source: PowerSource::Unknown,
+            latency_limit_ns: u64::MAX,
+            detail: false,
+            budget: wattwise_figure::Budget::default(),
+        }
+    }
+
+    fn usual(&self) -> Vec<PolicySpec> {
+        default_policies(&self.machine, System::find(&self.machine.system))
+    }
+
+    /// By a search, or with these policies alone; from replica `first` on.
+    fn compared(&self, policies: Option<&[PolicySpec]>, replicas: u64, first: u64) -> Comparison {
+        let (apply, stop) = (apply::on(&self.machine), AtomicBool::new(false));
+        let options = Options {
+            rule: Rule::default(),
+            replicas,
+            reference: &self.reference,
+            apply: &apply,
+            done: &|_| {},
+            stop: &stop,
+        };
+        match policies {
+            Some(policies) => compare_from(&self.job(policies), &options, first).unwrap().0,
+            None => search_best(&self.job(&self.usual()), &options, first).unwrap().0,
+        }
+    }
+}
+
+fn row<'c>(c: &'c Comparison, policy: &str) -> &'c PolicyResult {
+    c.results.iter().find(|r| r.policy == policy).unwrap()
+}
+
+/// Beside every second limit, which nobody races: what is recommended is within 1 % of the best of them.
+#[test]
+#[ignore = "takes a minute"]
+fn the_search_finds_what_a_scan_finds() {
+    for (machine, workload) in [("i7-4510u", "build"), ("alderlake-p-laptop", "postgres"), ("xeon-4210", "compress")] {
+        let given = Given::new(machine, workload);
+        let found = given.compared(None, 16, 1);
+        let recommended = &found.answer.recommended;
+        assert!(found.answer.tried.unwrap() > 20, "{machine}, {workload}");
+        let bases = [given.reference.text.as_str(), "performance", "schedutil"];
+        let mut scan: Vec<PolicySpec> =
+            bases.iter().flat_map(|b| expand(&format!("{b}+max=50%..99%:by2%")).unwrap()).collect();
+        scan.extend(bases.iter().map(|b| PolicySpec::parse(b).unwrap()));
+        scan.push(PolicySpec::parse(recommended).unwrap());
+        let scanned = given.compared(Some(&scan), 16, 700);
+        let ratio = |r: &PolicyResult| r.uncertain.energy_ratio.median;
+        let best = scanned.results.iter().filter(|r| r.admissible);
+        let best = best.min_by(|a, b| ratio(a).total_cmp(&ratio(b))).unwrap();
+        let own = ratio(row(&scanned, recommended));
+        assert!(own < ratio(best) * 1.01, "{machine}, {workload}: {recommended} {own}, {} {}", best.policy, ratio(best));
+    }
+}
+
+/// What is said of the recommended policy comes from replicas that neither the race nor the final ran in; rows that were left
+/// early say after how many.
+#[test]
+fn figures_are_from_replicas_that_did_not_choose() {
+    let given = Given::new("i7-4510u", "build");
+    let found = given.compared(None, 16, 1);
+    let own = row(&found, &found.answer.recommended);
+    assert_ne!(found.answer.recommended, found.reference);
+    let policy = [PolicySpec::parse(&own.policy).unwrap()];
+    let fresh = given.compared(Some(&policy), 16, 1 + (1 << 18));
+    assert_eq!(own.uncertain.energy_ratio, row(&fresh, &own.policy).uncertain.energy_ratio);
+    let final_ones = given.compared(Some(&policy), 16, 1);
+    assert_ne!(own.uncertain.energy_ratio, row(&final_ones, &own.policy).uncertain.energy_ratio);
+    let left: Vec<&PolicyResult> = found.results.iter().filter(|r| r.raced_out_after.is_some()).collect();
+    assert!(left.len() > 5 && left.iter().all(|r| [4, 16].contains(&r.raced_out_after.unwrap()) && !r.tied));
+    let lowest = row(&found, "powersave");
+    assert!(lowest.raced_out_after == Some(4) && !lowest.admissible, "{lowest:?}");
+    let against = found.answer.against_reference.unwrap();
+    assert!(against.chance > 0.9 && against.ratio == own.uncertain.energy_ratio);
+}
+
+/// A mix costs the weighted mean of its works' power over their windows, by hand from the works alone; and a policy that is too
+/// slow in one work is not recommended, however much it saves in the others.
+#[test]
+fn a_mix_is_the_weighted_mean_of_its_works() {
+    let works = ["build", "burst"].map(|w| Given::new("i7-4510u", w));
+    let policies: Vec<PolicySpec> =
+        ["schedutil", "performance", "performance+max=60%"].map(|p| PolicySpec::parse(p).unwrap()).into();
+    let jobs: Vec<ReplayJob<'_>> = works.iter().map(|w| w.job(&policies)).collect();
+    let weights = [3.0, 1.0];
+    let mixed: Vec<MixWork<'_, '_>> =
+        jobs.iter().zip(weights).map(|(job, weight)| MixWork { job, weight }).collect();
+    let (apply, stop) = (apply::on(&works[0].machine), AtomicBool::new(false));
+    let options = Options {
+        rule: Rule::default(),
+        replicas: 0,
+        reference: &works[0].reference,
+        apply: &apply,
+        done: &|_| {},
+        stop: &stop,
+    };
+    let (comparisons, mix) = compare_mix(&mixed, &options, false).unwrap();
+    assert_eq!(mix.weights.iter().map(|w| w.weight).collect::<Vec<_>>(), [0.75, 0.25]);
+    for policy in &mix.policies {
+        let of = |(c, _): &(Comparison, _), share: f64| {
+            let r = row(c, &policy.policy);
+            (!r.over_own_time).then(|| share * r.window_energy_j / c.window_s)
+        };
+        let by_hand: Option<f64> = comparisons.iter().zip([0.75, 0.25]).map(|(c, w)| of(c, w)).sum();
+        if let Some(watts) = by_hand {
+            assert!((policy.mean_w.median / watts - 1.0).abs() < 1e-6, "{}: {watts}", policy.policy);
+        }
+    }
+    let slow = mix.policies.iter().find(|p| p.policy == "performance+max=60%").unwrap();
+    assert!(slow.over_limit_in.contains(&"build".to_owned()) && slow.power_ratio.median < 1.0, "{slow:?}");
+    assert_ne!(mix.answer.recommended, slow.policy);
+}
