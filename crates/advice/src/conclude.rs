@@ -34,6 +34,8 @@ pub(crate) struct Found<'r, 'a, 'j> {
     pub(crate) instead_of: Vec<Option<usize>>,
     /// Whether the policies were searched for, not asked for.
     pub(crate) searched: bool,
+    /// Policies whose figures are from replicas that did not choose them.
+    pub(crate) confirmed: Vec<usize>,
 }
 
 impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
@@ -48,7 +50,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         }
         let columns = judge::columns(runs, field.columns, judged.kind);
         let (raced_out, instead_of) = (vec![false; columns.len()], vec![None; columns.len()]);
-        Found { runs, nominal, judged, columns, draws: field.draws, raced_out, instead_of, searched: false }
+        Found { runs, nominal, judged, columns, draws: field.draws, raced_out, instead_of, searched: false, confirmed: Vec::new() }
     }
 
     /// A policy in the race; an empty candidate where it is not in it.
@@ -77,6 +79,8 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
                 nominal: &self.nominal.ran[policy],
                 nominal_samples: (&nominal[policy], &nominal[self.runs.reference]),
                 column: &self.columns[policy],
+                base: (self.raced_out[policy] || self.confirmed.contains(&policy))
+                    .then_some(&self.columns[self.runs.reference].own[..]),
                 raced_out: self.raced_out[policy],
                 best_share: standing.best_share[policy],
                 tied: standing.leader == Some(policy) || standing.ties.contains(&policy),
@@ -128,6 +132,7 @@ pub(crate) fn conclude(
         let Some((at, column)) = fresh else { break (candidates, standing, chosen) };
         let holds = column.kept.admissible;
         found.columns[at] = column;
+        found.confirmed.push(at);
         // The race was run in other replicas. Its places stand, unless the limit of time is not kept in these.
         if holds {
             break (candidates, standing, chosen);

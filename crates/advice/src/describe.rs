@@ -20,6 +20,9 @@ pub(crate) struct Described<'a> {
     pub(crate) nominal_samples: (&'a Sample, &'a Sample),
     /// Its figures in the replicas.
     pub(crate) column: &'a Column,
+    /// The reference's figures in the replicas that the others ran in, where this policy's are others: then its joules and
+    /// seconds are its ratios times the reference's medians, so that rows can be held against each other.
+    pub(crate) base: Option<&'a [Sample]>,
     /// It was left after these replicas, as it could not be the best.
     pub(crate) raced_out: bool,
     /// Where it stands among those that were not raced out.
@@ -29,7 +32,9 @@ pub(crate) struct Described<'a> {
 
 impl Described<'_> {
     fn over(&self, of: fn(&Sample) -> f64) -> Interval {
-        interval(self.column.own.iter().map(of))
+        let Some(base) = self.base else { return interval(self.column.own.iter().map(of)) };
+        let (ratio, base) = (self.ratio(of), interval(base.iter().map(of)).median);
+        Interval { median: ratio.median * base, low: ratio.low * base, high: ratio.high * base }
     }
 
     fn ratio(&self, of: fn(&Sample) -> f64) -> Interval {

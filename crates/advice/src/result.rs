@@ -199,7 +199,8 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What the replicas say of one policy.
+/// What the replicas say of one policy. Where they are other replicas than the reference's ([`PolicyResult::raced_out_after`], and the
+/// recommended policy of a search), seconds and joules are the ratios times the reference's medians.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Uncertain {
     /// What is judged as time: seconds of makespan or of noticed waiting, or a share of deadlines.

@@ -99,7 +99,7 @@ pub(crate) fn best(
         Ok(judge::columns(&runs, field.columns, kind).into_iter().enumerate().find_map(of_reference))
     };
     let found =
-        Found { runs: &all, nominal, judged, columns, draws, raced_out, instead_of, searched: true };
+        Found { runs: &all, nominal, judged, columns, draws, raced_out, instead_of, searched: true, confirmed: Vec::new() };
     conclude(found, options, &again)
 }
 
