@@ -43,7 +43,7 @@ unit:
 tools:
 	sh scripts/tools.sh
 
-# All use the one build folder, which waits for who builds; so everything is built first, and then two run at a time.
+# Builds serialise on target/, so everything is built first; then two test jobs run at a time.
 test: tools
 	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --no-run --quiet
 	$(MAKE) --jobs=2 --output-sync=target commands-m-z commands-a-l parts

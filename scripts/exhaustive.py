@@ -61,7 +61,8 @@ def case(wattwise, workload, machine):
     holds = printed["low"] - 0.002 <= ratio(mine) <= printed["high"] + 0.002
     saves = printed["high"] < 0.99
     return [machine, workload, len(scan["results"]), own["answer"]["tried"], recommended, mine["admissible"],
-            least["policy"], f"{regret:.2f}", holds, saves, bool(own["answer"]["winner"])]
+            least["policy"], f"{regret:.2f}", holds, f"{100 * (printed['low'] - 1):.1f}", f"{100 * (printed['high'] - 1):.1f}",
+            saves, bool(own["answer"]["winner"])]
 
 
 def main():
@@ -70,7 +71,7 @@ def main():
     at = args.index("--") if "--" in args else len(args)
     machines = args[:at] or ["alderlake-p-laptop", "i7-4510u", "thinkpad-r51", "xeon-4210"]
     workloads = args[at + 1:] or ["build", "desktop", "video-play", "sqlite"]
-    head = "machine,workload,scanned,tried,recommended,admissible,best,regret_percent,interval_holds,saves_1_percent,winner"
+    head = "machine,workload,scanned,tried,recommended,admissible,best,regret_percent,interval_holds,change_low_percent,change_high_percent,saves_1_percent,winner"
     print(head, flush=True)
     for machine in machines:
         for workload in workloads:

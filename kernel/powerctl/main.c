@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * powerctl: a thread's own T-state, P-state and energy preference, after D. Ferrara's Powerctl, as a
+ * powerctl: a thread's own T-state, P-state and energy preference, after L. Sannino's Powerctl (study 004), as a
  * character device with versioned ioctls (include/uapi/powerctl.h). No text is patched.
  *
  * Who may: whoever can open the device (root and its group). Lowering needs no more; raising above the

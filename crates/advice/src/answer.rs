@@ -110,7 +110,7 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
         (true, _) => format!("{best}: keep {}, the reference", own.policy),
         (false, _) => format!("{best}: {}. {}", own.policy, differences(a, chosen, &against.policy)),
     };
-    text += &not_told_apart(tied);
+    text += &no_clear_difference(tied);
     let standing = a.choice.standing;
     if Some(chosen) == standing.leader && !standing.sure && !a.exact {
         text += "; whether it keeps the limit of time is not sure";
@@ -128,19 +128,19 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
         );
     }
     if a.exact {
-        text += " One run of the nominal model: how sure this is, is not known.";
+        text += " Only one run of the nominal model, so there is no confidence estimate.";
     }
     text
 }
 
-/// "; not told apart from ondemand, hwp and 2 others".
-fn not_told_apart(tied: &[String]) -> String {
+/// "; no clear difference from ondemand, hwp and 2 others".
+fn no_clear_difference(tied: &[String]) -> String {
     match tied {
         [] => String::new(),
-        [last] => format!("; not told apart from {last}"),
+        [last] => format!("; no clear difference from {last}"),
         all => {
             let named = &all[..all.len().min(3)];
-            let text = format!("; not told apart from {}", named.join(", "));
+            let text = format!("; no clear difference from {}", named.join(", "));
             text + &match all.len() - named.len() {
                 0 => String::new(),
                 1 => format!(" and {}", all[3]),

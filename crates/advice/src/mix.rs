@@ -102,7 +102,8 @@ struct Ran<'r, 'a, 'j> {
     weight: f64,
 }
 
-/// Compares the policies in every work, and over the mix. With `searched` they are where a search begins.
+/// Compares the policies in every work, and over the mix. With `searched` they are where a search begins. Where it is stopped
+/// before all works have run, the mix is none.
 ///
 /// # Errors
 /// As [`compare`](crate::compare::compare()).
@@ -110,7 +111,7 @@ pub fn compare_mix(
     works: &[MixWork<'_, '_>],
     options: &Options<'_>,
     searched: bool,
-) -> Result<(Vec<(Comparison, Vec<PolicyDetail>)>, Mix), CompareError> {
+) -> Result<(Vec<(Comparison, Vec<PolicyDetail>)>, Option<Mix>), CompareError> {
     let first = 1;
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
@@ -138,8 +139,11 @@ pub fn compare_mix(
         found.searched = tried.is_some();
         ran.push(Ran { runs, columns: found.columns.clone(), weight });
         comparisons.push(conclude(found, options, &|_| Ok(None))?);
+        if stopped() {
+            break;
+        }
     }
-    let mix = mixed(&ran, tried, options);
+    let mix = (ran.len() == works.len()).then(|| mixed(&ran, tried, options));
     Ok((comparisons, mix))
 }
 

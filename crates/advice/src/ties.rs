@@ -39,7 +39,7 @@ pub struct Candidate {
 pub struct Standing {
     /// Whether each policy is admissible.
     pub admissible: Vec<bool>,
-    /// For each policy, the share of the replicas in which it needs least of the admissible ones.
+    /// For each policy, the share of the replicas in which it is the cheapest admissible one.
     pub best_share: Vec<f64>,
     /// The leader; `None` where no policy is admissible.
     pub leader: Option<usize>,

@@ -132,6 +132,7 @@ fn a_mix_is_the_weighted_mean_of_its_works() {
         stop: &stop,
     };
     let (comparisons, mix) = compare_mix(&mixed, &options, false).unwrap();
+    let mix = mix.unwrap();
     assert_eq!(mix.weights.iter().map(|w| w.weight).collect::<Vec<_>>(), [0.75, 0.25]);
     for policy in &mix.policies {
         let of = |(c, _): &(Comparison, _), share: f64| {

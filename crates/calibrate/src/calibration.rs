@@ -213,7 +213,7 @@ pub fn calibrate(
     let check = Check::of(&fit, &held_out);
     if count < MOST_WINDOWS {
         notes.push(format!(
-            "The budget had room for {count} windows of {MOST_WINDOWS}: intervals are wider for it."
+            "The budget had room for {count} windows of {MOST_WINDOWS}, so the intervals are wider."
         ));
     }
     notes.extend(fit.unknown_directions.iter().cloned());
@@ -234,7 +234,7 @@ pub fn calibrate(
     let (text, more) = machine_file(&made);
     notes.extend(more);
     let machine = file::parse(&text, &plan.name)
-        .map_err(|e| CalibrationError::Ended(format!("the fitted machine is none: {e}")))?;
+        .map_err(|e| CalibrationError::Ended(format!("the fitted machine file is invalid: {e}")))?;
     Ok(Calibration { text, machine, fit: Some(fit), heat, meters, observations, windows, check, notes })
 }
 
@@ -387,7 +387,7 @@ impl<'p> KeptWindows<'p> {
         match first {
             Some(first) if first == *head => {}
             Some(_) => return Err(failed(path, "it is of another machine, budget or seed")),
-            None => return Err(failed(path, "its first line is none of a calibration")),
+            None => return Err(failed(path, "the first line is not a calibration header")),
         }
         let whole = |l: &&str| l.ends_with('\n');
         let mut observations = Vec::new();

@@ -404,7 +404,7 @@ impl Running {
         Ok(next)
     }
 
-    /// Ends it; what is not done is not.
+    /// Stops; unfinished blocks are discarded.
     fn stop(&self) {
         self.watched.stop.store(true, Ordering::Relaxed);
         self.receive.lock().unwrap_or_else(PoisonError::into_inner).take();

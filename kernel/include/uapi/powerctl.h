@@ -2,7 +2,7 @@
 /*
  * /dev/powerctl: a thread's own T-state, P-state and energy preference.
  *
- * After D. Ferrara's Powerctl (study 004), as a character device: no system-call table is patched.
+ * After L. Sannino's Powerctl (study 004), as a character device: no system-call table is patched.
  * This header is the only contact between the module, C programs and Rust; the sizes and offsets
  * at its end are asserted on every side.
  *

@@ -115,7 +115,7 @@ const PACKAGE: Doubt = Doubt { common: 0.6, steeper: 0.0, bent: 0.0, own: 0.4 };
 const PLATFORM: f64 = 0.6;
 /// Of a package's memory: a share of the platform's watts at rest, a share of these for each core at work; and the doubt of each.
 const MEMORY: (f64, f64, f64) = (0.2, 0.1, 1.0);
-/// No estimate is so sure that something draws nothing: the least that is thought of a power before, in W.
+/// Prior lower bound on a power, in W: no estimate is sure enough to say that something draws nothing.
 const LEAST_W: f64 = 0.005;
 /// Of the factor for all threads, and of leakage, absolute.
 const ALL_THREADS: f64 = 0.25;

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     system: Option<SystemWord>,
     #[command(flatten)]
     output: OutputArgs,
-    /// What the best policy has least of
+    /// What to minimise
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
     /// Policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// The policy that the others are held against; by default what the machine does unless told otherwise
     #[arg(long, value_name = "POLICY")]
     reference: Option<String>,
-    /// Runs of the whole comparison with other phases, seeds and figures: what the answer's certainty rests on
+    /// How many times to repeat the comparison with the uncertain inputs varied: the answer's certainty rests on these
     #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096))]
     replicas: u64,
     /// One run of the nominal model, without intervals
@@ -263,7 +263,7 @@ impl Args {
             outputs.one(case, job, (&comparison, &details), &crate::args::command_line())?;
             done.push(comparison);
         }
-        Ok((done, Some(mix)))
+        Ok((done, mix))
     }
 
     fn job<'c>(&self, case: &'c Case<'_>) -> ReplayJob<'c> {

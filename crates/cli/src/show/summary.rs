@@ -44,7 +44,7 @@ fn over_all(s: &Summary) -> String {
     let energy = change(policy.and_then(|p| p.energy_ratio));
     let mut text = format!("Best over all {of} comparisons: {best}, energy {energy} in the mean.");
     match changes.len() {
-        0 => text += " It is the best, or not told apart from it, in each.",
+        0 => text += " In each it is the best, or shows no clear difference from the best.",
         n => _ = write!(text, " Another is better in {n}: {}.", changes.join(", ")),
     }
     text

@@ -7,7 +7,7 @@
 //! | `state` | 0 | LOCKED | someone holds the lock | who acquires | who releases |
 //! | | 1 | SPINNER | a thread that waits is awake, or has been woken | that thread, or the releaser that wakes it | that thread |
 //! | | 2 | HANDED | the lock (LOCKED stays) is the spinner's | who releases | the spinner |
-//! | | 3 | STARVING | the next release shall hand over | a spinner that has waited `AGE_US` | who is handed to, or barges in the role |
+//! | | 3 | STARVING | the next release shall hand over | a spinner that has waited `AGE_US` | the thread handed the lock, or a spinner that barges |
 //! | | 4 | WOKEN | the spinner has been woken but does not run yet, or naps: another may take the role | the releaser that wakes it, or who naps | that thread, or who takes the role |
 //! | | 31..5 | SLEEPERS | how many sleep, or are about to | who goes to sleep | the releaser that wakes it |
 //! | `tickets` | 31..0 | | how many have gone to sleep | who goes to sleep | |

@@ -23,7 +23,7 @@
 //!    those hits, sleeps long enough for the candidate are the minority: go shallower, until the
 //!    intercepts passed are more than half of them. So the middle of the early sleeps decides, not the worst.
 //!    With the tick stopped, a state that pays within a tick is not trusted, since nothing would
-//!    correct a guess that is too shallow: the shallowest is taken that does not and was passed.
+//!    correct a guess that is too shallow: take the shallowest state already considered whose residency exceeds a tick.
 //! 5. The latency limit.
 //! 6. Below 15 us of residency that is the answer, and the tick stays: a look at the timers would cost more than it could
 //!    save. The timer then counts as endless, but where step 4 came to polling: how often that was right is to be learnt.

@@ -166,7 +166,7 @@ class Comparison:
         base = altair.Chart(altair.Data(values=rows)).encode(
             x=altair.X("time_ratio:Q", scale=axis, title=f"time over {self.reference}"),
             y=altair.Y("energy_ratio:Q", scale=axis, title=f"energy over {self.reference}"),
-            color=altair.Color("tied:N", title="best, or not told apart"),
+            color=altair.Color("tied:N", title="best, or no clear difference"),
             tooltip=["policy:N", "time_ratio:Q", "energy_ratio:Q"],
         )
         spread = base.mark_rule(opacity=0.5).encode(y="energy_low:Q", y2="energy_high:Q")
@@ -229,7 +229,7 @@ def compare(
     :param goal: what is to be small: ``energy``, ``own-energy``, ``edp`` or ``time``
     :param max_slowdown: policies slower than the reference by more than this are not recommended: ``"10%"``, ``0.1``,
         ``"1.1x"``, ``"any"``
-    :param replicas: runs of the whole comparison with other phases, seeds and figures, 8 to 4096
+    :param replicas: how many times to repeat the comparison with the uncertain inputs varied, 8 to 4096
     :param exact: one run of the nominal model, without intervals
     :param seed: other draws of what is uncertain; 0 has those of the command line
     :param system: without ``policies``: those of ``linux``, ``freebsd``, ``openbsd`` or ``any``

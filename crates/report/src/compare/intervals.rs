@@ -54,7 +54,7 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
         match out.last_mut() {
             Some(first) if group.standing == Standing::Tied => {
                 first.rows.extend(rows);
-                "Recommended, and not told apart from it".clone_into(&mut first.title);
+                "Recommended, and no clear difference from it".clone_into(&mut first.title);
             }
             _ => out.push(WhiskerGroup {
                 title: group.title.clone(),

@@ -11,7 +11,7 @@ use wattwise_page::number::{NONE, decimals, fixed};
 pub(super) struct Head {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
-    /// What the column means, for who rests on its head.
+    /// Shown when hovering over the heading.
     pub(super) help: &'static str,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         head.push(Head {
             name: "Least in",
             unit: "",
-            help: "Share of the replicas in which it needs least of the policies within the limit",
+            help: "Share of the replicas in which it is the cheapest policy within the limit",
         });
         head.push(Head {
             name: "Within limit",

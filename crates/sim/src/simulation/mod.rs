@@ -153,7 +153,7 @@ impl<'a> Simulation<'a> {
             self.sched.add(0, 0, false);
             self.sleep_on(0, self.governor.daemon(), first);
         }
-        // Whoever begins by waiting must be found waiting by those who run at once.
+        // Block initial waiters before starting runnable tasks.
         let ready: Vec<u32> = (0..workload.tasks.len() as u32).filter(|&t| !self.begins_waiting(t)).collect();
         for t in ready {
             self.make_runnable(t, 0, Waker::Start);

@@ -169,7 +169,7 @@ impl Tracked {
     /// The workload's task. Whoever was not seen to end waits on, and frees nothing.
     fn finish(mut self, fate: Fate, gone: bool, comms: &Comms) -> Task {
         let repeats = fate.repeats && !self.excluded && self.script.ops() > 0;
-        // A last block that is somebody's must not pass for one that is nobody's.
+        // Do not mistake a final block with a waker for one without.
         let waits = self.excluded || !gone || self.script.ends_blocked();
         if waits && !repeats {
             self.script.push(Op::Block);
@@ -823,7 +823,7 @@ impl<'o> Lifter<'o> {
         say(read.lost, "events were lost in recording; what happened in the gaps is unknown.");
         say(
             t.filled,
-            "switches from idle were not recorded; each such task is taken to run from its wake-up.",
+            "switches from idle were not recorded; each such task is assumed to start at its wake-up.",
         );
         say(
             t.silent,

@@ -22,7 +22,7 @@ pub(super) fn select(topology: &Topology, memory: &Memory, w: &Wakeup, wide: boo
 
 /// Whether the task goes to its waker's CPU (`wake_affine()`).
 fn pulls(topology: &Topology, w: &Wakeup, seen: &Seen<'_>) -> bool {
-    // wake_affine_idle(): an interrupt on an idle CPU wakes no one who is with it in thought.
+    // wake_affine_idle(): an interrupt has no cache affinity to the woken task.
     if seen.idle.contains(w.from) && topology.share_cache(w.from, w.prev) {
         return !seen.idle.contains(w.prev);
     }
