@@ -2,9 +2,7 @@
 
 use crate::choice::Choice;
 use crate::describe::interval;
-use crate::result::{
-    AgainstReference, Answer, Interval, Nearly, PolicyResult, Responses as PolicyResponses,
-};
+use crate::result::{AgainstReference, Answer, Interval, Nearly, PolicyResult, Responses as PolicyResponses};
 use crate::rule::Goal;
 use crate::ties::{NOTICEABLE, share};
 use crate::time::TimeKind;

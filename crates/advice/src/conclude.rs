@@ -46,11 +46,22 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         mut field: Field,
     ) -> Found<'r, 'a, 'j> {
         if field.draws.is_empty() {
-            field.columns = judge::samples(runs, &nominal, judged.kind).into_iter().map(|s| vec![s]).collect();
+            field.columns =
+                judge::samples(runs, &nominal, judged.kind).into_iter().map(|s| vec![s]).collect();
         }
         let columns = judge::columns(runs, field.columns, judged.kind);
         let (raced_out, instead_of) = (vec![false; columns.len()], vec![None; columns.len()]);
-        Found { runs, nominal, judged, columns, draws: field.draws, raced_out, instead_of, searched: false, confirmed: Vec::new() }
+        Found {
+            runs,
+            nominal,
+            judged,
+            columns,
+            draws: field.draws,
+            raced_out,
+            instead_of,
+            searched: false,
+            confirmed: Vec::new(),
+        }
     }
 
     /// A policy in the race; an empty candidate where it is not in it.

@@ -182,8 +182,10 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
     };
     let chosen = choose(&choice).unwrap_or(reference);
     let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs, &standing, p)).collect();
-    let answer = answer(&Mixed { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
-    let weight = |r: &Ran<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
+    let answer =
+        answer(&Mixed { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
+    let weight =
+        |r: &Ran<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
     let mut sorted = rows;
     sorted.sort_by(|a, b| {
         let over = |p: &MixPolicy| !p.over_limit_in.is_empty();
@@ -204,7 +206,11 @@ fn slowest(ran: &[Ran<'_, '_, '_>], policy: usize) -> Column {
 }
 
 fn ratios(costs: &[Vec<f64>], policy: usize, reference: usize) -> Vec<f64> {
-    costs[policy].iter().zip(&costs[reference]).map(|(own, base)| if *base > 0.0 { own / base } else { 1.0 }).collect()
+    costs[policy]
+        .iter()
+        .zip(&costs[reference])
+        .map(|(own, base)| if *base > 0.0 { own / base } else { 1.0 })
+        .collect()
 }
 
 fn row(ran: &[Ran<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy: usize) -> MixPolicy {

@@ -163,9 +163,8 @@ impl<'a, 'j> Runs<'a, 'j> {
         kind: TimeKind,
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Field, CompareError> {
-        let one = |number| {
-            self.replica(number).map(|r| (judge::samples(self, &r, kind), r.replica.into_drawn()))
-        };
+        let one =
+            |number| self.replica(number).map(|r| (judge::samples(self, &r, kind), r.replica.into_drawn()));
         let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
             wattwise_threads::filter_map::<_, _, _, Result<_, _>>(numbers, |n| (!stopped()).then(|| one(n)))?;
         let mut field = Field { columns: vec![Vec::new(); self.policies.len()], draws: Vec::new() };

@@ -87,7 +87,10 @@ mod tests {
             of("schedutil+max=2600MHz+cmax=C1E", "schedutil"),
             some("clock limited to 2600 MHz, no C-state deeper than C1E")
         );
-        assert_eq!(of("schedutil+max=60%", "schedutil+max=80%"), some("schedutil governor, clock limited to 60 %"));
+        assert_eq!(
+            of("schedutil+max=60%", "schedutil+max=80%"),
+            some("schedutil governor, clock limited to 60 %")
+        );
         assert_eq!(of("burst:busy=2", "schedutil"), None);
         assert_eq!(of("MyPolicy()", "schedutil"), None);
     }

@@ -71,7 +71,9 @@ fn row<'c>(c: &'c Comparison, policy: &str) -> &'c PolicyResult {
 #[test]
 #[ignore = "takes a minute"]
 fn the_search_finds_what_a_scan_finds() {
-    for (machine, workload) in [("i7-4510u", "build"), ("alderlake-p-laptop", "postgres"), ("xeon-4210", "compress")] {
+    for (machine, workload) in
+        [("i7-4510u", "build"), ("alderlake-p-laptop", "postgres"), ("xeon-4210", "compress")]
+    {
         let given = Given::new(machine, workload);
         let found = given.compared(None, 16, 1);
         let recommended = &found.answer.recommended;
@@ -86,7 +88,12 @@ fn the_search_finds_what_a_scan_finds() {
         let best = scanned.results.iter().filter(|r| r.admissible);
         let best = best.min_by(|a, b| ratio(a).total_cmp(&ratio(b))).unwrap();
         let own = ratio(row(&scanned, recommended));
-        assert!(own < ratio(best) * 1.01, "{machine}, {workload}: {recommended} {own}, {} {}", best.policy, ratio(best));
+        assert!(
+            own < ratio(best) * 1.01,
+            "{machine}, {workload}: {recommended} {own}, {} {}",
+            best.policy,
+            ratio(best)
+        );
     }
 }
 

@@ -171,7 +171,8 @@ pub(crate) fn compare(
             done: &done,
             stop: &watched.stop,
         };
-        let runs = if searched { options.runs_of_search(policies.len()) } else { options.runs(policies.len()) };
+        let runs =
+            if searched { options.runs_of_search(policies.len()) } else { options.runs(policies.len()) };
         watched.of.store(runs as u64, Ordering::Relaxed);
         let compare = if searched { search_best } else { compare_from };
         let answer = || compare(&job, &options, first(seed)).map_err(|e| e.to_string());

@@ -98,8 +98,17 @@ pub(crate) fn best(
         let of_reference = |(at, column)| (at != runs.reference).then_some(column);
         Ok(judge::columns(&runs, field.columns, kind).into_iter().enumerate().find_map(of_reference))
     };
-    let found =
-        Found { runs: &all, nominal, judged, columns, draws, raced_out, instead_of, searched: true, confirmed: Vec::new() };
+    let found = Found {
+        runs: &all,
+        nominal,
+        judged,
+        columns,
+        draws,
+        raced_out,
+        instead_of,
+        searched: true,
+        confirmed: Vec::new(),
+    };
     conclude(found, options, &again)
 }
 
@@ -109,7 +118,9 @@ fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Res
     let reference = Rung::base(&runs.policies[runs.reference]);
     let shallow = ladder::shallower(&reference.policy, runs.job.machine);
     let others = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
-    race.enter(std::iter::once(reference.clone()).chain(bases).chain(shallow.clone()).chain(others).collect())?;
+    race.enter(
+        std::iter::once(reference.clone()).chain(bases).chain(shallow.clone()).chain(others).collect(),
+    )?;
 
     let mut ladders = race.ladders(depth.ladders);
     for percent in [90, 80, 70, 60, 50] {

@@ -187,7 +187,9 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
 
     /// The mean cost of a policy over the reference's, where it ran.
     pub(crate) fn ratio(&self, rung: &Rung) -> Option<f64> {
-        (0..self.entrants.len()).find(|&e| self.entrants[e].rung.policy.text == rung.policy.text).map(|e| self.mean(e))
+        (0..self.entrants.len())
+            .find(|&e| self.entrants[e].rung.policy.text == rung.policy.text)
+            .map(|e| self.mean(e))
     }
 
     /// Those that ran the whole race and keep the limit of time, the cheapest first.
@@ -274,7 +276,9 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let rung = &self.entrants[best].rung;
         let above = |e: &usize| {
             let other = &self.entrants[*e];
-            other.rung.ladder == rung.ladder && other.rung.percent > rung.percent && other.column.kept.admissible
+            other.rung.ladder == rung.ladder
+                && other.rung.percent > rung.percent
+                && other.column.kept.admissible
         };
         (0..self.entrants.len()).filter(above).min_by_key(|&e| self.entrants[e].rung.percent)
     }

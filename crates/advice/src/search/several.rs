@@ -80,7 +80,8 @@ fn ranked(races: &[Race<'_, '_, '_>], weights: &[f64], all_kept: bool) -> Vec<(f
     let power = |rung: &Rung| -> Option<(f64, Rung)> {
         let found: Vec<_> = races.iter().map(|r| r.whole(&rung.policy.text)).collect::<Option<_>>()?;
         let kept = found.iter().filter(|e| e.column.kept.admissible).count();
-        let chosen = if all_kept { kept == races.len() } else { kept < races.len() && kept * 2 >= races.len() };
+        let chosen =
+            if all_kept { kept == races.len() } else { kept < races.len() && kept * 2 >= races.len() };
         let powers = found.iter().zip(weights).map(|(e, weight)| weight * mean_power(e));
         chosen.then(|| (powers.sum(), rung.clone()))
     };

@@ -5,9 +5,9 @@ use crate::args::output;
 use crate::args::output::{OpenOutput, OutputPath, written};
 use crate::exit::{Failure, print, print_json};
 use crate::model::cases::Case;
+use crate::show::answer::{self, Shown};
 use crate::show::screen::{Screen, say, tell};
 use crate::show::table::Order;
-use crate::show::answer::{self, Shown};
 use crate::show::{csv, markdown, mix, summary};
 use std::path::Path;
 use wattwise_advice::compare::PolicyDetail;
@@ -218,7 +218,8 @@ impl Outputs {
         let set = ComparisonSet { mix, ..ComparisonSet::of(comparisons, asked, goal) };
         if let Some(report) = self.report {
             let name = report.name.clone();
-            let sections: Vec<_> = set.comparisons.iter().flat_map(wattwise_report::compare_sections).collect();
+            let sections: Vec<_> =
+                set.comparisons.iter().flat_map(wattwise_report::compare_sections).collect();
             let said = set.mix.as_ref().map_or_else(|| summary::answer(&set), |m| m.answer.text.clone());
             report.write(wattwise_page::page("compare", &said, &sections).as_bytes())?;
             say!("report written ({name})");

@@ -139,7 +139,12 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
         Some(why) => Some(why.clone()),
         None => say::responses(c, r).map(|text| format!("not shown slower: {text}")),
     });
-    let missed = own.missed_by_task.iter().any(|m| m.share.max(m.reference_share) > 0.0).then(|| say::missed(own)).flatten();
+    let missed = own
+        .missed_by_task
+        .iter()
+        .any(|m| m.share.max(m.reference_share) > 0.0)
+        .then(|| say::missed(own))
+        .flatten();
     [waits.map(|w| Item("waits", w)), missed.map(|m| Item("late", m))].into_iter().flatten().collect()
 }
 
@@ -209,7 +214,9 @@ pub(crate) fn applied(
 
 /// The rows that matter most: what is recommended, the reference, and the best others.
 fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult]) -> Vec<&'c PolicyResult> {
-    let must = |r: &PolicyResult| r.policy == c.answer.recommended || r.policy == c.reference || r.policy == "performance";
+    let must = |r: &PolicyResult| {
+        r.policy == c.answer.recommended || r.policy == c.reference || r.policy == "performance"
+    };
     let mut room = ROWS.saturating_sub(all.iter().filter(|r| must(r)).count());
     let mut take = |r: &&&PolicyResult| {
         let others = r.admissible && !r.policy.contains("+cmax=");
@@ -252,7 +259,10 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
         n => format!(" and {n} warnings"),
     };
     let notes = (!shown.notes).then(|| format!("notes{warnings}: --notes"));
-    let more: Vec<String> = rows.into_iter().chain(notes).collect();
+    let day = (!c.inputs.own_machine).then(|| {
+        "only this work was tried; a day: compare laptop-day; your own: compare -- COMMAND".to_owned()
+    });
+    let more: Vec<String> = rows.into_iter().chain(notes).chain(day).collect();
     if !more.is_empty() {
         _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
     }

@@ -1,7 +1,7 @@
 //! Comparisons as Markdown, for issues and wikis: tables as GitHub shows them.
 
-use crate::show::{notes, summary};
 use crate::show::table::{self, Order};
+use crate::show::{notes, summary};
 use std::fmt::Write;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;

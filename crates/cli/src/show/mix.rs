@@ -23,7 +23,11 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool)
         mix.weights.iter().map(|w| format!("{} ({:.0} %)", w.workload, w.weight * 100.0)).collect();
     _ = writeln!(out, "{}", wrapped(&format!("a mix of {}", works.join(", ")), "  "));
     let on = if one.inputs.own_machine { "on" } else { "on a model of" };
-    _ = writeln!(out, "{}\n", wrapped(&format!("{on} {}: {}", one.machine, one.inputs.machine_summary), "  "));
+    _ = writeln!(
+        out,
+        "{}\n",
+        wrapped(&format!("{on} {}: {}", one.machine, one.inputs.machine_summary), "  ")
+    );
     let (head, items) = answer(mix, one);
     for text in wrapped(&head, "  ").lines() {
         _ = if look.colour { writeln!(out, "\x1b[1m{text}\x1b[0m") } else { writeln!(out, "{text}") };
@@ -66,7 +70,10 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
         let n = one.replicas as f64;
-        sure.push(format!("better than the reference in {:.0} of {n} variations of the model", against.chance * n));
+        sure.push(format!(
+            "better than the reference in {:.0} of {n} variations of the model",
+            against.chance * n
+        ));
     }
     let named: Vec<&str> = a.tied.iter().take(3).map(String::as_str).collect();
     if !named.is_empty() {

@@ -21,7 +21,10 @@ pub(crate) fn serious(c: &Comparison) -> impl Iterator<Item = &String> {
 /// What the figures rest on.
 pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.push(format!("reference: {}, what the machine does unless told otherwise or what was asked for", c.reference));
+    notes.push(format!(
+        "reference: {}, what the machine does unless told otherwise or what was asked for",
+        c.reference
+    ));
     let time = match c.judged.kind {
         TimeKind::Makespan => "from the release of the work to its end",
         TimeKind::Response => "response times of the kind that waits most, judged by all kinds",
@@ -67,4 +70,3 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     notes.extend(c.inputs.warnings.iter().map(|w| format!("warning: {w}")));
     notes
 }
-

@@ -87,7 +87,8 @@ impl ResultFile {
         match self {
             ResultFile::Compare(c) => answer::comparison(c, look, Order::Best, shown),
             ResultFile::CompareSet(set) => {
-                let each = set.comparisons.iter().map(|c| answer::comparison(c, look, Order::Best, shown) + "\n");
+                let each =
+                    set.comparisons.iter().map(|c| answer::comparison(c, look, Order::Best, shown) + "\n");
                 each.collect::<String>() + &summary::text(set, look)
             }
             ResultFile::Run(r) => run::text(r),
@@ -438,7 +439,9 @@ mod tests {
         assert!(wide.iter().all(|l| l.chars().count() <= 110) && wide[0].contains("above idle  p99 "));
         // The last column of a row says how it stands, on a wide terminal after the figures more.
         let figures = |row: &str| row.split("  ").take(4).map(str::to_owned).collect::<Vec<_>>();
-        assert!(narrow.iter().zip(&wide).all(|(n, w)| w.len() > n.len() && figures(n)[..2] == figures(w)[..2]));
+        assert!(
+            narrow.iter().zip(&wide).all(|(n, w)| w.len() > n.len() && figures(n)[..2] == figures(w)[..2])
+        );
     }
 
     /// All but the command that applies the answer, which is copied as it is.

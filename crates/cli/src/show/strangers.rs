@@ -111,7 +111,8 @@ fn no_name_acts_on_a_terminal() {
         let file = &kind.name;
         let colour = Look { colour: true, columns: 120 };
         let styles = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
-        let coloured = styles.iter().fold(hostile.text(colour, Shown::WHOLE), |text, style| text.replace(style, ""));
+        let coloured =
+            styles.iter().fold(hostile.text(colour, Shown::WHOLE), |text, style| text.replace(style, ""));
         for shown in [hostile.text(Look::PLAIN, Shown::WHOLE), coloured, hostile.verdict()] {
             assert_eq!(acts_on_a_terminal(&shown), None, "{file}: {shown:?}");
             // A command that could not be ours is none, and no name makes a line that looks like one.
@@ -301,9 +302,8 @@ fn a_strangers_command_is_not_offered() {
     let whole: Value =
         serde_json::from_slice(include_bytes!("../../tests/results/compare.json")).expect("JSON");
     let ours = whole["answer"]["apply"].as_str().expect("a command").to_owned();
-    let other_than_reference = whole["results"].as_array().expect("rows").iter().find(|r| {
-        r["policy"] != whole["reference"]
-    });
+    let other_than_reference =
+        whole["results"].as_array().expect("rows").iter().find(|r| r["policy"] != whole["reference"]);
     let shown = |apply: &str| {
         let mut other = whole.clone();
         other["answer"]["recommended"] = other_than_reference.expect("two policies")["policy"].clone();

@@ -158,7 +158,8 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         words.push("= no clear difference".to_owned());
     }
     if some(&|r| !r.admissible) {
-        let limit = c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
+        let limit =
+            c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
         words.push(format!("x over the time limit ({limit})"));
     }
     if some(&|r| r.raced_out_after.is_some() && r.admissible) {

@@ -33,6 +33,8 @@ pub(super) struct Whisker<'a> {
     pub(super) line: Option<(f64, f64)>,
     /// It goes on beyond the right edge.
     pub(super) beyond: bool,
+    /// It goes on beyond the left edge.
+    pub(super) before: bool,
     pub(super) text: String,
     pub(super) tip: String,
 }
@@ -47,7 +49,7 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
     }
     let (low, high) = range(c);
     let place = |ratio: f64| ((ratio - low) / (high - low) * 100.0).clamp(0.0, 100.0);
-    let row = |r: &&'a PolicyResult| whisker(c, r, &place, high);
+    let row = |r: &&'a PolicyResult| whisker(c, r, &place, (low, high));
     let mut out: Vec<WhiskerGroup<'a>> = Vec::new();
     for group in groups {
         let rows = group.policies.iter().map(row);
@@ -87,7 +89,12 @@ fn range(c: &Comparison) -> (f64, f64) {
     (low - pad, high + pad)
 }
 
-fn whisker<'a>(c: &Comparison, r: &'a PolicyResult, place: &dyn Fn(f64) -> f64, high: f64) -> Whisker<'a> {
+fn whisker<'a>(
+    c: &Comparison,
+    r: &'a PolicyResult,
+    place: &dyn Fn(f64) -> f64,
+    (edge, high): (f64, f64),
+) -> Whisker<'a> {
     let Interval { median, low: least, high: most } = r.uncertain.energy_ratio;
     let known = with_intervals(c) && least.is_finite() && most.is_finite();
     let text = change(r.uncertain.energy_ratio, with_intervals(c));
@@ -107,9 +114,10 @@ fn whisker<'a>(c: &Comparison, r: &'a PolicyResult, place: &dyn Fn(f64) -> f64, 
         policy: &r.policy,
         best: Standing::of(c, r) == Standing::Recommended,
         reference,
-        dot: (median.is_finite() && median <= high).then(|| place(median)),
+        dot: (median.is_finite() && (edge..=high).contains(&median)).then(|| place(median)),
         line: (known && !reference).then(|| (place(least), place(most) - place(least))),
         beyond: median > high || known && most > high,
+        before: median < edge || known && least < edge,
         text: if reference { "reference".to_owned() } else { text },
         tip,
     }

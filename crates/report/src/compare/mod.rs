@@ -29,6 +29,7 @@ use inputs::{Decides, confidence, decides, provenance, shaky};
 use intervals::{Whiskers, whiskers};
 use table::{Main, Nominal, main_table, nominal_table};
 use tiles::{Tile, headline, tiles};
+use wattwise_advice::words::in_words;
 
 /// One self-contained HTML file.
 ///
@@ -43,6 +44,7 @@ pub fn compare_html(comparison: &Comparison, details: &[PolicyDetail], command: 
         command,
         provenance: provenance(c),
         headline: headline(c),
+        words: in_words(&c.answer.recommended, &c.reference),
         tiles: tiles(c),
         intervals: groups::with_intervals(c),
         whiskers: whiskers(c, &groups),
@@ -76,6 +78,7 @@ struct ComparePage<'a> {
     command: &'a str,
     provenance: String,
     headline: String,
+    words: Option<String>,
     tiles: Vec<Tile>,
     /// Whether there are replicas, and so intervals.
     intervals: bool,

@@ -24,9 +24,12 @@ pub(super) fn headline(c: &Comparison) -> String {
         (_, Some(_)) => format!("The best, in 95 % or more of {} replicas", c.replicas),
         _ if a.tied.is_empty() => "Recommended; no winner can be named".to_owned(),
         _ if a.recommended == c.reference => {
-            format!("A tie of {}: keep the reference", a.tied.len() + 1)
+            format!("No clear difference between {}: keep the reference", a.tied.len() + 1)
         }
-        _ => format!("A tie of {}: the simplest of them", a.tied.len() + 1),
+        _ => format!(
+            "No clear difference between {}: one of the fastest, with the fewest changes",
+            a.tied.len() + 1
+        ),
     }
 }
 
@@ -56,22 +59,22 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
             value: percent(u.time.median),
             note: match best.policy == reference.policy {
                 true => "the reference".to_owned(),
-                false => format!("{} under {}", percent(reference.uncertain.time.median), reference.policy),
+                false => format!("with {}: {}", reference.policy, percent(reference.uncertain.time.median)),
             },
         },
     });
     if with_intervals(c) && c.results.len() > 1 {
         let tied = c.answer.tied.len();
         tiles.push(Tile {
-            label: "It needs least in",
+            label: "Cheapest in",
             value: match best.best_share.is_finite() {
                 true => format!("{:.0}\u{a0}%", best.best_share * 100.0),
                 false => NONE.to_owned(),
             },
             note: match tied {
                 0 => format!("of {} replicas", c.replicas),
-                1 => format!("of {} replicas; one policy ties with it", c.replicas),
-                n => format!("of {} replicas; {n} policies tie with it", c.replicas),
+                1 => format!("of {} replicas; no clear difference from one other", c.replicas),
+                n => format!("of {} replicas; no clear difference from {n} others", c.replicas),
             },
         });
     }
@@ -81,7 +84,7 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
         value: si(wake(best) * 1e-6, "s"),
         note: match best.policy == reference.policy {
             true => "the reference".to_owned(),
-            false => format!("{} under {}", si(wake(reference) * 1e-6, "s"), reference.policy),
+            false => format!("with {}: {}", reference.policy, si(wake(reference) * 1e-6, "s")),
         },
     });
     tiles

@@ -363,7 +363,7 @@ fn machine_figures() -> Vec<InputFigure> {
 fn inputs(cpus: usize) -> Inputs {
     Inputs {
         own_machine: false,
-            machine_summary: format!(
+        machine_summary: format!(
             "{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"
         ),
         machine_figures: machine_figures(),

@@ -168,7 +168,13 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
             detail: false,
             budget: Budget::default(),
         };
-        let (comparison, _) = conduct(&job, (Rule::default(), crate::model::compare::How::AsAsked), args.replicas, &case.reference, &stop)?;
+        let (comparison, _) = conduct(
+            &job,
+            (Rule::default(), crate::model::compare::How::AsAsked),
+            args.replicas,
+            &case.reference,
+            &stop,
+        )?;
         if comparison.stopped {
             let message =
                 format!("stopped after {} of {} works: nothing is judged", out.len(), args.workload.len());
