@@ -16,6 +16,7 @@ mod bounds;
 mod clock;
 mod error;
 pub mod events;
+mod lacks;
 mod lift;
 pub mod marks;
 mod notes;
@@ -27,6 +28,7 @@ mod summary;
 mod timeline;
 
 pub use crate::error::TraceError;
+pub use crate::lacks::Lack;
 pub use crate::lift::DEFAULT_KHZ;
 pub use crate::notes::Notes;
 pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};

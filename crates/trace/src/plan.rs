@@ -65,6 +65,11 @@ pub(crate) struct Found {
     pub(crate) buffers: usize,
 }
 
+/// The kernel's number of a thread that the file calls otherwise; `None` where it is not known.
+pub(crate) fn kernels(numbers: &BTreeMap<u32, u32>, tid: u32) -> Option<u32> {
+    if numbers.is_empty() { Some(tid) } else { numbers.get(&tid).copied() }
+}
+
 impl Plan {
     /// A time of the recording's, without what is cut out before it.
     #[inline]

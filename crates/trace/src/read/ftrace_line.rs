@@ -197,6 +197,11 @@ fn event(text: &str) -> Option<(&str, &str)> {
     if let Some((_, rest)) = word(text).filter(|(w, _)| w.bytes().all(|b| b.is_ascii_digit())) {
         text = rest.trim_start();
     }
+    // `perf script --show-task-events`: `PERF_RECORD_COMM exec: sh:7/7`, `PERF_RECORD_FORK(8:8):(7:7)`.
+    if text.starts_with(PERFS_OWN) {
+        let (name, arguments) = text.split_at(text.find([':', '(', ' '])?);
+        return Some((name, arguments.trim()));
+    }
     let (first, after) = text.split_once(':')?;
     let of_system = after.split_once(':').filter(|(name, _)| is_name(name.split('/').next().unwrap_or(name)));
     let (name, mut arguments) = match of_system {
@@ -220,6 +225,9 @@ fn event(text: &str) -> Option<(&str, &str)> {
     }
     Some((name.trim_end(), arguments.trim()))
 }
+
+/// How lines of perf's own records begin.
+pub(super) const PERFS_OWN: &str = "PERF_RECORD_";
 
 fn is_name(text: &str) -> bool {
     text.len() > 3 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

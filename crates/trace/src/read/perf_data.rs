@@ -14,7 +14,7 @@
 //! | 2, 13 | `LOST`, `LOST_SAMPLES` | counted |
 //! | 3, 7, 4 | `COMM`, `FORK`, `EXIT` | a task's name, who started it, its end; without a time: older than the recording |
 //! | 9 | `SAMPLE` | an event; which fields it has is said by its attribute's `sample_type` |
-//! | 64, 66 | `HEADER_ATTR`, `HEADER_TRACING_DATA` | pipe mode alone: what the header and features say otherwise |
+//! | 64, 66, 80 | `HEADER_ATTR`, `HEADER_TRACING_DATA`, `HEADER_FEATURE` | pipe mode alone: what the header and features say otherwise |
 //! | 68 | `FINISHED_ROUND` | perf has been once around all CPUs' buffers |
 //! | 71 | `AUXTRACE` | followed by data beyond its size |
 //! | 81, 83 | `COMPRESSED`, `COMPRESSED2` | zstd (`perf record -z`); records span their borders |
@@ -51,8 +51,9 @@
 use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::lacks::Lack;
 use crate::notes::Notes;
-use crate::plan::Plan;
+use crate::plan::{Plan, kernels};
 use crate::read::decode::{Decoder, Record, TracingData};
 use crate::read::input::{Input, Window};
 use crate::read::take::{Order, Take};
@@ -306,6 +307,8 @@ struct Pump {
     lost: [u64; 2],
     batch: Batch,
     bad: u64,
+    /// perf's own records of tasks.
+    sides: u64,
     /// Samples with a thread's number of perf's, and those where it is not the kernel's.
     numbered: [u64; 2],
     /// Which of the kernel's numbers perf's are: as they are found, and as they are to be taken.
@@ -355,6 +358,8 @@ pub(crate) fn read<S: Sink>(
     // In pipe mode the header is these two words alone.
     let (from, to) = if words.get(1) == Some(&16) {
         pump.read.format = "perf.data (pipe mode)";
+        pump.piped_features(input.window(16, input.len()));
+        sorter.sink.header(&pump.read);
         (16, input.len())
     } else {
         let place = pump.prepare(input, &words)?;
@@ -421,6 +426,7 @@ impl Pump {
             lost: [0; 2],
             batch: Batch::default(),
             bad: 0,
+            sides: 0,
             numbered: [0; 2],
             found_numbers: BTreeMap::new(),
             numbers,
@@ -545,24 +551,58 @@ impl Pump {
                     .push(format!("Header feature {bit} lies outside the file and is left out."));
                 continue;
             };
-            let mut take = Take { rest: &content, order: self.order };
-            match bit {
-                1 => self.formats(&content),
-                7 => {
-                    // Available, then online.
-                    take.u32();
-                    self.read.cpus =
-                        take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
-                }
-                8 => self.read.cpu_name = take.perf_string().filter(|name| !name.is_empty()),
-                _ => {
-                    self.read.notes = Notes::decode(take);
-                    let command = self.read.notes.command;
-                    self.read.notes.command = command.map(|id| kernels(&self.numbers, id).unwrap_or(id));
-                }
-            }
+            self.feature(bit as u64, &content);
         }
         last
+    }
+
+    fn feature(&mut self, bit: u64, content: &[u8]) {
+        let mut take = Take { rest: content, order: self.order };
+        match bit {
+            1 => self.formats(content),
+            7 => {
+                // Available, then online.
+                take.u32();
+                self.read.cpus = take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
+            }
+            8 => self.read.cpu_name = take.perf_string().filter(|name| !name.is_empty()),
+            31 => {
+                self.read.notes = Notes::decode(take);
+                let command = self.read.notes.command;
+                self.read.notes.command = command.map(|id| kernels(&self.numbers, id).unwrap_or(id));
+            }
+            _ => {}
+        }
+    }
+
+    /// In pipe mode features are records, which come before the samples.
+    fn piped_features(&mut self, mut window: Window<'_>) {
+        let order = self.order;
+        loop {
+            let head = window.peek(8);
+            let (Some(kind), Some(size)) = (order.u32(head), head.get(6..).and_then(|b| order.u16(b))) else {
+                return;
+            };
+            let size = usize::from(size);
+            // SAMPLE, FINISHED_ROUND, COMPRESSED: what follows is events.
+            if size < 8 || matches!(kind, 9 | 68 | 81 | 83) {
+                return;
+            }
+            let Some(body) = window.peek(size).get(8..size) else { return };
+            let mut beyond = 0;
+            match kind {
+                66 => beyond = u64::from(order.u32(body).unwrap_or(0)).next_multiple_of(8),
+                71 => beyond = order.u64(body).unwrap_or(0),
+                80 => {
+                    let content = body.get(8..).unwrap_or(&[]).to_vec();
+                    if let Some(bit @ (7 | 8 | 31)) = order.u64(body) {
+                        self.feature(bit, &content);
+                    }
+                }
+                _ => {}
+            }
+            window.skip(beyond.saturating_add(size as u64));
+        }
     }
 
     fn formats(&mut self, content: &[u8]) {
@@ -762,6 +802,7 @@ impl Pump {
     fn side(&mut self, kind: u32, misc: u16, body: &[u8]) {
         /// The name came with another program (COMM's misc).
         const EXEC: u16 = 1 << 13;
+        self.sides += 1;
         let order = self.order;
         let numbers = &self.numbers;
         let word = |at: usize| kernels(numbers, order.u32(body.get(at..)?).filter(|tid| *tid < MAX_TID)?);
@@ -829,11 +870,6 @@ impl Pump {
         self.batch.newest = self.batch.newest.max(event.time_ns);
         self.batch.events.push(event);
     }
-}
-
-/// The kernel's number of a thread of perf's; `None` where it is not known.
-fn kernels(numbers: &BTreeMap<u32, u32>, tid: u32) -> Option<u32> {
-    if numbers.is_empty() { Some(tid) } else { numbers.get(&tid).copied() }
 }
 
 impl<S: Sink> Sorter<'_, S> {
@@ -914,6 +950,8 @@ impl<S: Sink> Sorter<'_, S> {
         if others > all / MOST_OF_OTHERS {
             read.found.numbers = pump.found_numbers;
         }
+        let lacks = [(Lack::Kinship, pump.sides == 0), (Lack::Processor, read.cpu_name.is_none())];
+        read.lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(lack, _)| lack).collect();
         if pump.bad > 0 {
             read.warnings.push(format!("{} samples are damaged and left out.", pump.bad));
         }
