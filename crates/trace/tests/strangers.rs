@@ -245,6 +245,15 @@ fn every_dress_of_text_gives_the_same_work() {
     as_plain("two members of gz", &[gz(first), gz(second)].concat());
     as_plain("UTF-16 in gz in gz", &gz(&gz(&wide(false))));
     as_plain("xz", XZ_OF_ROUNDS);
+    let bz2 = |bytes: &[u8]| {
+        let mut packer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    as_plain("bz2", &bz2(plain.as_bytes()));
+    // pbzip2 writes a stream a block.
+    as_plain("two streams of bz2", &[bz2(first), bz2(second)].concat());
+    as_plain("gz in bz2", &bz2(&gz(plain.as_bytes())));
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     zlib.write_all(plain.as_bytes()).unwrap();
     as_plain("atrace -z", &[b"capturing trace... done\nTRACE:\n".to_vec(), zlib.finish().unwrap()].concat());
@@ -530,7 +539,7 @@ fn counts_of_a_clock_are_no_seconds() {
 fn files_of_other_kinds_are_named_with_their_remedy() {
     let perfetto = [b"\x0a\x54\x50\x03\x42\x0eftrace\x01\x02".to_vec(), (1..=90).collect()].concat();
     for (data, words) in [
-        (&b"BZh91AY&SY"[..], &["bzip2", "bzip2 -dk theirs"][..]),
+        (&b"LZIP\x01"[..], &["lzip", "lzip -dk theirs"][..]),
         (&perfetto, &["Perfetto", "traceconv systrace theirs"]),
         (b"{\"traceEvents\": [{\"ph\": \"X\"}]}", &["Chrome", "jq -r .systemTraceEvents theirs"]),
         (b"PK\x03\x04", &["zip", "unzip theirs"]),

@@ -12,12 +12,7 @@ pub(crate) struct Foreign {
 const TRACECONV: &str = "convert it with Perfetto's `traceconv systrace FILE trace.txt`, and read trace.txt; it must have been \
                          recorded with the ftrace events sched/sched_switch and sched/sched_waking";
 
-const KINDS: [Foreign; 22] = [
-    Foreign {
-        what: "packed with bzip2",
-        remedy: "unpack it: `bzip2 -dk FILE`",
-        is: |s| s.starts_with(b"BZh"),
-    },
+const KINDS: [Foreign; 21] = [
     Foreign {
         what: "packed with lz4",
         remedy: "unpack it: `lz4 -d FILE PLAIN`",
@@ -209,7 +204,7 @@ mod tests {
         // One packet with a number, one with a string, cut within a third.
         let perfetto = b"\x0a\x02\x40\x01\x0a\x06\x42\x04abcd\x0a\x7f\x08";
         for (start, what) in [
-            (&b"BZh91AY"[..], "bzip2"),
+            (&b"LZIP\x01"[..], "lzip"),
             (&[&[0u8; 257][..], b"ustar\0"].concat(), "tar"),
             (perfetto, "Perfetto"),
             (b"packet {\n  timestamp: 1\n}", "Perfetto"),
