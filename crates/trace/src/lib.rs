@@ -1,7 +1,7 @@
 //! Recordings of the scheduler: import and summarise.
 //!
 //! ```text
-//! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text
+//! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text | perfetto
 //!        -> events, in order of time, none kept -> timeline -> lift    -> Workload
 //!                                                           -> summary -> Summary
 //! ```
@@ -201,6 +201,7 @@ fn read_by<S: Sink>(input: &Input, plan: &Plan, comms: &mut Comms, sink: &mut S)
         Some(Format::PerfData) => crate::read::perf_data::read(input, plan, comms, sink),
         Some(Format::TraceDat) => crate::read::trace_dat::read(input, plan, comms, sink),
         Some(Format::FtraceText) => crate::read::ftrace_text::read(input, 0, plan, comms, sink),
+        Some(Format::Perfetto) => crate::read::perfetto::read(input, comms, sink),
         None => Err(TraceError::unknown(&input.name, &start)),
     }
 }

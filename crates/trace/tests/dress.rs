@@ -214,3 +214,56 @@ fn what_a_format_cannot_tell_is_listed() {
         assert!(wanted.iter().all(|lack| page.contains(lack.what())), "{page}");
     }
 }
+
+/// By Perfetto's own messages (`traces/as_perfetto.py`): events one by one, in packets within packets, and as columns.
+#[test]
+fn perfettos_recordings_are_the_same_work() {
+    let rounds = lift(include_bytes!("traces/rounds.txt.xz")).unwrap();
+    let processor = |w: &Workload| {
+        let mut w = w.clone();
+        w.recorded.as_mut().unwrap().cpu_name = Some("Made up".into());
+        w
+    };
+    for (name, wanted) in [
+        ("tc6.pftrace", &lift(&bytes("tc6.dat")).unwrap()),
+        ("packed.pftrace", &rounds),
+        ("compact.pftrace", &rounds),
+    ] {
+        let data = bytes(name);
+        same_to_the_bit(lift(&data).unwrap(), &processor(wanted), name);
+        assert_eq!(lacks(&data), [Lack::Kinship], "{name}");
+    }
+    // Of a ring the bundles of one CPU begin later: what both cover counts.
+    let late = lift(&bytes("late.pftrace")).unwrap();
+    assert!(
+        support::warned(&late, "Not all CPUs are recorded all the time"),
+        "{:?}",
+        recorded(&late).warnings
+    );
+    assert!(
+        (rounds.span_ns / 2).abs_diff(late.span_ns) < 20_000_000,
+        "{} of {}",
+        late.span_ns,
+        rounds.span_ns
+    );
+}
+
+#[test]
+fn perfettos_recordings_that_are_damaged_cost_what_is_damaged() {
+    let data = bytes("compact.pftrace");
+    for end in (1..data.len()).step_by(37) {
+        let _ = lift(&data[..end]);
+    }
+    let half = lift(&data[..data.len() / 2]).unwrap();
+    assert!(support::warned(&half, "ends within a packet"), "{:?}", recorded(&half).warnings);
+    // A budget of memory that its events do not fit in.
+    let tight = ImportOptions { budget: "memory=5000".parse().unwrap(), ..Default::default() };
+    let over = wattwise_trace::import(source(&data), &tight).unwrap_err().to_string();
+    assert!(over.contains("--budget memory="), "{over}");
+    // One packet, with nothing of the scheduler.
+    let other = lift(&data[..60]).unwrap_err().to_string();
+    assert!(
+        other.contains("Perfetto") && other.contains("traceconv systrace") && !other.contains('\n'),
+        "{other}"
+    );
+}

@@ -26,7 +26,7 @@ use wattwise_trace::{ImportOptions, record};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A bundled workload ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file;
+    /// A bundled workload ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text, Perfetto's) or a workload file;
     /// several are compared one by one and summed up
     workload: Vec<String>,
     /// A machine model ('wattwise machines'), a model's file, 'this' for an estimate of this machine, or a capture
