@@ -61,6 +61,8 @@ pub(crate) struct Found {
     pub(crate) covered_to: Option<u64>,
     pub(crate) currents: Vec<(u16, u32)>,
     pub(crate) numbers: BTreeMap<u32, u32>,
+    /// Rings may have been overwritten without a sign of it in the file.
+    pub(crate) unsure: bool,
     /// Ring buffers of the file.
     pub(crate) buffers: usize,
 }
@@ -132,7 +134,7 @@ impl Plan {
         if !self.cpus.is_empty() {
             let cpus: Vec<String> = self.cpus.iter().map(u16::to_string).collect();
             all.push(format!(
-                "CPUs {} were recorded and count as 0 to {}; those between them were off.",
+                "CPUs {} were recorded and count as 0 to {}; others were off, or are not in the recording.",
                 cpus.join(", "),
                 self.cpus.len() - 1
             ));

@@ -711,6 +711,60 @@ fn each_perf_data_that_cannot_be_used_says_why() {
     assert!(unfinished.contains("let perf end by itself"), "{unfinished}");
 }
 
+/// An attribute of a tracepoint with these flags, as `HEADER_ATTR` has it: type 2, ids at the end.
+fn with_attribute(flags: u64, ids: u64) -> impl Fn(Vec<u8>) -> Vec<u8> {
+    move |mut data| {
+        let word = |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+        let (each, begin, len) = (word(&data, 16), word(&data, 24), word(&data, 32));
+        for at in (begin..begin + len).step_by(each) {
+            let told = u64::from_le_bytes(data[at + 40..at + 48].try_into().unwrap()) | flags;
+            data[at + 40..at + 48].copy_from_slice(&told.to_le_bytes());
+            // Bytes of ids stand at the end of an entry.
+            data[at + each - 8..at + each].copy_from_slice(&(8 * ids).to_le_bytes());
+        }
+        data
+    }
+}
+
+/// perf_event_attr's `enable_on_exec` (bit 12), which perf sets without `-a`; an id for each CPU; `write_backward` (bit 27).
+#[test]
+fn what_perf_was_told_to_leave_out_is_said() {
+    let file = bytes("pipe.perf");
+    let line = refused(&with_attribute(1 << 12, 2)(file.clone()));
+    assert!(line.contains("one command's own events") && line.contains("perf record -a"), "{line}");
+    let w = lift(&with_attribute(0, 1)(file.clone())).unwrap();
+    assert!(warned(&w, "perf recorded 1 of 2 CPUs (-C)"), "{:?}", recorded(&w).warnings);
+    let w = lift(&with_attribute(0, 2)(file)).unwrap();
+    assert!(!warned(&w, "perf recorded"), "{:?}", recorded(&w).warnings);
+    // The same in the head of `perf script --header`.
+    let script = |ids: &str, more: &str| {
+        format!(
+            "# nrcpus online : 2\n# event : name = sched:sched_switch, , id = {{ {ids} }}, type = 2, size = 128{more}\n#\n"
+        ) + &text(&rounds(60), Line::perf_script)
+    };
+    let line = refused(script("1, 2", ", enable_on_exec = 1").as_bytes());
+    assert!(line.contains("one command's own events"), "{line}");
+    let w = lift(script("1", "").as_bytes()).unwrap();
+    assert!(warned(&w, "perf recorded 1 of 2 CPUs (-C)"), "{:?}", recorded(&w).warnings);
+}
+
+/// perf writes all that it reads: where a CPU begins late, it was idle, or its tasks write no events. Only `--overwrite` and text of
+/// unknown origin leave it open.
+#[test]
+fn a_cpu_that_begins_late_is_no_ring_that_was_overwritten_where_perf_recorded() {
+    let from = 1_000_000_000 + 30 * 10_000;
+    let late: Vec<Line> = rounds(60).into_iter().filter(|l| l.cpu == 0 || l.us >= from).collect();
+    let script = text(&late, Line::perf_script);
+    let cut = |data: &[u8]| warned(&lift(data).unwrap(), "Not all CPUs are recorded all the time");
+    assert!(!cut(script.as_bytes()), "perf script");
+    assert!(cut(text(&late, |l| l.tracefs("d.%2.")).as_bytes()), "text of unknown origin");
+    let kept = format!("# entries-in-buffer/entries-written: {0}/{0}   #P:2\n", late.len());
+    assert!(!cut((kept + &text(&late, |l| l.tracefs("d.%2."))).as_bytes()), "nothing was overwritten");
+    let backward =
+        "# event : name = sched:sched_switch, , id = { 1, 2 }, type = 2, size = 128, write_backward = 1\n";
+    assert!(cut((backward.to_owned() + &script).as_bytes()), "perf record --overwrite");
+}
+
 #[test]
 fn text_without_cpus_and_archives_of_text_are_named() {
     let lines = text(&rounds(3), |l| l.perf_script().replacen(&format!("[{:03}]", l.cpu), "", 1));

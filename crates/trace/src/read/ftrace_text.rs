@@ -25,6 +25,7 @@ use crate::plan::{Plan, kernels};
 use crate::read::decode::program;
 use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, is_kernels, parse, seconds, true_one};
 use crate::read::input::Input;
+use crate::read::perf_data::{OF_COMMAND, some_cpus};
 use std::collections::BTreeMap;
 use wattwise_figure::Part;
 
@@ -244,6 +245,32 @@ pub(crate) fn is(start: &[u8]) -> bool {
 /// One switch of so many whose head is of another task is damage; more, and the heads count otherwise.
 const MOST_OF_OTHERS: u64 = 16;
 
+/// Within so many events it shows who wrote the text.
+const SURELY: u64 = 1000;
+
+/// `# event : name = sched:sched_switch, , id = { 170, 171 }, ..., enable_on_exec = 1`
+#[derive(Default)]
+struct ByPerf {
+    /// Without `-a`.
+    of_command: bool,
+    /// With `--overwrite`.
+    backward: bool,
+    /// CPUs that each tracepoint was opened on.
+    opened: usize,
+}
+
+impl ByPerf {
+    fn take(&mut self, event: &str) {
+        if !event.contains(" type = 2,") {
+            return;
+        }
+        self.of_command |= event.contains(" enable_on_exec = 1");
+        self.backward |= event.contains(" write_backward = 1");
+        let ids = event.split_once(" id = {").and_then(|(_, rest)| rest.split_once('}'));
+        self.opened = self.opened.max(ids.map_or(0, |(ids, _)| ids.split(',').count()));
+    }
+}
+
 /// Stands for a task of which the writer knew no number.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -333,6 +360,10 @@ struct Text<'a, S: Sink> {
     of_others: u64,
     /// Rings were overwritten.
     overwritten: bool,
+    /// The head tells how much of them was kept, or perf writes what it wrote.
+    kept_known: bool,
+    /// What `perf script --header` says of how the events were recorded.
+    by_perf: ByPerf,
 }
 
 impl<'a, S: Sink> Text<'a, S> {
@@ -359,10 +390,14 @@ impl<'a, S: Sink> Text<'a, S> {
             switches: 0,
             of_others: 0,
             overwritten: false,
+            kept_known: false,
+            by_perf: ByPerf::default(),
         }
     }
 
     fn line(&mut self, line: &str) {
+        // Only perf names the system of an event.
+        self.kept_known |= self.read.events < SURELY && line.contains(" sched:sched_");
         if let Some(line) = parse(line) {
             return self.event(&line);
         }
@@ -376,6 +411,7 @@ impl<'a, S: Sink> Text<'a, S> {
             self.columns.comment(line);
             if let Some((kept, written)) = entries(line) {
                 self.overwritten |= kept < written;
+                self.kept_known = true;
             }
             if let Some(cpu) = started(line) {
                 // The kernel says so of every CPU but the first, once, where any ring was overwritten.
@@ -402,6 +438,7 @@ impl<'a, S: Sink> Text<'a, S> {
             return false;
         };
         match key.trim_end() {
+            "event" => self.by_perf.take(value),
             "nrcpus online" => self.read.cpus = value.trim().parse().ok().filter(|n| *n <= MAX_CPUS),
             "cpudesc" => self.read.cpu_name = Some(value.trim().to_owned()).filter(|name| !name.is_empty()),
             "wattwise pmu capabilities" => {
@@ -525,6 +562,14 @@ impl<'a, S: Sink> Text<'a, S> {
         let mut kept = std::mem::take(&mut self.kept);
         kept.sort_by_key(|event| event.time_ns);
         kept.into_iter().for_each(|event| self.deliver(event));
+        if self.by_perf.of_command {
+            return unusable(OF_COMMAND.0.into(), OF_COMMAND.1);
+        }
+        if let Some(cpus) = self.read.cpus.filter(|n| (1..usize::from(*n)).contains(&self.by_perf.opened)) {
+            self.read.warnings.push(some_cpus(self.by_perf.opened, cpus));
+            self.read.cpus = None;
+        }
+        self.read.found.unsure = self.by_perf.backward || !self.kept_known;
         if self.overwritten {
             self.read.found.covered_from = self.cpus.values().map(|cpu| cpu.first_ns).max();
         }

@@ -203,6 +203,12 @@ struct Attrs {
     counts: Vec<Option<Count>>,
     /// One of them is a tracepoint's.
     tracepoints: bool,
+    /// The tracepoints are one command's (perf without -a).
+    of_command: bool,
+    /// Its rings may be overwritten (`--overwrite`).
+    backward: bool,
+    /// CPUs that each tracepoint was opened on: it has an id for each.
+    opened: usize,
 }
 
 /// What the kernel's generic counters of use count.
@@ -217,14 +223,21 @@ impl Attrs {
     fn add(&mut self, attr: &[u8], ids: impl Iterator<Item = u64>, order: Order) -> Option<()> {
         // perf_event_attr: type u32, size u32, config u64, period u64, sample_type u64, read_format u64.
         let sample_type = order.u64(attr.get(24..)?)?;
-        // Bit 18 of the flags: every record ends with a sample's time and place.
-        let id_all = attr.get(40..).and_then(|b| order.u64(b)).is_some_and(|f| f >> 18 & 1 == 1);
+        // Bit 12 of the flags: enabled by an exec; 18: every record ends with a sample's time and place; 27: written backwards.
+        let flags = attr.get(40..).and_then(|b| order.u64(b)).unwrap_or(0);
+        let id_all = flags >> 18 & 1 == 1;
         let shape = Shape::new(sample_type, order.u64(attr.get(32..)?)?, id_all);
         let number = self.shapes.len() as u32;
         if u64::from(number) >= MOST_IDS {
             return None;
         }
-        self.tracepoints |= order.u32(attr)? == 2;
+        let ids: Vec<u64> = ids.collect();
+        if order.u32(attr)? == 2 {
+            self.tracepoints = true;
+            self.of_command |= flags >> 12 & 1 == 1;
+            self.backward |= flags >> 27 & 1 == 1;
+            self.opened = self.opened.max(ids.len());
+        }
         // Type 0 is hardware; the configuration's upper half says which kind of core's.
         let config = order.u64(attr.get(8..)?)? as u32;
         self.counts.push(match (order.u32(attr)?, config) {
@@ -235,7 +248,7 @@ impl Attrs {
         });
         self.alike = number == 0 || (self.alike && shape == self.shapes[0]);
         self.shapes.push(shape);
-        self.by_id.extend(ids.map(|id| (id, number)));
+        self.by_id.extend(ids.into_iter().map(|id| (id, number)));
         self.last = (0, 0);
         Some(())
     }
@@ -328,6 +341,17 @@ struct Sorter<'a, S: Sink> {
     flushed_early: bool,
 }
 
+/// What perf records without `-a`, and the remedy.
+pub(super) const OF_COMMAND: (&str, &str) = (
+    "a recording by perf of one command's own events: who woke it, and when it came onto a CPU, is not in it",
+    "record the whole machine with -a: `perf record -a -e sched:sched_switch,sched:sched_waking -- COMMAND`",
+);
+
+/// Of CPUs that perf was told to leave out.
+pub(super) fn some_cpus(recorded: usize, cpus: u16) -> String {
+    format!("perf recorded {recorded} of {cpus} CPUs (-C): what was done on the others is not in it.")
+}
+
 /// The remedy for a recording that lacks its end.
 const AGAIN: &str = "record again and let perf end by itself or by Ctrl-C, not by SIGKILL";
 
@@ -376,6 +400,9 @@ pub(crate) fn read<S: Sink>(
     }
     if pump.decoder.is_none() {
         return Err(pump.without_formats(input));
+    }
+    if pump.attrs.of_command {
+        return Err(unusable(input, OF_COMMAND.0, OF_COMMAND.1));
     }
     Ok(sorter.finish(pump))
 }
@@ -946,6 +973,11 @@ impl<S: Sink> Sorter<'_, S> {
         self.kept.sort_by_key(|e| e.time_ns);
         self.pass_on(self.kept.len());
         let mut read = pump.read;
+        if let Some(cpus) = read.cpus.filter(|n| (1..usize::from(*n)).contains(&pump.attrs.opened)) {
+            read.warnings.push(some_cpus(pump.attrs.opened, cpus));
+            read.cpus = None;
+        }
+        read.found.unsure = pump.attrs.backward;
         let [all, others] = pump.numbered;
         if others > all / MOST_OF_OTHERS {
             read.found.numbers = pump.found_numbers;
