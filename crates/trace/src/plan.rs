@@ -141,7 +141,7 @@ impl Plan {
         }
         if !self.currents.is_empty() {
             all.push(
-                "The text shows tasks by the numbers of a PID namespace; who was on a CPU is taken from its switches.".into(),
+                "The text shows tasks by name alone, or by the numbers of a PID namespace; who was on a CPU is taken from its switches.".into(),
             );
         }
         all

@@ -527,6 +527,24 @@ fn numbers_of_a_namespace_are_not_the_kernels() {
     assert!(!warned(&lift(one.as_bytes()).unwrap(), "numbers of a PID namespace"));
 }
 
+/// `perf script -F comm,cpu,time,event,trace`: only names, of which some end with a digit.
+#[test]
+fn heads_without_numbers_are_known_by_the_switches() {
+    let mut lines = rounds(60);
+    lines.retain(|l| l.by.1 == 0 || l.level == '.');
+    let wanted = work(&lift(text(&lines, Line::perf_script).as_bytes()).unwrap());
+    for name in ["my prog: x", "kworker/0:1"] {
+        let nameless = text(&lines, |l| {
+            let line = l.perf_script();
+            let (_, after) = line.split_once(" [0").unwrap();
+            format!("{:>16} [0{after}", if l.by.1 == 200 { name } else { l.by.0 })
+        });
+        let w = lift(nameless.as_bytes()).unwrap();
+        same(&work(&w), &wanted, name);
+        assert!(!warned(&w, "damaged"), "{:?}", recorded(&w).warnings);
+    }
+}
+
 #[test]
 fn counts_of_a_clock_are_no_seconds() {
     let ticks =

@@ -176,14 +176,17 @@ fn fused_time(text: &str) -> Option<(Stamp, &str)> {
     (after.0.len() <= 1).then_some((Stamp::Ns(us.checked_mul(1000)?), after.1))
 }
 
-/// The thread id at the end of `NAME-TID`, `NAME TID`, `NAME PID/TID`, each perhaps with `(TGID)`. `Some(None)` for a negative
-/// one, which is how perf shows a task of which it knows no number.
+/// The thread id at the end of `NAME-TID`, `NAME TID`, `NAME PID/TID`, each perhaps with `(TGID)`. `Some(None)` for a name alone
+/// (`perf script -F comm,...`), and for a negative one, which is how perf shows a task of which it knows no number.
 fn task(before: &str) -> Option<Option<u32>> {
     let mut task = before.trim_end();
     if let Some(t) = task.strip_suffix(')') {
         task = t.rsplit_once('(')?.0.trim_end();
     }
     let digits = task.len() - task.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    if digits == 0 {
+        return (!task.trim().is_empty()).then_some(None);
+    }
     let (name, tid) = task.split_at(task.len() - digits);
     let tid = tid.parse().ok().filter(|t| *t < MAX_TID)?;
     let negative = name.strip_suffix('-').is_some_and(|n| n.ends_with(' ') && !n.trim().is_empty());

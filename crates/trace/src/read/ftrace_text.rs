@@ -552,8 +552,8 @@ impl<'a, S: Sink> Text<'a, S> {
         if self.backwards > self.read.events / MOST_BACKWARDS {
             return unusable(
                 format!(
-                    "{} of {} events are older than the one before them on their CPU: several recordings in one file, or a clock \
-                     that was set back",
+                    "{} of {} events are older than the one before them on their CPU: several recordings in one file, a clock that \
+                     was set back, or times that are differences (--deltatime)",
                     self.backwards, self.read.events
                 ),
                 "give each recording as a file of its own",
