@@ -6,6 +6,7 @@ that no command has, more than 1 GiB of memory, more than a minute of CPU time, 
 sequence, and any file that is made, changed or removed beside those the command may write. The same seed makes the same inputs;
 what went wrong is kept in a folder, with the command.
 """
+import bz2
 import collections
 import gzip
 import io
@@ -66,6 +67,23 @@ def with_instance(data):
     return bytes(file.ljust(first, b"\0") + b"".join(streams))
 
 
+def with_instance_7(data):
+    """A trace.dat of version 7 whose only buffer is an instance's: the last section, at the file's end, is an option list with it."""
+    at = data.index(b"none\0") + 5
+    at = data.index(b"\0", at) + 1
+    at = int.from_bytes(data[at : at + 8], "little")
+    while int.from_bytes(data[at + 16 : at + 18], "little") != 3:
+        end = at + 16 + int.from_bytes(data[at + 8 : at + 16], "little")
+        # An option list ends with where the next one is.
+        at = int.from_bytes(data[end - 8 : end], "little")
+    size = int.from_bytes(data[at + 8 : at + 16], "little")
+    option = int.from_bytes(data[at + 18 : at + 22], "little")
+    content = data[at + 22 : at + 22 + option]
+    named = content[:8] + b"inst" + content[8:]
+    head = data[: at + 8] + (size + 4).to_bytes(8, "little") + data[at + 16 : at + 18] + (option + 4).to_bytes(4, "little")
+    return head + named + data[at + 22 + option :]
+
+
 def dressed(text):
     """ftrace text in the dresses of other kernels and tools."""
     lines = text.decode("utf-8", "replace").splitlines(keepends=True)
@@ -80,6 +98,24 @@ def dressed(text):
     moved = [f"{e[1]}-{e[2]:7} [{e[3]}] {e[4]} {float(e[5]) + 3600:.6f}: {e[6]}" for e in events[half:]]
     slept = "".join([e[0] for e in events[:half]] + steps + moved)
     return [dress.encode() for dress in (rt, latency, script, joined, slept)]
+
+
+def shown(folder):
+    """Recordings as perf and trace-cmd print them, where these are installed."""
+    texts = []
+    for name, command in [
+        ("mix.perf", ["perf", "script", "-f", "--ns", "--header", "--show-task-events"]),
+        ("pipe.perf", ["perf", "script", "-f"]),
+        ("tc6.dat", ["trace-cmd", "report", "-t", "-l"]),
+        ("tc7-none.dat", ["trace-cmd", "report", "-R"]),
+    ]:
+        file = folder / name
+        file.write_bytes(unpacked(REPOSITORY / f"crates/trace/tests/traces/{name}.zst"))
+        if shutil.which(command[0]):
+            texts.append(subprocess.run([*command, "-i", file], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+        else:
+            print(f"mutated: skipped: what {command[0]} prints: it is not installed", flush=True)
+    return texts
 
 
 class Kind:
@@ -123,17 +159,23 @@ def kinds(wattwise, folder):
     result = [["report", "FILE"], ["report", "FILE", "--report", "out.html"]]
     log = folder / "tuned.jsonl"
     subprocess.run(
-        [wattwise, "tune", "burst", "periodic", "-m", "thinkpad-r51", "--space", "burst", "--budget", "trials=6", "--replicas", "40", "-o", folder / "tuned.toml", "--log", log],
+        [wattwise, "tune", "burst", "periodic", "-m", "thinkpad-r51", "--space", "burst", "--budget", f"trials=6,{BUDGET}", "--replicas", "40", "-o", folder / "tuned.toml", "--log", log],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
+    searched = log.read_bytes().splitlines(keepends=True)
+    # Whole, and as it was left by an end on the way: after a line, and within one.
+    searches = [b"".join(searched[:lines]) for lines in (len(searched), len(searched) - 1, len(searched) // 2, 4)]
+    searches.append(searches[1][:-40])
     return [
         Kind("perf.data", traces("*.perf.zst"), ".perf", recorded),
         Kind("perf.data.zst", traces("mix.perf.zst"), ".perf.zst", recorded, pack=True),
         Kind("trace.dat", traces("*.dat.zst"), ".dat", recorded),
         Kind("ftrace", [text[:60000] for text in traces("*.txt.zst")], ".txt", recorded, text=True),
         Kind("dresses", [dress[:60000] for text in traces("*.txt.zst") for dress in dressed(text)], ".txt", recorded, text=True),
-        Kind("instance", [with_instance(traces("tc6.dat.zst")[0])], ".dat", recorded),
-        Kind("unpacked", [pack(text[:60000]) for text in traces("*.txt.zst") for pack in (gzip.compress, lzma.compress, lambda t: b"TRACE:\n" + zlib.compress(t), lambda t: t.decode("utf-8", "replace").encode("utf-16"))], ".txt", recorded),
+        Kind("instance", [with_instance(traces("tc6.dat.zst")[0]), *(with_instance_7(data) for data in traces("tc7-none.dat.zst"))], ".dat", recorded),
+        Kind("perfetto", traces("*.pftrace.zst"), ".pftrace", recorded),
+        *([Kind("shown", [text[:60000] for text in printed], ".txt", recorded, text=True)] if (printed := shown(folder)) else []),
+        Kind("unpacked", [pack(text[:60000]) for text in traces("*.txt.zst") for pack in (gzip.compress, lzma.compress, bz2.compress, lambda t: b"TRACE:\n" + zlib.compress(t), lambda t: t.decode("utf-8", "replace").encode("utf-16"))], ".txt", recorded),
         Kind("capture", captures, ".wattwise", seen, pack=True),
         Kind("machine", read("machines/*.toml"), ".toml", machine, text=True),
         Kind("workload", read("workloads/*.toml"), ".toml", [["compare", "FILE", *model], ["compare", "FILE", "--replicas", "8", *model[:2], *budget]], text=True),
@@ -141,7 +183,7 @@ def kinds(wattwise, folder):
         Kind("journal", read("crates/control/tests/journal/*.jsonl"), ".jsonl", [["restore", "--root", "TREE", "--journal", "JOURNAL"], ["restore", "--dry-run", "--root", "TREE", "--journal", "JOURNAL"]], text=True),
         Kind("result", read("crates/cli/tests/results/*.json"), ".json", result, text=True),
         Kind("ab", read("crates/live/tests/ab/*.jsonl"), ".jsonl", result, text=True),
-        Kind("search", [log.read_bytes()], ".jsonl", [["tune", "--resume", "FILE", "--budget", f"trials=1,{BUDGET}", "-o", "out.toml"]], text=True),
+        Kind("search", searches, ".jsonl", [["tune", "--resume", "FILE", "-o", "out.toml"]], text=True),
     ]
 
 

@@ -63,10 +63,20 @@ fn what_a_machine_runs_on_is_said_with_the_reason() {
             &["no battery", "no source"][..],
         ),
         (
-            vec![("BAT0", discharging), ("sbs-charger", "type=Mains; online=1")],
+            vec![
+                ("ADP1", "type=Mains; online=0"),
+                ("BAT0", discharging),
+                ("sbs-charger", "type=Mains; online=1"),
+            ],
             "battery",
             true,
             &["although sbs-charger", "7.5 W"],
+        ),
+        (
+            vec![("usb", "type=USB_PD; online=1"), ("battery", discharging)],
+            "mains",
+            true,
+            &["usb is online, although battery discharges", "connected (usb, USB_PD)", "52 %"],
         ),
         (
             vec![("usb", "type=USB_PD; online=1"), ("battery", full)],

@@ -55,6 +55,8 @@ pub struct Gauge {
     first: Option<Look>,
     /// The moments at which it moved.
     moved: Vec<Look>,
+    /// What fed the machine at the first look.
+    source: Source,
     /// Why the window is lost.
     spoiled: Option<BatteryError>,
     batteries: Vec<Followed>,
@@ -101,13 +103,17 @@ impl Gauge {
         if supply.batteries.is_empty() {
             return Err(BatteryError::None);
         }
-        // A battery at its limit may feed the machine or not; only discharge is energy that we can see.
-        if supply.source == Source::Mains {
+        // A battery at its limit may feed the machine or not; only discharge is energy that we can see, also beside a weak charger.
+        if !supply.batteries.iter().any(Battery::discharges) && supply.source == Source::Mains {
             return Err(match self.first {
                 None => BatteryError::OnMains,
                 Some(_) => self.spoiled.get_or_insert(BatteryError::Changed).clone(),
             });
         }
+        if self.first.is_some() && supply.source != self.source {
+            return Err(self.spoiled.get_or_insert(BatteryError::Changed).clone());
+        }
+        self.source = supply.source;
         if let Some(silent) = supply.batteries.iter().find(|b| b.discharges() && b.energy_wh.is_none()) {
             return Err(BatteryError::NoEnergy(silent.name.clone()));
         }
@@ -206,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_without_energy_and_a_charger_that_is_always_online() {
+    fn a_gauge_without_energy_and_a_charger_beside_it() {
         let percent = Battery { energy_wh: None, capacity_percent: Some(63), ..battery(0.0) };
         let refused = Gauge::default().take(&Supply::of(Vec::new(), vec![percent.clone()]), 0.0);
         assert_eq!(refused, Err(BatteryError::NoEnergy("BAT0".into())));
@@ -214,11 +220,15 @@ mod tests {
         let other = Battery { name: "BAT1".into(), status: "Full".into(), ..battery(20.0) };
         let both = Supply::of(Vec::new(), vec![other.clone(), percent]);
         assert_eq!(Gauge::default().take(&both, 0.0), Err(BatteryError::NoEnergy("BAT0".into())));
-        // sbs-charger says that it is online for ever: the battery discharges all the same.
-        let supply = Supply::of(vec![adapter(Feeds::Machine)], vec![battery(40.0)]);
+        // A charger that gives less than the machine uses, or says for ever that it is online: what the battery gives is counted.
+        let beside = Supply::of(vec![adapter(Feeds::Machine)], vec![battery(40.0)]);
         let mut gauge = Gauge::default();
-        assert!(gauge.take(&supply, 0.0).is_ok());
-        let swapped = Supply::of(Vec::new(), vec![battery(39.0), other]);
+        assert!(gauge.take(&beside, 0.0).is_ok());
+        // Plugged in on the way: the gauge says so later than the adapter.
+        let mut plugged = Gauge::default();
+        plugged.take(&supply(false, 40.0), 0.0).expect("discharging");
+        assert_eq!(plugged.take(&beside, 1.0), Err(BatteryError::Changed));
+        let swapped = Supply::of(vec![adapter(Feeds::Machine)], vec![battery(39.0), other]);
         assert_eq!(gauge.take(&swapped, 1.0), Err(BatteryError::Swapped));
         assert_eq!(gauge.result(), Err(BatteryError::Swapped));
     }

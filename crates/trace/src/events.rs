@@ -3,6 +3,7 @@
 //! An event is a small `Copy` value: readers make millions of them and keep none. A reader hands them
 //! on in order of time as far as its recording allows; whoever consumes them must bear a step back.
 
+use crate::lacks::Lack;
 use crate::marks::Work;
 use crate::notes::Notes;
 use crate::plan::Found;
@@ -291,6 +292,8 @@ pub struct Read {
     pub notes: Notes,
     /// Time that the machine was suspended, in ns: it is taken out of the events' times.
     pub suspended_ns: u64,
+    /// What the format cannot tell.
+    pub lacks: Vec<Lack>,
     /// What could not be used, a sentence each.
     pub warnings: Vec<String>,
     /// What asks for another reading.

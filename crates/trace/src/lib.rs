@@ -1,7 +1,7 @@
 //! Recordings of the scheduler: import and summarise.
 //!
 //! ```text
-//! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text
+//! Source -> input (unpacks, reads by position) -> perf_data | trace_dat | ftrace_text | perfetto
 //!        -> events, in order of time, none kept -> timeline -> lift    -> Workload
 //!                                                           -> summary -> Summary
 //! ```
@@ -16,6 +16,7 @@ mod bounds;
 mod clock;
 mod error;
 pub mod events;
+mod lacks;
 mod lift;
 pub mod marks;
 mod notes;
@@ -27,6 +28,7 @@ mod summary;
 mod timeline;
 
 pub use crate::error::TraceError;
+pub use crate::lacks::Lack;
 pub use crate::lift::DEFAULT_KHZ;
 pub use crate::notes::Notes;
 pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};
@@ -199,6 +201,7 @@ fn read_by<S: Sink>(input: &Input, plan: &Plan, comms: &mut Comms, sink: &mut S)
         Some(Format::PerfData) => crate::read::perf_data::read(input, plan, comms, sink),
         Some(Format::TraceDat) => crate::read::trace_dat::read(input, plan, comms, sink),
         Some(Format::FtraceText) => crate::read::ftrace_text::read(input, 0, plan, comms, sink),
+        Some(Format::Perfetto) => crate::read::perfetto::read(input, comms, sink),
         None => Err(TraceError::unknown(&input.name, &start)),
     }
 }

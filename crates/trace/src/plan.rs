@@ -61,8 +61,15 @@ pub(crate) struct Found {
     pub(crate) covered_to: Option<u64>,
     pub(crate) currents: Vec<(u16, u32)>,
     pub(crate) numbers: BTreeMap<u32, u32>,
+    /// Rings may have been overwritten without a sign of it in the file.
+    pub(crate) unsure: bool,
     /// Ring buffers of the file.
     pub(crate) buffers: usize,
+}
+
+/// The kernel's number of a thread that the file calls otherwise; `None` where it is not known.
+pub(crate) fn kernels(numbers: &BTreeMap<u32, u32>, tid: u32) -> Option<u32> {
+    if numbers.is_empty() { Some(tid) } else { numbers.get(&tid).copied() }
 }
 
 impl Plan {
@@ -127,14 +134,14 @@ impl Plan {
         if !self.cpus.is_empty() {
             let cpus: Vec<String> = self.cpus.iter().map(u16::to_string).collect();
             all.push(format!(
-                "CPUs {} were recorded and count as 0 to {}; those between them were off.",
+                "CPUs {} were recorded and count as 0 to {}; others were off, or are not in the recording.",
                 cpus.join(", "),
                 self.cpus.len() - 1
             ));
         }
         if !self.currents.is_empty() {
             all.push(
-                "The text shows tasks by the numbers of a PID namespace; who was on a CPU is taken from its switches.".into(),
+                "The text shows tasks by name alone, or by the numbers of a PID namespace; who was on a CPU is taken from its switches.".into(),
             );
         }
         all

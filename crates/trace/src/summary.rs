@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::events::{Comm, Comms, Event, EventKind, Left, Sink};
+use crate::lacks::{self, Lack};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct Summary {
     pub sleeps: Lengths,
     /// The tasks with the most CPU time, most first.
     pub top: Vec<TaskSummary>,
+    /// What the format cannot tell, of whatever was recorded.
+    pub lacks: Vec<Lack>,
     /// What could not be used, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -241,6 +244,7 @@ impl Counter {
                     runs: seen.runs,
                 })
                 .collect(),
+            lacks: read.lacks,
             warnings: read.warnings.into_iter().chain(self.clock.warnings()).collect(),
         }
     }
@@ -347,6 +351,9 @@ impl fmt::Display for Summary {
         writeln!(f, "top tasks")?;
         for t in &self.top {
             writeln!(f, "  {:<16} {:>8} {:>12} {:>10} runs", t.name, t.tid, time(t.busy_s), t.runs)?;
+        }
+        if !self.lacks.is_empty() {
+            writeln!(f, "not told    {}", lacks::list(&self.lacks))?;
         }
         for warning in &self.warnings {
             writeln!(f, "warning: {warning}")?;

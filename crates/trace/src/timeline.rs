@@ -96,7 +96,7 @@ impl<'a, S: Sink> Timeline<'a, S> {
             // What comes of times can only be seen when they are in order.
             return plan;
         }
-        let from = found.covered_from.max(self.late);
+        let from = found.covered_from.max(self.late.filter(|_| found.unsure));
         if from.is_some() || found.covered_to.is_some() {
             plan.covered = Some((from.unwrap_or(0), found.covered_to.unwrap_or(u64::MAX)));
         }

@@ -3,53 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use std::io::Write as _;
-use std::sync::Arc;
-use wattwise_model::workload::{Op, Program, Recorded, Task, TaskId, Workload};
-use wattwise_trace::events::{Comms, Event, EventKind, Left, Level, Sink};
-use wattwise_trace::{ImportOptions, Source, TraceError, import, summarise, visit};
-
-fn source(data: &[u8]) -> Source {
-    Source::Bytes { name: "theirs".into(), data: Arc::from(data) }
-}
-
-fn lift(data: &[u8]) -> Result<Workload, TraceError> {
-    import(source(data), &ImportOptions::default())
-}
+use support::{bytes, lift, recorded, same, source, warned, work};
+use wattwise_model::workload::{Op, Program, Task, TaskId, Workload};
+use wattwise_trace::{ImportOptions, TraceError, import, summarise};
 
 fn refused(data: &[u8]) -> String {
     let line = lift(data).map(|w| w.source).unwrap_err().to_string();
     assert!(!line.contains('\n'), "{line}");
     line
-}
-
-fn recorded(w: &Workload) -> &Recorded {
-    w.recorded.as_ref().unwrap()
-}
-
-/// What a replay works with: each task's name and steps, and how long it all is.
-fn work(w: &Workload) -> (u64, Vec<(String, Vec<Op>)>) {
-    let steps = |t: &wattwise_model::workload::Task| {
-        let Program::Recorded(script) = &t.program else { panic!("not recorded") };
-        script.reader().collect()
-    };
-    (w.span_ns, w.tasks.iter().map(|t| (t.name.clone(), steps(t))).collect())
-}
-
-/// Compares such work without printing all of it.
-#[track_caller]
-fn same(work: &(u64, Vec<(String, Vec<Op>)>), wanted: &(u64, Vec<(String, Vec<Op>)>), name: &str) {
-    assert_eq!((work.0, work.1.len()), (wanted.0, wanted.1.len()), "{name}: span in ns, tasks");
-    for ((task, steps), (other, wanted)) in work.1.iter().zip(&wanted.1) {
-        assert_eq!(task, other, "{name}");
-        let differs = steps.iter().zip(wanted).position(|(a, b)| a != b);
-        let shown = differs.map(|n| (n, steps[n], wanted[n]));
-        assert_eq!((shown, steps.len()), (None, wanted.len()), "{name}: {task}: first different step, steps");
-    }
-}
-
-fn warned(w: &Workload, what: &str) -> bool {
-    recorded(w).warnings.iter().any(|warning| warning.contains(what))
 }
 
 /// A switch or wake-up, as all dresses tell it.
@@ -281,6 +245,15 @@ fn every_dress_of_text_gives_the_same_work() {
     as_plain("two members of gz", &[gz(first), gz(second)].concat());
     as_plain("UTF-16 in gz in gz", &gz(&gz(&wide(false))));
     as_plain("xz", XZ_OF_ROUNDS);
+    let bz2 = |bytes: &[u8]| {
+        let mut packer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    as_plain("bz2", &bz2(plain.as_bytes()));
+    // pbzip2 writes a stream a block.
+    as_plain("two streams of bz2", &[bz2(first), bz2(second)].concat());
+    as_plain("gz in bz2", &bz2(&gz(plain.as_bytes())));
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     zlib.write_all(plain.as_bytes()).unwrap();
     as_plain("atrace -z", &[b"capturing trace... done\nTRACE:\n".to_vec(), zlib.finish().unwrap()].concat());
@@ -554,6 +527,24 @@ fn numbers_of_a_namespace_are_not_the_kernels() {
     assert!(!warned(&lift(one.as_bytes()).unwrap(), "numbers of a PID namespace"));
 }
 
+/// `perf script -F comm,cpu,time,event,trace`: only names, of which some end with a digit.
+#[test]
+fn heads_without_numbers_are_known_by_the_switches() {
+    let mut lines = rounds(60);
+    lines.retain(|l| l.by.1 == 0 || l.level == '.');
+    let wanted = work(&lift(text(&lines, Line::perf_script).as_bytes()).unwrap());
+    for name in ["my prog: x", "kworker/0:1"] {
+        let nameless = text(&lines, |l| {
+            let line = l.perf_script();
+            let (_, after) = line.split_once(" [0").unwrap();
+            format!("{:>16} [0{after}", if l.by.1 == 200 { name } else { l.by.0 })
+        });
+        let w = lift(nameless.as_bytes()).unwrap();
+        same(&work(&w), &wanted, name);
+        assert!(!warned(&w, "damaged"), "{:?}", recorded(&w).warnings);
+    }
+}
+
 #[test]
 fn counts_of_a_clock_are_no_seconds() {
     let ticks =
@@ -566,7 +557,7 @@ fn counts_of_a_clock_are_no_seconds() {
 fn files_of_other_kinds_are_named_with_their_remedy() {
     let perfetto = [b"\x0a\x54\x50\x03\x42\x0eftrace\x01\x02".to_vec(), (1..=90).collect()].concat();
     for (data, words) in [
-        (&b"BZh91AY&SY"[..], &["bzip2", "bzip2 -dk theirs"][..]),
+        (&b"LZIP\x01"[..], &["lzip", "lzip -dk theirs"][..]),
         (&perfetto, &["Perfetto", "traceconv systrace theirs"]),
         (b"{\"traceEvents\": [{\"ph\": \"X\"}]}", &["Chrome", "jq -r .systemTraceEvents theirs"]),
         (b"PK\x03\x04", &["zip", "unzip theirs"]),
@@ -601,13 +592,6 @@ fn a_bomb_meets_the_budget_however_it_is_packed() {
 
 /// `standard(&rounds(60))` by `xz -9`.
 const XZ_OF_ROUNDS: &[u8] = include_bytes!("traces/rounds.txt.xz");
-
-/// A recording of `traces/`, unpacked.
-fn bytes(name: &str) -> Vec<u8> {
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(format!("{name}.zst"));
-    zstd::stream::decode_all(std::fs::File::open(path).unwrap()).unwrap()
-}
 
 /// A recording by perf with other numbers of tasks in perf's own fields, as it would have been made in a PID namespace. Its samples
 /// begin with IDENTIFIER, IP, TID (sample_type 0x10587).
@@ -672,6 +656,39 @@ fn perf_data_of_a_namespace_is_the_same_work() {
     }
 }
 
+/// The same as `perf script --show-task-events` shows it: perf's own records count as its heads do.
+#[test]
+fn perf_script_of_a_namespace_is_the_same_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = |data: Vec<u8>| {
+        let file = folder.path().join("perf.data");
+        std::fs::write(&file, data).unwrap();
+        let script = ["script", "-f", "--ns", "--show-task-events", "-i"];
+        let out = std::process::Command::new("perf").args(script).arg(&file).output().ok()?;
+        out.status.success().then_some(out.stdout)
+    };
+    let shifted = |tid: u32| if tid == 0 || tid > 1 << 22 { tid } else { tid + 77 };
+    for name in ["pipe.perf", "mix.perf"] {
+        let (Some(outside), Some(inside)) = (shown(bytes(name)), shown(in_namespace(bytes(name), shifted)))
+        else {
+            println!("skipped: perf script is not to be had");
+            return;
+        };
+        let (wanted, w) = (lift(&outside).unwrap(), lift(&inside).unwrap());
+        assert!(warned(&w, "numbers of a PID namespace"), "{name}: {:?}", recorded(&w).warnings);
+        assert_eq!(recorded(&w).foreground, recorded(&wanted).foreground, "{name}");
+        assert_eq!(recorded(&w).busy_ns, recorded(&wanted).busy_ns, "{name}");
+        let roles = |w: &Workload| -> Vec<_> {
+            let ran = |t: &&Task| {
+                let Program::Recorded(script) = &t.program else { return false };
+                script.reader().any(|op| matches!(op, Op::Run { .. }))
+            };
+            w.tasks.iter().filter(ran).map(|t| (t.name.clone(), t.role, t.ends, t.repeats)).collect()
+        };
+        assert_eq!(roles(&w), roles(&wanted), "{name}");
+    }
+}
+
 /// A record of perf.data in pipe mode.
 fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     let mut all = kind.to_le_bytes().to_vec();
@@ -712,168 +729,58 @@ fn each_perf_data_that_cannot_be_used_says_why() {
     assert!(unfinished.contains("let perf end by itself"), "{unfinished}");
 }
 
-/// Writes events as tracefs's text, which the kernel would cut to microseconds.
-struct Dress {
-    text: String,
-    /// Digits of a second.
-    digits: usize,
-    /// What trace-cmd does with the rest: it rounds, the kernel cuts (`tep_print_event`, `trace_print_context`).
-    rounds: bool,
-}
-
-impl Sink for Dress {
-    fn event(&mut self, event: &Event, comms: &Comms) {
-        let letter = |left: Left| match left {
-            Left::Runnable => 'R',
-            Left::Sleep => 'S',
-            Left::Disk => 'D',
-            Left::Idle => 'I',
-            Left::Stopped => 'T',
-            Left::Dead => 'X',
-        };
-        let woken = |name: &str, t: wattwise_trace::events::Target| {
-            format!(
-                "{name}: comm={} pid={} prio={} target_cpu={:03}",
-                comms.name(t.comm),
-                t.tid,
-                t.prio,
-                t.cpu
-            )
-        };
-        let told = match event.kind {
-            EventKind::Switch(s) => format!(
-                "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}",
-                comms.name(s.prev_comm),
-                s.prev_tid,
-                s.prev_prio,
-                letter(s.left),
-                comms.name(s.next_comm),
-                s.next_tid,
-                s.next_prio
-            ),
-            EventKind::Waking(t) => woken("sched_waking", t),
-            EventKind::Wakeup(t) => woken("sched_wakeup", t),
-            EventKind::WakeupNew(t) => woken("sched_wakeup_new", t),
-            EventKind::Fork { parent, child, comm } => {
-                format!(
-                    "sched_process_fork: comm=x pid={parent} child_comm={} child_pid={child}",
-                    comms.name(comm)
-                )
-            }
-            EventKind::Exit { tid } => format!("sched_process_exit: comm=x pid={tid} prio=120"),
-            EventKind::CpuIdle { cpu, state } => {
-                format!("cpu_idle: state={} cpu_id={cpu}", state.unwrap_or(u32::MAX))
-            }
-            EventKind::CpuFrequency { cpu, khz } => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
-            EventKind::HrtimerStart { absolute } => {
-                format!(
-                    "hrtimer_start: hrtimer=0 function=f expires=1 softexpires=1 mode={}",
-                    if absolute { "ABS" } else { "REL" }
-                )
-            }
-            _ => return,
-        };
-        let level = match event.level {
-            Level::Task => '.',
-            Level::Softirq => 's',
-            Level::Hardirq => 'h',
-        };
-        let unit = 10u64.pow(9 - self.digits as u32);
-        let whole = (event.time_ns + if self.rounds { unit / 2 } else { 0 }) / unit;
-        let second = 10u64.pow(self.digits as u32);
-        let (s, rest) = (whole / second, whole % second);
-        self.text += &format!(
-            "x-{} [{:03}] d.{level}2. {s}.{rest:0digits$}: {told}\n",
-            event.current,
-            event.cpu,
-            digits = self.digits
-        );
-    }
-}
-
-fn dressed(name: &str, digits: usize, rounds: bool) -> String {
-    let mut dress = Dress { text: String::new(), digits, rounds };
-    visit(source(&bytes(name)), &ImportOptions::default(), &mut dress).unwrap();
-    dress.text
-}
-
-/// Of one resolution the same work to the bit, whatever the format. perf's own records tell more of tasks (who started whom before
-/// the recording), so of perf.data the steps are compared, which are of the scheduler's events alone.
-#[test]
-fn recordings_in_the_dress_of_text_are_the_same_work() {
-    for name in [
-        "tc6.dat",
-        "tc7-none.dat",
-        "tc7-zstd.dat",
-        "ftrace.txt",
-        "pipe.perf",
-        "pipe-z.perf",
-        "pipemode.perf",
-        "sched.perf",
-    ] {
-        let steps = |w: &Workload| {
-            let mut all = work(w).1;
-            all.retain(|(_, steps)| steps.iter().any(|op| matches!(op, Op::Run { .. })));
-            all
-        };
-        let busy = |w: &Workload| recorded(w).busy_ns.clone();
-        let (wanted, text) = (lift(&bytes(name)).unwrap(), lift(dressed(name, 9, false).as_bytes()).unwrap());
-        assert_eq!((text.span_ns, busy(&text)), (wanted.span_ns, busy(&wanted)), "{name}");
-        if !name.ends_with("perf") {
-            same(&(0, steps(&text)), &(0, steps(&wanted)), name);
+/// An attribute of a tracepoint with these flags, as `HEADER_ATTR` has it: type 2, ids at the end.
+fn with_attribute(flags: u64, ids: u64) -> impl Fn(Vec<u8>) -> Vec<u8> {
+    move |mut data| {
+        let word = |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+        let (each, begin, len) = (word(&data, 16), word(&data, 24), word(&data, 32));
+        for at in (begin..begin + len).step_by(each) {
+            let told = u64::from_le_bytes(data[at + 40..at + 48].try_into().unwrap()) | flags;
+            data[at + 40..at + 48].copy_from_slice(&told.to_le_bytes());
+            // Bytes of ids stand at the end of an entry.
+            data[at + each - 8..at + each].copy_from_slice(&(8 * ids).to_le_bytes());
         }
+        data
     }
 }
 
-/// What the tools themselves show of their recordings: in ns the same work, in us that of the recording rounded so.
+/// perf_event_attr's `enable_on_exec` (bit 12), which perf sets without `-a`; an id for each CPU; `write_backward` (bit 27).
 #[test]
-fn what_trace_cmd_reports_is_the_same_work() {
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["tc6.dat", "tc7-none.dat", "tc7-zstd.dat"] {
-        let file = folder.path().join(name);
-        std::fs::write(&file, bytes(name)).unwrap();
-        let report = |flags: &[&str]| {
-            let out =
-                std::process::Command::new("trace-cmd").arg("report").args(flags).arg(&file).output().ok()?;
-            out.status.success().then_some(out.stdout)
-        };
-        let (Some(whole), Some(rounded)) = (report(&["-t", "-l"]), report(&["-l"])) else {
-            println!("skipped: trace-cmd report is not to be had");
-            return;
-        };
-        let wanted = lift(&bytes(name)).unwrap();
-        let text = lift(&whole).unwrap();
-        same(&work(&text), &work(&wanted), name);
-        assert_eq!(recorded(&text).busy_ns, recorded(&wanted).busy_ns, "{name}");
-        let coarse = lift(dressed(name, 6, true).as_bytes()).unwrap();
-        same(&work(&lift(&rounded).unwrap()), &work(&coarse), &format!("{name}, in us"));
-    }
+fn what_perf_was_told_to_leave_out_is_said() {
+    let file = bytes("pipe.perf");
+    let line = refused(&with_attribute(1 << 12, 2)(file.clone()));
+    assert!(line.contains("one command's own events") && line.contains("perf record -a"), "{line}");
+    let w = lift(&with_attribute(0, 1)(file.clone())).unwrap();
+    assert!(warned(&w, "perf recorded 1 of 2 CPUs (-C)"), "{:?}", recorded(&w).warnings);
+    let w = lift(&with_attribute(0, 2)(file)).unwrap();
+    assert!(!warned(&w, "perf recorded"), "{:?}", recorded(&w).warnings);
+    // The same in the head of `perf script --header`.
+    let script = |ids: &str, more: &str| {
+        format!(
+            "# nrcpus online : 2\n# event : name = sched:sched_switch, , id = {{ {ids} }}, type = 2, size = 128{more}\n#\n"
+        ) + &text(&rounds(60), Line::perf_script)
+    };
+    let line = refused(script("1, 2", ", enable_on_exec = 1").as_bytes());
+    assert!(line.contains("one command's own events"), "{line}");
+    let w = lift(script("1", "").as_bytes()).unwrap();
+    assert!(warned(&w, "perf recorded 1 of 2 CPUs (-C)"), "{:?}", recorded(&w).warnings);
 }
 
-/// `perf script` shows no flags: of these recordings it is the same work but for wake-ups by interrupts on a busy CPU.
+/// perf writes all that it reads: where a CPU begins late, it was idle, or its tasks write no events. Only `--overwrite` and text of
+/// unknown origin leave it open.
 #[test]
-fn what_perf_script_reports_has_the_same_times() {
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["pipe.perf", "sched.perf", "mix.perf"] {
-        let file = folder.path().join(name);
-        std::fs::write(&file, bytes(name)).unwrap();
-        let out = std::process::Command::new("perf").args(["script", "--ns", "-f", "-i"]).arg(&file).output();
-        let Some(out) = out.ok().filter(|out| out.status.success()) else {
-            println!("skipped: perf script is not to be had");
-            return;
-        };
-        let (text, wanted) = (lift(&out.stdout).unwrap(), lift(&bytes(name)).unwrap());
-        assert_eq!(
-            (text.span_ns, &recorded(&text).busy_ns),
-            (wanted.span_ns, &recorded(&wanted).busy_ns),
-            "{name}"
-        );
-        assert!(
-            warned(&text, "no irq flags") && !warned(&text, "damaged"),
-            "{name}: {:?}",
-            recorded(&text).warnings
-        );
-    }
+fn a_cpu_that_begins_late_is_no_ring_that_was_overwritten_where_perf_recorded() {
+    let from = 1_000_000_000 + 30 * 10_000;
+    let late: Vec<Line> = rounds(60).into_iter().filter(|l| l.cpu == 0 || l.us >= from).collect();
+    let script = text(&late, Line::perf_script);
+    let cut = |data: &[u8]| warned(&lift(data).unwrap(), "Not all CPUs are recorded all the time");
+    assert!(!cut(script.as_bytes()), "perf script");
+    assert!(cut(text(&late, |l| l.tracefs("d.%2.")).as_bytes()), "text of unknown origin");
+    let kept = format!("# entries-in-buffer/entries-written: {0}/{0}   #P:2\n", late.len());
+    assert!(!cut((kept + &text(&late, |l| l.tracefs("d.%2."))).as_bytes()), "nothing was overwritten");
+    let backward =
+        "# event : name = sched:sched_switch, , id = { 1, 2 }, type = 2, size = 128, write_backward = 1\n";
+    assert!(cut((backward.to_owned() + &script).as_bytes()), "perf record --overwrite");
 }
 
 #[test]

@@ -28,7 +28,8 @@ use wattwise_trace::{ImportOptions, record};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text) or a workload file.
+    /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text, Perfetto's) or a workload
+    /// file.
     /// Several are one day, with one answer: 'desktop=3 build' gives desktop three times the hours
     workload: Vec<String>,
     /// A machine model ('wattwise machines'), a model's file, 'this' for an estimate of this machine, or a capture

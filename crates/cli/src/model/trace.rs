@@ -17,7 +17,7 @@ pub(crate) const IMPORT_SCHEMA: &str = "wattwise.import/1";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A recording (perf.data, trace.dat, ftrace text, each also as .zst, .gz or .xz), or the name of a bundled one
+    /// A recording (perf.data, trace.dat, ftrace text, Perfetto's, each also as .zst, .gz, .xz or .bz2), or the name of a bundled one
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
-    /// A recording (perf.data, trace.dat, ftrace text, each also as .zst, .gz or .xz), or the name of a bundled one
+    /// A recording (perf.data, trace.dat, ftrace text, Perfetto's, each also as .zst, .gz, .xz or .bz2), or the name of a bundled one
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,

@@ -2,11 +2,13 @@
 //!
 //! The rule is UPower's (`src/up-daemon.c`, `src/linux/up-device-supply.c` of 1.90), with what its users reported:
 //!
-//! 1. A battery of the machine that says `Discharging` feeds it, whatever a charger says of itself: some chargers say
-//!    that they are online for ever, others give less than the machine uses.
-//! 2. Otherwise an adapter that is online feeds it: mains, or a USB, wireless or unknown-brand charger. An adapter is
-//!    none where it is offline, where its `scope` is a device's own, and where power flows out of the port: its
-//!    `status` is `Discharging` or its Type-C port is the source (a phone is charged from it).
+//! 1. An adapter that is online feeds it: mains, or a USB, wireless or unknown-brand charger. An adapter is none where it
+//!    is offline, where its `scope` is a device's own, and where power flows out of the port: its `status` is
+//!    `Discharging` or its Type-C port is the source (a phone is charged from it). A battery may discharge beside it: the
+//!    charger gives less than the machine uses, or the gauge has not noticed it yet.
+//! 2. Otherwise a battery of the machine that says `Discharging` feeds it. It does as well where the machine's mains adapter
+//!    says that it is offline and some other says that it is online: ports and chargers are known that stay so for ever
+//!    (TLP 283, AsahiLinux 626; UPower takes their word).
 //! 3. Otherwise a battery that does not say what it does feeds it.
 //! 4. Otherwise it is mains: there is no battery, or none that discharges. A desktop whose USB ports are all unused
 //!    runs on mains.
@@ -105,8 +107,8 @@ pub struct Supply {
     pub source: Source,
     /// Why that is known, in a sentence's part.
     pub why: String,
-    /// Whether mains power is there: an adapter that feeds the machine is online, or it has no battery.
-    /// It may run on its battery all the same: see `source`.
+    /// Whether an adapter says that it feeds the machine, or there is no battery. It may run on its battery all the same:
+    /// see `source`.
     pub mains: bool,
     /// Its adapters, and the ports that can be one.
     pub adapters: Vec<Adapter>,
@@ -142,13 +144,25 @@ impl Battery {
 }
 
 fn judge(adapters: &[Adapter], batteries: &[Battery]) -> (Source, String) {
-    let online = adapters.iter().find(|a| a.feeds == Feeds::Machine);
-    if let Some(battery) = batteries.iter().find(|b| b.discharges()) {
-        let although = online.map(|a| format!(", although {} says that it is online", a.name));
-        return (Source::Battery, format!("{} discharges{}", battery.name, although.unwrap_or_default()));
-    }
-    if let Some(adapter) = online {
-        return (Source::Mains, format!("{} is online", adapter.name));
+    let online = adapters.iter().find(|a| a.feeds == Feeds::Machine).map(|a| &a.name);
+    let unplugged = adapters.iter().find(|a| a.kind == "Mains" && a.feeds == Feeds::Nothing).map(|a| &a.name);
+    let discharges = batteries.iter().find(|b| b.discharges()).map(|b| &b.name);
+    match (discharges, online, unplugged) {
+        (Some(battery), None, _) => return (Source::Battery, format!("{battery} discharges")),
+        (Some(battery), Some(adapter), Some(mains)) => {
+            let why = format!(
+                "{battery} discharges and {mains} is offline, although {adapter} says that it is online"
+            );
+            return (Source::Battery, why);
+        }
+        (Some(battery), Some(adapter), None) => {
+            let why = format!(
+                "{adapter} is online, although {battery} discharges (the machine uses more than it gives, or the gauge is late)"
+            );
+            return (Source::Mains, why);
+        }
+        (None, Some(adapter), _) => return (Source::Mains, format!("{adapter} is online")),
+        (None, None, _) => {}
     }
     let silent = batteries.iter().find(|b| b.status == "Unknown");
     match (silent, batteries.first()) {

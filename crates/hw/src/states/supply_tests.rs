@@ -38,17 +38,39 @@ fn a_desktop_runs_on_mains_whatever_its_ports_do() {
 }
 
 #[test]
-fn a_battery_that_discharges_wins_over_a_charger_that_is_always_online() {
-    // TLP 283: a MacBook's sbs-charger.
-    let mac = machine(&[
-        ("ADP1", "type=Mains; online=0"),
-        ("BAT0", DISCHARGING),
-        ("sbs-charger", "type=Mains; online=1"),
+fn an_adapter_that_is_online_is_mains_beside_a_battery_that_discharges() {
+    // UPower's OnBattery: a battery discharges, and no adapter is online. A phone at a weak charger; a gauge that is late.
+    let phone = machine(&[
+        ("usb", "type=USB_PD; online=1"),
+        ("dc", "type=Wireless; online=0"),
+        ("battery", "type=Battery; status=Discharging; capacity=63"),
     ]);
-    assert_eq!(mac.source, Source::Battery);
-    assert_eq!(mac.why, "BAT0 discharges, although sbs-charger says that it is online");
+    assert_eq!(phone.source, Source::Mains);
+    assert!(phone.why.starts_with("usb is online, although battery discharges"), "{}", phone.why);
+    assert!(on_mains(&[("AC", "type=Mains; online=1"), ("BAT0", DISCHARGING)]));
+    assert!(!on_mains(&[("usb", "type=USB; online=0"), ("BAT0", DISCHARGING)]));
     // The second battery of two.
     assert!(!on_mains(&[("BAT0", "type=Battery; status=Unknown"), ("BAT1", DISCHARGING)]));
+}
+
+/// Here UPower is wrong, as its users report.
+#[test]
+fn a_port_that_stays_online_does_not_outweigh_mains_that_are_off() {
+    // TLP 283: a MacBook's sbs-charger. AsahiLinux 626: a port of which the charger was pulled.
+    for (mains, port) in [
+        ("ADP1", ("sbs-charger", "type=Mains; online=1")),
+        ("macsmc-ac", ("tps6598x-source-psy-0-0038", "type=USB; online=1")),
+    ] {
+        let mac = machine(&[(mains, "type=Mains; online=0"), ("BAT0", DISCHARGING), port]);
+        assert_eq!(mac.source, Source::Battery);
+        assert_eq!(
+            mac.why,
+            format!("BAT0 discharges and {mains} is offline, although {} says that it is online", port.0)
+        );
+        // Nothing discharges: it is the port that feeds.
+        let full = ("BAT0", "type=Battery; status=Full");
+        assert!(on_mains(&[(mains, "type=Mains; online=0"), full, port]));
+    }
 }
 
 #[test]

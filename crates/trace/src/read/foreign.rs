@@ -8,16 +8,7 @@ pub(crate) struct Foreign {
     is: fn(&[u8]) -> bool,
 }
 
-/// A recording of Perfetto's in words: what makes ftrace text of it.
-const TRACECONV: &str = "convert it with Perfetto's `traceconv systrace FILE trace.txt`, and read trace.txt; it must have been \
-                         recorded with the ftrace events sched/sched_switch and sched/sched_waking";
-
-const KINDS: [Foreign; 22] = [
-    Foreign {
-        what: "packed with bzip2",
-        remedy: "unpack it: `bzip2 -dk FILE`",
-        is: |s| s.starts_with(b"BZh"),
-    },
+const KINDS: [Foreign; 20] = [
     Foreign {
         what: "packed with lz4",
         remedy: "unpack it: `lz4 -d FILE PLAIN`",
@@ -68,7 +59,6 @@ const KINDS: [Foreign; 22] = [
         remedy: "convert it: `iconv -f UTF-32 -t UTF-8 FILE > PLAIN`",
         is: |s| s.starts_with(&[0xff, 0xfe, 0, 0]) || s.starts_with(&[0, 0, 0xfe, 0xff]),
     },
-    Foreign { what: "a recording of Perfetto's", remedy: TRACECONV, is: is_perfetto },
     Foreign {
         what: "a recording of Perfetto's as text",
         remedy: "take the .pftrace that it was made of, and convert that with `traceconv systrace FILE trace.txt`",
@@ -166,52 +156,15 @@ fn is_json(start: &[u8]) -> bool {
     matches!((letters.next(), letters.next()), (Some('{'), Some('"' | '}')) | (Some('['), Some('{' | ']')))
 }
 
-/// A chain of packets: each the field 1 of a `Trace`, of a length, in which the fields' tags make sense.
-fn is_perfetto(start: &[u8]) -> bool {
-    let is_control = |b: &u8| *b < 32 && !matches!(b, b'\t' | b'\n' | b'\r');
-    // Text may begin with an empty line, which is the same byte.
-    if start.iter().take(256).filter(|b| is_control(b)).count() < 2 {
-        return false;
-    }
-    let mut rest = start;
-    let mut packets = 0;
-    while let [0x0a, after @ ..] = rest {
-        let Some((length, after)) = varint(after) else { break };
-        let Some((tag, _)) = varint(after) else { break };
-        // Wire types 3, 4, 6 and 7 are not used, and field 0 is none.
-        if length == 0 || tag >> 3 == 0 || !matches!(tag & 7, 0 | 1 | 2 | 5) {
-            return false;
-        }
-        packets += 1;
-        let Some(next) = after.get(length as usize..) else { return true };
-        rest = next;
-    }
-    packets > 0
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    for (n, byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 127).checked_shl(7 * n as u32)?;
-        if byte & 128 == 0 {
-            return Some((value, &bytes[n + 1..]));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn kinds_are_told_by_their_beginnings() {
-        // One packet with a number, one with a string, cut within a third.
-        let perfetto = b"\x0a\x02\x40\x01\x0a\x06\x42\x04abcd\x0a\x7f\x08";
         for (start, what) in [
-            (&b"BZh91AY"[..], "bzip2"),
+            (&b"LZIP\x01"[..], "lzip"),
             (&[&[0u8; 257][..], b"ustar\0"].concat(), "tar"),
-            (perfetto, "Perfetto"),
             (b"packet {\n  timestamp: 1\n}", "Perfetto"),
             (b"{\"traceEvents\":[{\"ph\":\"X\"}]}", "Chrome"),
             (b"[ {\"name\": \"a\", \"ph\": \"B\"} ]", "Chrome"),

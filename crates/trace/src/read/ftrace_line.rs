@@ -176,14 +176,17 @@ fn fused_time(text: &str) -> Option<(Stamp, &str)> {
     (after.0.len() <= 1).then_some((Stamp::Ns(us.checked_mul(1000)?), after.1))
 }
 
-/// The thread id at the end of `NAME-TID`, `NAME TID`, `NAME PID/TID`, each perhaps with `(TGID)`. `Some(None)` for a negative
-/// one, which is how perf shows a task of which it knows no number.
+/// The thread id at the end of `NAME-TID`, `NAME TID`, `NAME PID/TID`, each perhaps with `(TGID)`. `Some(None)` for a name alone
+/// (`perf script -F comm,...`), and for a negative one, which is how perf shows a task of which it knows no number.
 fn task(before: &str) -> Option<Option<u32>> {
     let mut task = before.trim_end();
     if let Some(t) = task.strip_suffix(')') {
         task = t.rsplit_once('(')?.0.trim_end();
     }
     let digits = task.len() - task.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    if digits == 0 {
+        return (!task.trim().is_empty()).then_some(None);
+    }
     let (name, tid) = task.split_at(task.len() - digits);
     let tid = tid.parse().ok().filter(|t| *t < MAX_TID)?;
     let negative = name.strip_suffix('-').is_some_and(|n| n.ends_with(' ') && !n.trim().is_empty());
@@ -196,6 +199,11 @@ fn event(text: &str) -> Option<(&str, &str)> {
     let mut text = text.trim_start();
     if let Some((_, rest)) = word(text).filter(|(w, _)| w.bytes().all(|b| b.is_ascii_digit())) {
         text = rest.trim_start();
+    }
+    // `perf script --show-task-events`: `PERF_RECORD_COMM exec: sh:7/7`, `PERF_RECORD_FORK(8:8):(7:7)`.
+    if text.starts_with(PERFS_OWN) {
+        let (name, arguments) = text.split_at(text.find([':', '(', ' '])?);
+        return Some((name, arguments.trim()));
     }
     let (first, after) = text.split_once(':')?;
     let of_system = after.split_once(':').filter(|(name, _)| is_name(name.split('/').next().unwrap_or(name)));
@@ -220,6 +228,9 @@ fn event(text: &str) -> Option<(&str, &str)> {
     }
     Some((name.trim_end(), arguments.trim()))
 }
+
+/// How lines of perf's own records begin.
+pub(super) const PERFS_OWN: &str = "PERF_RECORD_";
 
 fn is_name(text: &str) -> bool {
     text.len() > 3 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

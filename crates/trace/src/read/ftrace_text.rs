@@ -13,17 +13,19 @@
 //! is used.
 //!
 //! **Whose numbers.** perf shows tasks by the numbers of the PID namespace that it was run in; a tracepoint's own fields have the
-//! kernel's. Where a switch's head is of another task than its `prev_pid`, no head is believed: who is on a CPU is then known from
-//! the switches there.
+//! kernel's. Where a switch's head is of another task than its `prev_pid`, heads are read by what the switches say of them, and
+//! where they say nothing (all tasks outside of the namespace have the number 0) by who is on that CPU.
 
 use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
+use crate::lacks::Lack;
 use crate::marks::{self, Work};
-use crate::plan::Plan;
+use crate::plan::{Plan, kernels};
 use crate::read::decode::program;
-use crate::read::ftrace_line::{Columns, Line, Stamp, is_kernels, parse, seconds, true_one};
+use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, is_kernels, parse, seconds, true_one};
 use crate::read::input::Input;
+use crate::read::perf_data::{OF_COMMAND, some_cpus};
 use std::collections::BTreeMap;
 use wattwise_figure::Part;
 
@@ -174,9 +176,9 @@ fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
         "cpu_frequency" => {
             (|| Some(EventKind::CpuFrequency { cpu: cpu("cpu_id=")?, khz: number(a, "state=")? }))()
         }
-        // The mode's names come from the format file: ABS and REL with how and where it runs; before 4.16 none.
+        // Before Linux 4.16 it has no mode.
         "hrtimer_start" => match value(a, "mode=") {
-            Some(mode) => Some(EventKind::HrtimerStart { absolute: mode.contains("ABS") }),
+            Some(mode) => Some(EventKind::HrtimerStart { absolute: is_absolute(mode) }),
             None => return Ok(None),
         },
         "suspend_resume" => {
@@ -199,6 +201,41 @@ fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
     kind.map(Some).ok_or(())
 }
 
+/// The mode's names come from the format file: ABS and REL with how and where it runs. perf shows the number, whose lowest bit is
+/// set for REL.
+fn is_absolute(mode: &str) -> bool {
+    let number = match mode.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => mode.parse(),
+    };
+    number.map_or_else(|_| mode.contains("ABS"), |mode| mode & 1 == 0)
+}
+
+/// What perf's own records of tasks say, as `perf script --show-task-events` prints them: `exec: NAME:PID/TID`, or
+/// `(PID:TID):(PARENT'S PID:ITS THREAD)`. `None` for its other records.
+fn of_tasks(line: &Line<'_>, numbers: &BTreeMap<u32, u32>, comms: &mut Comms) -> Option<EventKind> {
+    let tid = |text: &str| kernels(numbers, text.parse().ok().filter(|tid| *tid < MAX_TID)?);
+    let pair = |text: &str| {
+        let (pid, thread) = text.trim_matches(['(', ')']).split_once(':')?;
+        Some((tid(pid)?, tid(thread)?))
+    };
+    let record = line.name.strip_prefix(PERFS_OWN)?;
+    if record == "COMM" {
+        let (said, after) = line.arguments.split_once(':')?;
+        let (name, ids) = after.strip_prefix(' ')?.rsplit_once(':')?;
+        let (pid, thread) = ids.split_once('/')?;
+        let comm = comms.number(name.as_bytes());
+        return Some(EventKind::Named { tid: tid(thread)?, pid: tid(pid)?, comm, exec: said == "exec" });
+    }
+    let (task, parent) = line.arguments.split_once("):(")?;
+    let (pid, child) = pair(task)?;
+    match record {
+        "FORK" => Some(EventKind::Parent { parent: pair(parent)?.1, child, pid }),
+        "EXIT" => Some(EventKind::Ended { tid: child }),
+        _ => None,
+    }
+}
+
 /// Whether text looks like a recording: one of its lines is an event or ftrace's own head.
 pub(crate) fn is(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
@@ -207,6 +244,32 @@ pub(crate) fn is(start: &[u8]) -> bool {
 
 /// One switch of so many whose head is of another task is damage; more, and the heads count otherwise.
 const MOST_OF_OTHERS: u64 = 16;
+
+/// Within so many events it shows who wrote the text.
+const SURELY: u64 = 1000;
+
+/// `# event : name = sched:sched_switch, , id = { 170, 171 }, ..., enable_on_exec = 1`
+#[derive(Default)]
+struct ByPerf {
+    /// Without `-a`.
+    of_command: bool,
+    /// With `--overwrite`.
+    backward: bool,
+    /// CPUs that each tracepoint was opened on.
+    opened: usize,
+}
+
+impl ByPerf {
+    fn take(&mut self, event: &str) {
+        if !event.contains(" type = 2,") {
+            return;
+        }
+        self.of_command |= event.contains(" enable_on_exec = 1");
+        self.backward |= event.contains(" write_backward = 1");
+        let ids = event.split_once(" id = {").and_then(|(_, rest)| rest.split_once('}'));
+        self.opened = self.opened.max(ids.map_or(0, |(ids, _)| ids.split(',').count()));
+    }
+}
 
 /// Stands for a task of which the writer knew no number.
 const UNKNOWN: u32 = u32::MAX;
@@ -279,6 +342,12 @@ struct Text<'a, S: Sink> {
     damaged: u64,
     /// No event had flags.
     flagless: bool,
+    /// All times are whole microseconds.
+    coarse: bool,
+    /// perf's own records of tasks are in it.
+    kinship: bool,
+    /// Which of the kernel's numbers those in the heads are.
+    found_numbers: BTreeMap<u32, u32>,
     /// Notes in the head that the sink does not know.
     noted: bool,
     newest_ns: u64,
@@ -291,6 +360,10 @@ struct Text<'a, S: Sink> {
     of_others: u64,
     /// Rings were overwritten.
     overwritten: bool,
+    /// The head tells how much of them was kept, or perf writes what it wrote.
+    kept_known: bool,
+    /// What `perf script --header` says of how the events were recorded.
+    by_perf: ByPerf,
 }
 
 impl<'a, S: Sink> Text<'a, S> {
@@ -307,6 +380,9 @@ impl<'a, S: Sink> Text<'a, S> {
             over: None,
             damaged: 0,
             flagless: true,
+            coarse: true,
+            kinship: false,
+            found_numbers: BTreeMap::new(),
             noted: false,
             newest_ns: 0,
             ticks: 0,
@@ -314,10 +390,14 @@ impl<'a, S: Sink> Text<'a, S> {
             switches: 0,
             of_others: 0,
             overwritten: false,
+            kept_known: false,
+            by_perf: ByPerf::default(),
         }
     }
 
     fn line(&mut self, line: &str) {
+        // Only perf names the system of an event.
+        self.kept_known |= self.read.events < SURELY && line.contains(" sched:sched_");
         if let Some(line) = parse(line) {
             return self.event(&line);
         }
@@ -331,6 +411,7 @@ impl<'a, S: Sink> Text<'a, S> {
             self.columns.comment(line);
             if let Some((kept, written)) = entries(line) {
                 self.overwritten |= kept < written;
+                self.kept_known = true;
             }
             if let Some(cpu) = started(line) {
                 // The kernel says so of every CPU but the first, once, where any ring was overwritten.
@@ -340,16 +421,49 @@ impl<'a, S: Sink> Text<'a, S> {
         if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
             let cpus = cpus.trim().trim_end_matches(')').parse().ok().filter(|n| *n <= MAX_CPUS);
             self.read.cpus = cpus.or(self.read.cpus);
-        } else if self.read.events == 0 && marks::take_head(line, &mut self.read.notes).is_some() {
+        } else if self.read.events == 0 && (self.take_head(line) || self.take_perfs_head(line)) {
             self.noted = true;
         } else if is_damaged(line) {
             self.damaged += 1;
         }
     }
 
+    fn take_head(&mut self, line: &str) -> bool {
+        marks::take_head(line, &mut self.read.notes).is_some()
+    }
+
+    /// The head of `perf script --header`.
+    fn take_perfs_head(&mut self, line: &str) -> bool {
+        let Some((key, value)) = line.strip_prefix("# ").and_then(|l| l.split_once(':')) else {
+            return false;
+        };
+        match key.trim_end() {
+            "event" => self.by_perf.take(value),
+            "nrcpus online" => self.read.cpus = value.trim().parse().ok().filter(|n| *n <= MAX_CPUS),
+            "cpudesc" => self.read.cpu_name = Some(value.trim().to_owned()).filter(|name| !name.is_empty()),
+            "wattwise pmu capabilities" => {
+                let entries = value.split(", ").filter_map(|e| e.trim().split_once('='));
+                entries.for_each(|(name, value)| self.read.notes.take(name, value));
+                let command = self.read.notes.command;
+                self.read.notes.command = command.map(|id| kernels(&self.plan.numbers, id).unwrap_or(id));
+            }
+            _ => return false,
+        }
+        true
+    }
+
     fn event(&mut self, line: &Line<'_>) {
         if std::mem::take(&mut self.noted) {
             self.sink.header(&self.read);
+        }
+        if line.name.starts_with(PERFS_OWN) {
+            self.kinship = true;
+            if let (Some(kind), Stamp::Ns(time_ns)) =
+                (of_tasks(line, &self.plan.numbers, self.comms), line.time)
+            {
+                self.pass_on(Event { time_ns, cpu: 0, level: Level::Task, current: 0, kind });
+            }
+            return;
         }
         self.read.events += 1;
         self.flagless &= line.flags.is_none();
@@ -363,7 +477,10 @@ impl<'a, S: Sink> Text<'a, S> {
             }
         };
         let time_ns = match line.time {
-            Stamp::Ns(ns) => ns,
+            Stamp::Ns(ns) => {
+                self.coarse &= ns.is_multiple_of(1000);
+                ns
+            }
             Stamp::Ticks(n) => {
                 self.ticks += 1;
                 n
@@ -382,6 +499,11 @@ impl<'a, S: Sink> Text<'a, S> {
             cpu.first_tid = cpu.first_tid.or(Some(s.prev_tid));
             self.switches += 1;
             self.of_others += u64::from(line.current != Some(s.prev_tid));
+            if let Some(told) =
+                line.current.filter(|told| *told > 0 && (self.of_others > 0 || *told != s.prev_tid))
+            {
+                self.found_numbers.entry(told).or_insert(s.prev_tid);
+            }
         }
         let level = self.columns.level(line.flags);
         let current = line.current.unwrap_or(UNKNOWN);
@@ -399,10 +521,16 @@ impl<'a, S: Sink> Text<'a, S> {
 
     /// Where a line's number of its task is of no use, who is there is known from the switches.
     fn deliver(&mut self, mut event: Event) {
+        if event.kind.is_side() && !matches!(event.kind, EventKind::Work { .. } | EventKind::ClockSync { .. })
+        {
+            return self.sink.event(&event, self.comms);
+        }
         let cpu = self.cpus.get_mut(&event.cpu);
         if event.current == UNKNOWN || !self.plan.currents.is_empty() {
             let before = self.plan.currents.iter().find(|(cpu, _)| *cpu == event.cpu).map(|(_, tid)| *tid);
-            event.current = cpu.as_ref().and_then(|cpu| cpu.current).or(before).unwrap_or(0);
+            // One that a switch has told with the kernel's number too is known by it.
+            let told = self.plan.numbers.get(&event.current).copied();
+            event.current = told.or(cpu.as_ref().and_then(|cpu| cpu.current)).or(before).unwrap_or(0);
         }
         if let (EventKind::Switch(s), Some(cpu)) = (event.kind, cpu) {
             (event.current, cpu.current) = (s.prev_tid, Some(s.next_tid));
@@ -424,8 +552,8 @@ impl<'a, S: Sink> Text<'a, S> {
         if self.backwards > self.read.events / MOST_BACKWARDS {
             return unusable(
                 format!(
-                    "{} of {} events are older than the one before them on their CPU: several recordings in one file, or a clock \
-                     that was set back",
+                    "{} of {} events are older than the one before them on their CPU: several recordings in one file, a clock that \
+                     was set back, or times that are differences (--deltatime)",
                     self.backwards, self.read.events
                 ),
                 "give each recording as a file of its own",
@@ -434,13 +562,29 @@ impl<'a, S: Sink> Text<'a, S> {
         let mut kept = std::mem::take(&mut self.kept);
         kept.sort_by_key(|event| event.time_ns);
         kept.into_iter().for_each(|event| self.deliver(event));
+        if self.by_perf.of_command {
+            return unusable(OF_COMMAND.0.into(), OF_COMMAND.1);
+        }
+        if let Some(cpus) = self.read.cpus.filter(|n| (1..usize::from(*n)).contains(&self.by_perf.opened)) {
+            self.read.warnings.push(some_cpus(self.by_perf.opened, cpus));
+            self.read.cpus = None;
+        }
+        self.read.found.unsure = self.by_perf.backward || !self.kept_known;
         if self.overwritten {
             self.read.found.covered_from = self.cpus.values().map(|cpu| cpu.first_ns).max();
         }
         if self.of_others > self.switches / MOST_OF_OTHERS {
             let first = self.cpus.iter().filter_map(|(cpu, seen)| Some((*cpu, seen.first_tid?)));
             self.read.found.currents = first.collect();
+            self.read.found.numbers = std::mem::take(&mut self.found_numbers);
         }
+        let lacks = [
+            (Lack::Interrupts, self.flagless),
+            (Lack::Nanoseconds, self.coarse),
+            (Lack::Kinship, !self.kinship),
+            (Lack::Processor, self.read.cpu_name.is_none()),
+        ];
+        self.read.lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(lack, _)| lack).collect();
         self.warn();
         Ok(self.read)
     }

@@ -8,6 +8,8 @@ mod ftrace_line;
 pub(crate) mod ftrace_text;
 pub(crate) mod input;
 pub(crate) mod perf_data;
+pub(crate) mod perfetto;
+mod protobuf;
 pub(crate) mod take;
 pub(crate) mod trace_dat;
 pub(crate) mod unpack;
@@ -18,6 +20,7 @@ pub(crate) enum Format {
     PerfData,
     TraceDat,
     FtraceText,
+    Perfetto,
 }
 
 /// Of so many bytes, if the file has them: a text's head has a dozen lines before the first event.
@@ -30,6 +33,7 @@ pub(crate) fn format(start: &[u8]) -> Option<Format> {
         () if foreign::of(start).is_some() => None,
         () if perf_data::MAGIC.iter().any(|m| start.starts_with(*m)) => Some(Format::PerfData),
         () if trace_dat::is(start) => Some(Format::TraceDat),
+        () if perfetto::is(start) => Some(Format::Perfetto),
         () if ftrace_text::is(start) || is_page(start) => Some(Format::FtraceText),
         () => None,
     }

@@ -14,7 +14,7 @@
 //! | 2, 13 | `LOST`, `LOST_SAMPLES` | counted |
 //! | 3, 7, 4 | `COMM`, `FORK`, `EXIT` | a task's name, who started it, its end; without a time: older than the recording |
 //! | 9 | `SAMPLE` | an event; which fields it has is said by its attribute's `sample_type` |
-//! | 64, 66 | `HEADER_ATTR`, `HEADER_TRACING_DATA` | pipe mode alone: what the header and features say otherwise |
+//! | 64, 66, 80 | `HEADER_ATTR`, `HEADER_TRACING_DATA`, `HEADER_FEATURE` | pipe mode alone: what the header and features say otherwise |
 //! | 68 | `FINISHED_ROUND` | perf has been once around all CPUs' buffers |
 //! | 71 | `AUXTRACE` | followed by data beyond its size |
 //! | 81, 83 | `COMPRESSED`, `COMPRESSED2` | zstd (`perf record -z`); records span their borders |
@@ -51,8 +51,9 @@
 use crate::TraceError;
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::lacks::Lack;
 use crate::notes::Notes;
-use crate::plan::Plan;
+use crate::plan::{Plan, kernels};
 use crate::read::decode::{Decoder, Record, TracingData};
 use crate::read::input::{Input, Window};
 use crate::read::take::{Order, Take};
@@ -202,6 +203,12 @@ struct Attrs {
     counts: Vec<Option<Count>>,
     /// One of them is a tracepoint's.
     tracepoints: bool,
+    /// The tracepoints are one command's (perf without -a).
+    of_command: bool,
+    /// Its rings may be overwritten (`--overwrite`).
+    backward: bool,
+    /// CPUs that each tracepoint was opened on: it has an id for each.
+    opened: usize,
 }
 
 /// What the kernel's generic counters of use count.
@@ -216,14 +223,21 @@ impl Attrs {
     fn add(&mut self, attr: &[u8], ids: impl Iterator<Item = u64>, order: Order) -> Option<()> {
         // perf_event_attr: type u32, size u32, config u64, period u64, sample_type u64, read_format u64.
         let sample_type = order.u64(attr.get(24..)?)?;
-        // Bit 18 of the flags: every record ends with a sample's time and place.
-        let id_all = attr.get(40..).and_then(|b| order.u64(b)).is_some_and(|f| f >> 18 & 1 == 1);
+        // Bit 12 of the flags: enabled by an exec; 18: every record ends with a sample's time and place; 27: written backwards.
+        let flags = attr.get(40..).and_then(|b| order.u64(b)).unwrap_or(0);
+        let id_all = flags >> 18 & 1 == 1;
         let shape = Shape::new(sample_type, order.u64(attr.get(32..)?)?, id_all);
         let number = self.shapes.len() as u32;
         if u64::from(number) >= MOST_IDS {
             return None;
         }
-        self.tracepoints |= order.u32(attr)? == 2;
+        let ids: Vec<u64> = ids.collect();
+        if order.u32(attr)? == 2 {
+            self.tracepoints = true;
+            self.of_command |= flags >> 12 & 1 == 1;
+            self.backward |= flags >> 27 & 1 == 1;
+            self.opened = self.opened.max(ids.len());
+        }
         // Type 0 is hardware; the configuration's upper half says which kind of core's.
         let config = order.u64(attr.get(8..)?)? as u32;
         self.counts.push(match (order.u32(attr)?, config) {
@@ -234,7 +248,7 @@ impl Attrs {
         });
         self.alike = number == 0 || (self.alike && shape == self.shapes[0]);
         self.shapes.push(shape);
-        self.by_id.extend(ids.map(|id| (id, number)));
+        self.by_id.extend(ids.into_iter().map(|id| (id, number)));
         self.last = (0, 0);
         Some(())
     }
@@ -306,6 +320,8 @@ struct Pump {
     lost: [u64; 2],
     batch: Batch,
     bad: u64,
+    /// perf's own records of tasks.
+    sides: u64,
     /// Samples with a thread's number of perf's, and those where it is not the kernel's.
     numbered: [u64; 2],
     /// Which of the kernel's numbers perf's are: as they are found, and as they are to be taken.
@@ -323,6 +339,17 @@ struct Sorter<'a, S: Sink> {
     kept: Vec<Event>,
     newest_before: u64,
     flushed_early: bool,
+}
+
+/// What perf records without `-a`, and the remedy.
+pub(super) const OF_COMMAND: (&str, &str) = (
+    "a recording by perf of one command's own events: who woke it, and when it came onto a CPU, is not in it",
+    "record the whole machine with -a: `perf record -a -e sched:sched_switch,sched:sched_waking -- COMMAND`",
+);
+
+/// Of CPUs that perf was told to leave out.
+pub(super) fn some_cpus(recorded: usize, cpus: u16) -> String {
+    format!("perf recorded {recorded} of {cpus} CPUs (-C): what was done on the others is not in it.")
 }
 
 /// The remedy for a recording that lacks its end.
@@ -355,6 +382,8 @@ pub(crate) fn read<S: Sink>(
     // In pipe mode the header is these two words alone.
     let (from, to) = if words.get(1) == Some(&16) {
         pump.read.format = "perf.data (pipe mode)";
+        pump.piped_features(input.window(16, input.len()));
+        sorter.sink.header(&pump.read);
         (16, input.len())
     } else {
         let place = pump.prepare(input, &words)?;
@@ -371,6 +400,9 @@ pub(crate) fn read<S: Sink>(
     }
     if pump.decoder.is_none() {
         return Err(pump.without_formats(input));
+    }
+    if pump.attrs.of_command {
+        return Err(unusable(input, OF_COMMAND.0, OF_COMMAND.1));
     }
     Ok(sorter.finish(pump))
 }
@@ -421,6 +453,7 @@ impl Pump {
             lost: [0; 2],
             batch: Batch::default(),
             bad: 0,
+            sides: 0,
             numbered: [0; 2],
             found_numbers: BTreeMap::new(),
             numbers,
@@ -545,24 +578,58 @@ impl Pump {
                     .push(format!("Header feature {bit} lies outside the file and is left out."));
                 continue;
             };
-            let mut take = Take { rest: &content, order: self.order };
-            match bit {
-                1 => self.formats(&content),
-                7 => {
-                    // Available, then online.
-                    take.u32();
-                    self.read.cpus =
-                        take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
-                }
-                8 => self.read.cpu_name = take.perf_string().filter(|name| !name.is_empty()),
-                _ => {
-                    self.read.notes = Notes::decode(take);
-                    let command = self.read.notes.command;
-                    self.read.notes.command = command.map(|id| kernels(&self.numbers, id).unwrap_or(id));
-                }
-            }
+            self.feature(bit as u64, &content);
         }
         last
+    }
+
+    fn feature(&mut self, bit: u64, content: &[u8]) {
+        let mut take = Take { rest: content, order: self.order };
+        match bit {
+            1 => self.formats(content),
+            7 => {
+                // Available, then online.
+                take.u32();
+                self.read.cpus = take.u32().and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_CPUS);
+            }
+            8 => self.read.cpu_name = take.perf_string().filter(|name| !name.is_empty()),
+            31 => {
+                self.read.notes = Notes::decode(take);
+                let command = self.read.notes.command;
+                self.read.notes.command = command.map(|id| kernels(&self.numbers, id).unwrap_or(id));
+            }
+            _ => {}
+        }
+    }
+
+    /// In pipe mode features are records, which come before the samples.
+    fn piped_features(&mut self, mut window: Window<'_>) {
+        let order = self.order;
+        loop {
+            let head = window.peek(8);
+            let (Some(kind), Some(size)) = (order.u32(head), head.get(6..).and_then(|b| order.u16(b))) else {
+                return;
+            };
+            let size = usize::from(size);
+            // SAMPLE, FINISHED_ROUND, COMPRESSED: what follows is events.
+            if size < 8 || matches!(kind, 9 | 68 | 81 | 83) {
+                return;
+            }
+            let Some(body) = window.peek(size).get(8..size) else { return };
+            let mut beyond = 0;
+            match kind {
+                66 => beyond = u64::from(order.u32(body).unwrap_or(0)).next_multiple_of(8),
+                71 => beyond = order.u64(body).unwrap_or(0),
+                80 => {
+                    let content = body.get(8..).unwrap_or(&[]).to_vec();
+                    if let Some(bit @ (7 | 8 | 31)) = order.u64(body) {
+                        self.feature(bit, &content);
+                    }
+                }
+                _ => {}
+            }
+            window.skip(beyond.saturating_add(size as u64));
+        }
     }
 
     fn formats(&mut self, content: &[u8]) {
@@ -762,6 +829,7 @@ impl Pump {
     fn side(&mut self, kind: u32, misc: u16, body: &[u8]) {
         /// The name came with another program (COMM's misc).
         const EXEC: u16 = 1 << 13;
+        self.sides += 1;
         let order = self.order;
         let numbers = &self.numbers;
         let word = |at: usize| kernels(numbers, order.u32(body.get(at..)?).filter(|tid| *tid < MAX_TID)?);
@@ -829,11 +897,6 @@ impl Pump {
         self.batch.newest = self.batch.newest.max(event.time_ns);
         self.batch.events.push(event);
     }
-}
-
-/// The kernel's number of a thread of perf's; `None` where it is not known.
-fn kernels(numbers: &BTreeMap<u32, u32>, tid: u32) -> Option<u32> {
-    if numbers.is_empty() { Some(tid) } else { numbers.get(&tid).copied() }
 }
 
 impl<S: Sink> Sorter<'_, S> {
@@ -910,10 +973,17 @@ impl<S: Sink> Sorter<'_, S> {
         self.kept.sort_by_key(|e| e.time_ns);
         self.pass_on(self.kept.len());
         let mut read = pump.read;
+        if let Some(cpus) = read.cpus.filter(|n| (1..usize::from(*n)).contains(&pump.attrs.opened)) {
+            read.warnings.push(some_cpus(pump.attrs.opened, cpus));
+            read.cpus = None;
+        }
+        read.found.unsure = pump.attrs.backward;
         let [all, others] = pump.numbered;
         if others > all / MOST_OF_OTHERS {
             read.found.numbers = pump.found_numbers;
         }
+        let lacks = [(Lack::Kinship, pump.sides == 0), (Lack::Processor, read.cpu_name.is_none())];
+        read.lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(lack, _)| lack).collect();
         if pump.bad > 0 {
             read.warnings.push(format!("{} samples are damaged and left out.", pump.bad));
         }

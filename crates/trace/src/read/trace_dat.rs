@@ -35,6 +35,7 @@
 use crate::TraceError;
 use crate::bounds::MAX_CPUS;
 use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
+use crate::lacks::Lack;
 use crate::plan::Plan;
 use crate::read::decode::{Decoder, Format, MAGIC, Record, TracingData, header_info};
 use crate::read::ftrace_text;
@@ -211,6 +212,7 @@ pub(crate) fn read<S: Sink>(
     if !buffer.name.is_empty() {
         head.read.warnings.push(format!("The events are those of the instance {:?}.", buffer.name));
     }
+    head.read.lacks = vec![Lack::Kinship, Lack::Processor];
     // A CPU without any data was off.
     head.read.cpus = u16::try_from(buffer.cpus.len()).ok().filter(|n| *n <= MAX_CPUS);
     head.page_size = buffer.page_size.unwrap_or(head.page_size);
@@ -1064,7 +1066,9 @@ mod tests {
             assert_eq!(seen, [of_the_first(100, 1), of_the_first(200, 2), of_the_first(300, 3)]);
             assert_eq!(
                 read.warnings,
-                ["CPUs 1, 3 were recorded and count as 0 to 1; those between them were off."]
+                [
+                    "CPUs 1, 3 were recorded and count as 0 to 1; others were off, or are not in the recording."
+                ]
             );
         }
     }

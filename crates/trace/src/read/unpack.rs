@@ -17,6 +17,7 @@ enum Kind {
     Zstd,
     Gzip,
     Xz,
+    Bzip2,
     /// `atrace -z` has it after a line of its own.
     Zlib,
     /// Text of Windows: PowerShell's `>` writes it.
@@ -28,11 +29,16 @@ enum Kind {
 /// Where a kind's stream begins in a file that starts so; `None` where it is not of that kind.
 type Begins = fn(&[u8]) -> Option<usize>;
 
-const KINDS: [(Kind, Begins); 6] = [
+const KINDS: [(Kind, Begins); 7] = [
     (Kind::Zstd, |start| start.starts_with(&wattwise_packed::MAGIC).then_some(0)),
     // RFC 1952: magic and the only method.
     (Kind::Gzip, |start| start.starts_with(&[0x1f, 0x8b, 8]).then_some(0)),
     (Kind::Xz, |start| start.starts_with(b"\xfd7zXZ\0").then_some(0)),
+    // `BZh`, the size of a block, the mark of the first one.
+    (Kind::Bzip2, |start| {
+        let is = start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY");
+        (is && start[3].is_ascii_digit()).then_some(0)
+    }),
     (Kind::Zlib, |start| {
         const HEAD: &[u8] = b"TRACE:\n";
         let within = &start[..start.len().min(1 << 10)];
@@ -79,6 +85,7 @@ impl Packed {
                 let from = io::BufReader::with_capacity(64 << 10, from);
                 Box::new(lzma_rust2::XzReader::new_mem_limit(from, true, MOST_XZ_KIB))
             }
+            Kind::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(from)),
             Kind::Zlib => Box::new(flate2::read::ZlibDecoder::new(from)),
             Kind::Utf16 { big } => Box::new(Utf8 { from, big, rest: Vec::new(), out: Vec::new(), given: 0 }),
         })
@@ -179,6 +186,7 @@ mod tests {
             b"# tracer: nop\n",
             b"PERFILE2",
             b"x^2 is text",
+            b"BZh9: a name",
             b"TRACE:\n# tracer: nop",
             b"\xff\xfe\0\0#\0\0\0",
             b"a\0b\0",

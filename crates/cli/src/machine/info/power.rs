@@ -119,7 +119,7 @@ fn mains(supply: &Supply) -> String {
     let feeding: Vec<String> = feeding.map(|a| format!("{}, {}", a.name, kind(a))).collect();
     match (supply.source, feeding.is_empty()) {
         (Source::Battery, false) => {
-            format!("connected ({}), yet the battery discharges: the machine runs on it", feeding.join("; "))
+            format!("says connected ({}), yet the machine runs on its battery", feeding.join("; "))
         }
         (_, false) => format!("connected ({})", feeding.join("; ")),
         (_, true) if supply.mains => "connected (a machine without a battery has no other source)".to_owned(),
