@@ -117,7 +117,8 @@ fn traced(names: &[String]) -> (Vec<u8>, Counts) {
     let program = |n: usize| {
         let run = Step::Run(Dist::Fixed(50_000));
         let next = TaskId(((n + 1) % tasks.len()) as u32);
-        let steps = if n == 0 { vec![run, Step::Wake(next)] } else { vec![Step::Block, run, Step::Wake(next)] };
+        let steps =
+            if n == 0 { vec![run, Step::Wake(next)] } else { vec![Step::Block, run, Step::Wake(next)] };
         Program::Pattern(Pattern { rounds: 1, ..pattern(n as u64 + 1, steps) })
     };
     let tasks = tasks.iter().enumerate().map(|(n, name)| task(name, program(n))).collect();
