@@ -4,6 +4,7 @@ use crate::result::{Answer, Interval, PolicyResult, Responses as PolicyResponses
 use crate::rule::Goal;
 use crate::ties::Standing;
 use crate::time::TimeKind;
+use wattwise_figure::signed;
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, MemoryShare, Workload};
 use wattwise_replay::spec::PolicySpec;
 
@@ -107,10 +108,18 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String]) -> String {
 
 /// "Saves 9 to 14 % energy against schedutil, 0.5 to 1.1 % slower".
 fn differences(a: &Answered<'_>, own: &PolicyResult, reference: &str) -> String {
-    let energy = match change(own.uncertain.energy_ratio) {
-        (text, -1) => format!("Saves {text} energy against {reference}"),
-        (text, 1) => format!("Needs {text} more energy than {reference}"),
-        (text, _) => format!("Its energy against {reference}: {text}"),
+    let (ratio, energy) = match a.goal {
+        Goal::OwnEnergy => (own.uncertain.own_energy_ratio, "energy over its own time"),
+        Goal::Energy | Goal::Edp | Goal::Time => (own.uncertain.energy_ratio, "energy"),
+    };
+    let energy = match change(ratio) {
+        // Over other times no share says anything.
+        _ if own.over_own_time && a.goal != Goal::OwnEnergy => {
+            format!("Its work takes longer than the window, so its energy is not set against {reference}'s")
+        }
+        (text, -1) => format!("Saves {text} {energy} against {reference}"),
+        (text, 1) => format!("Needs {text} more {energy} than {reference}"),
+        (text, _) => format!("Its {energy} against {reference}: {text}"),
     };
     let time = match (a.kind, change(own.uncertain.time_ratio)) {
         (TimeKind::Makespan, (text, 1)) => format!("{text} slower"),
@@ -143,7 +152,7 @@ pub fn change(ratio: Interval) -> (String, i8) {
         () if low >= 0.05 => (range(low, high), 1),
         () if high <= -0.05 => (range(-high, -low), -1),
         () if low.abs().max(high.abs()) < 0.05 => ("the same".into(), 0),
-        () => (format!("{low:+.1} to {high:+.1} %"), 0),
+        () => (format!("{} to {} %", signed(low, 1), signed(high, 1)), 0),
     }
 }
 
@@ -193,6 +202,7 @@ mod tests {
         assert_eq!(of(0.86, 0.91), ("9.0 to 14 %".into(), -1));
         assert_eq!(of(1.005, 1.011), ("0.5 to 1.1 %".into(), 1));
         assert_eq!(of(0.99, 1.02), ("-1.0 to +2.0 %".into(), 0));
+        assert_eq!(of(0.9997, 1.02), ("+0.0 to +2.0 %".into(), 0));
         assert_eq!(of(1.0, 1.0001), ("the same".into(), 0));
         assert_eq!(of(1.25, 1.25), ("25 %".into(), 1));
     }

@@ -11,7 +11,7 @@ use crate::deciding::deciding;
 use crate::describe::{Described, inputs, workload_info};
 use crate::judge::{self, Kept, Sample, cost};
 use crate::result::*;
-use crate::rule::Rule;
+use crate::rule::{Goal, Rule};
 use crate::runs::{Replayed, Runs};
 use crate::ties::{self, Candidate};
 use crate::time::Judged;
@@ -190,12 +190,13 @@ fn conclude(
         replicas: draws.len() as u64,
         stopped,
         replicas_asked: stopped.then_some(options.replicas),
+        by_own_energy: runs.rule.goal == Goal::OwnEnergy,
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
         window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,
         results,
         answer,
-        inputs: inputs(runs.job, &runs.idle),
+        inputs: inputs(runs.job, &runs.idle, &reference.own),
     };
     (comparison, if runs.job.detail { details(runs, nominal) } else { Vec::new() })
 }

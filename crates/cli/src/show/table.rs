@@ -6,7 +6,7 @@ use std::fmt::Write;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
-use wattwise_figure::one_line;
+use wattwise_figure::{one_line, signed};
 
 /// Time with a unit that suits it.
 pub(crate) fn seconds(s: f64) -> String {
@@ -96,7 +96,7 @@ pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
     if order == Order::Asked {
         return all;
     }
-    let energy = |r: &PolicyResult| r.uncertain.energy_j.median;
+    let energy = |r: &PolicyResult| say::energy_j(c, r).median;
     all.sort_by(|a, b| rank(a).cmp(&rank(b)).then(energy(a).total_cmp(&energy(b))));
     all
 }
@@ -131,7 +131,11 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
     let best = if c.replicas == 0 { String::new() } else { format!("{:.0} %", r.best_share * 100.0) };
-    [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
+    let energy = match say::energy_ratio(c, r) {
+        Some(ratio) => against(ratio),
+        None => say::OWN_TIME.to_owned(),
+    };
+    [joules(say::energy_j(c, r).median), energy, shown, slower, best]
 }
 
 /// The median of a kind of response, and its 95th percentile with the kind's name, or what is missed where that decides.
@@ -212,7 +216,7 @@ pub(crate) fn drawn(mut table: Table, colour: bool) -> String {
 fn ratio_text(ratio: Interval) -> String {
     let number = |x: f64| {
         let x = (x - 1.0) * 100.0;
-        if x.abs() >= 9.95 { format!("{x:+.0}") } else { format!("{x:+.1}") }
+        signed(x, if x.abs() >= 9.95 { 0 } else { 1 })
     };
     let (low, high) = (number(ratio.low), number(ratio.high));
     if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
@@ -244,7 +248,7 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
         TimeKind::Deadlines => "the share of deadlines missed",
     };
     notes.push(format!("time: {time}, since {}", c.judged.why));
-    notes.push(format!("energy: modelled, over {} for all", seconds(c.window_s)));
+    notes.push(format!("energy: modelled, {}", say::energy_over(c)));
     if c.replicas > 0 {
         notes.push(format!("ranges: 90 % of {} replicas with other phases, seeds and figures", c.replicas));
     }
@@ -295,6 +299,7 @@ mod tests {
         let of = |low, high| ratio_text(Interval { median: 1.0, low, high });
         assert_eq!(of(0.86, 0.91), "-14 to -9.0 %");
         assert_eq!(of(1.0, 1.0), "+0.0 %");
+        assert_eq!((of(0.9997, 0.9997), of(0.9997, 1.02)), ("+0.0 %".into(), "+0.0 to +2.0 %".into()));
     }
 
     #[test]
