@@ -114,7 +114,7 @@ fn differences(a: &Answered<'_>, own: &PolicyResult, reference: &str) -> String 
     };
     let energy = match change(ratio) {
         // Over other times no share says anything.
-        _ if own.over_own_time && a.goal != Goal::OwnEnergy => {
+        _ if own.over_own_time && own.slowdown > 1.001 && a.goal != Goal::OwnEnergy => {
             format!("Its work takes longer than the window, so its energy is not set against {reference}'s")
         }
         (text, -1) => format!("Saves {text} {energy} against {reference}"),
