@@ -73,6 +73,7 @@ verify: lint
 	sh scripts/first-command.sh
 	sh scripts/perfetto.sh
 	sh scripts/deny.sh
+	WATTWISE_NAMES=1000 $(CARGO) test -p wattwise --features full --test hostile_commands
 	$(MAKE) --jobs=2 --output-sync=target python loom fuzz trees miri
 	bash scripts/posix-tests.sh --quick
 	sh scripts/mutated.sh 5000
@@ -101,11 +102,12 @@ tsan:
 	sh scripts/locks.sh tsan $(NIGHTLY)
 
 # What `make test` samples, whole: 10,000 sequences of set, hotplug, fault and restore, a kill at every write of a
-# transaction over 64 CPUs, a million windows of the meters, a million damaged files; and the locks' storm under the thread sanitizer. Half an hour. Then
+# transaction over 64 CPUs, a million windows of the meters, a million damaged files, ten thousand hostile names for each call; and the locks' storm under the thread sanitizer. Half an hour. Then
 # record, run, ab --resume and the interposer under redis and nginx, watched for as long as asked; the rules against two more
 # kernels; our modules on a kernel that checks memory, locks and leaks, which is built first.
 soak: tsan
 	sh scripts/soak.sh $(SOAK_SECONDS)
+	WATTWISE_NAMES=10000 $(CARGO) test -p wattwise --features full --test hostile_commands
 	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
 	$(CARGO) test -p wattwise --test hardware killed
 	sh scripts/mutated.sh $(SOAK_INPUTS)

@@ -6,6 +6,7 @@ use crate::result::{AgainstReference, Answer, Interval, Nearly, PolicyResult, Re
 use crate::rule::Goal;
 use crate::ties::{NOTICEABLE, share};
 use crate::time::TimeKind;
+use wattwise_figure::signed;
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, MemoryShare, Workload};
 
 /// At most so many policies are named of those that are better but not within the limit of time often enough.
@@ -152,8 +153,15 @@ fn no_clear_difference(tied: &[String]) -> String {
 fn differences(a: &Answered<'_>, chosen: usize, reference: &str) -> String {
     let own = &a.results[chosen];
     let AgainstReference { ratio, chance } = against_reference(a, chosen);
-    let what = a.goal.name();
+    let what = match a.goal {
+        Goal::OwnEnergy => "energy over its own time",
+        goal => goal.name(),
+    };
     let cost = match change(ratio) {
+        // Over other times no share says anything.
+        _ if own.over_own_time && own.slowdown > 1.001 && a.goal == Goal::Energy => {
+            format!("Its work takes longer than the window, so its energy is not set against {reference}'s")
+        }
         (text, -1) => format!("Saves {text} {what} against {reference}"),
         (text, 1) => format!("Needs {text} more {what} than {reference}"),
         (text, _) => format!("Its {what} against {reference}: {text}"),
@@ -194,7 +202,7 @@ pub fn change(ratio: Interval) -> (String, i8) {
         () if low >= 0.05 => (range(low, high), 1),
         () if high <= -0.05 => (range(-high, -low), -1),
         () if low.abs().max(high.abs()) < 0.05 => ("the same".into(), 0),
-        () => (format!("{low:+.1} to {high:+.1} %"), 0),
+        () => (format!("{} to {} %", signed(low, 1), signed(high, 1)), 0),
     }
 }
 
@@ -244,6 +252,7 @@ mod tests {
         assert_eq!(of(0.86, 0.91), ("9.0 to 14 %".into(), -1));
         assert_eq!(of(1.005, 1.011), ("0.5 to 1.1 %".into(), 1));
         assert_eq!(of(0.99, 1.02), ("-1.0 to +2.0 %".into(), 0));
+        assert_eq!(of(0.9997, 1.02), ("+0.0 to +2.0 %".into(), 0));
         assert_eq!(of(1.0, 1.0001), ("the same".into(), 0));
         assert_eq!(of(1.25, 1.25), ("25 %".into(), 1));
     }

@@ -8,6 +8,7 @@ use crate::describe::{Described, inputs, workload_info};
 use crate::error::CompareError;
 use crate::judge::{self, Column};
 use crate::result::{Comparison, Deciding, PolicyResult, SCHEMA};
+use crate::rule::Goal;
 use crate::runs::{Field, Ran, Replayed, Runs};
 use crate::ties::{self, Candidate, Standing};
 use crate::time::Judged;
@@ -179,12 +180,13 @@ pub(crate) fn conclude(
         replicas: found.draws.len() as u64,
         stopped,
         replicas_asked: stopped.then_some(options.replicas),
+        by_own_energy: runs.rule.goal == Goal::OwnEnergy,
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
         window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,
         results,
         answer,
-        inputs: inputs(runs.job, &runs.idle),
+        inputs: inputs(runs.job, &runs.idle, &reference.own),
     };
     let details = if runs.job.detail { found.details() } else { Vec::new() };
     Ok((comparison, details))

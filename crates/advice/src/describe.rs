@@ -6,7 +6,7 @@ use crate::result::*;
 use crate::runs::Ran;
 use crate::time::quantile;
 use wattwise_model::machine::Confidence;
-use wattwise_model::workload::Workload;
+use wattwise_model::workload::{Program, Task, Workload};
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -165,7 +165,27 @@ pub(crate) fn workload_info(workload: &Workload, reference: &Outcome) -> Workloa
     }
 }
 
-pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec) -> Inputs {
+/// By how much later than `until_s` work may be done before that is said, as a share.
+const MUCH_LATER: f64 = 0.1;
+
+/// What `until_s` did not mean here: it fixes rounds as if each task had a CPU to itself.
+fn late(workload: &Workload, reference: &Outcome) -> Option<String> {
+    let until = |t: &Task| match &t.program {
+        Program::Pattern(p) if t.is_foreground() && p.until_ns != u64::MAX => p.until_ns,
+        _ => 0,
+    };
+    let last = workload.tasks.iter().rev().max_by_key(|t| until(t)).filter(|t| until(t) > 0)?;
+    let (until_ns, name) = (until(last), last.name.split([':', '/']).next().unwrap_or_default());
+    let (until_s, done_s) = (until_ns as f64 * 1e-9, reference.work.done_ns? as f64 * 1e-9);
+    (done_s > until_s * (1.0 + MUCH_LATER)).then(|| {
+        format!(
+            "until_s = {until_s} of {name} is the time that its rounds take on a CPU of its own; here the reference takes {} for them",
+            crate::say::seconds(done_s)
+        )
+    })
+}
+
+pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec, reference: &Outcome) -> Inputs {
     let confidence = |c: Confidence| format!("{c:?}").to_lowercase();
     Inputs {
         machine_summary: job.machine.summary.clone(),
@@ -189,7 +209,8 @@ pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec) -> Inputs {
         idle_policy: idle.idle.name.to_owned(),
         warnings: {
             let recorded = job.workload.recorded.iter().flat_map(|r| &r.warnings);
-            job.machine.notes.iter().chain(recorded).cloned().collect()
+            let known = job.machine.notes.iter().chain(recorded).cloned();
+            known.chain(late(job.workload, reference)).collect()
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }

@@ -1,7 +1,9 @@
 //! Why there is no comparison.
 
+use wattwise_model::workload::Workload;
 use wattwise_model::workload::replica::TooManyRounds;
 use wattwise_replay::job::IdleError;
+use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::RunError;
 
 /// Why there is no comparison.
@@ -17,6 +19,22 @@ pub enum CompareError {
         policy: String,
         /// The engine's word.
         source: RunError,
+    },
+    /// What is left of the work waits to be woken by a task that never does.
+    #[error(
+        "{workload}: {} for a wake-up that never comes, not in {limit_s} simulated seconds under {policy}; expected a \
+         `wake` for each `block` (it wakes the copy of the same number alone)",
+        wait(tasks)
+    )]
+    Waiting {
+        /// The workload.
+        workload: String,
+        /// The tasks that wait.
+        tasks: Vec<String>,
+        /// The policy under which they do.
+        policy: String,
+        /// For how long the work was followed, in seconds.
+        limit_s: u64,
     },
     /// The work of a generated task cannot be fixed.
     #[error(transparent)]
@@ -44,4 +62,29 @@ pub enum CompareError {
         /// By how much, in per cent.
         share: f64,
     },
+}
+
+impl CompareError {
+    /// Why a policy's run came to no end.
+    pub(crate) fn of_run(policy: &PolicySpec, workload: &Workload, source: RunError) -> CompareError {
+        let policy = policy.text.clone();
+        match source {
+            RunError::Waiting { tasks, limit_s } => {
+                let name = |t: usize| workload.tasks.get(t).map(|task| task.name.clone());
+                let tasks = tasks.into_iter().filter_map(name).collect();
+                CompareError::Waiting { workload: workload.name.clone(), tasks, policy, limit_s }
+            }
+            source => CompareError::Run { policy, source },
+        }
+    }
+}
+
+/// `the tasks a, b, c and 2 others wait`.
+fn wait(tasks: &[String]) -> String {
+    const NAMED: usize = 3;
+    match tasks {
+        [one] => format!("the task {one} waits"),
+        [head @ .., last] if tasks.len() <= NAMED => format!("the tasks {} and {last} wait", head.join(", ")),
+        _ => format!("the tasks {} and {} more wait", tasks[..NAMED].join(", "), tasks.len() - NAMED),
+    }
 }

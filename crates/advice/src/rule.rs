@@ -26,7 +26,8 @@ impl Goal {
     /// What it is called in an answer.
     pub fn name(self) -> &'static str {
         match self {
-            Goal::Energy | Goal::OwnEnergy => "energy",
+            Goal::Energy => "energy",
+            Goal::OwnEnergy => "energy over its own time",
             Goal::Edp => "energy-delay product",
             Goal::Time => "time",
         }

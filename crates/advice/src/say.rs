@@ -1,6 +1,6 @@
 //! Figures in words, the same in text, Markdown and HTML.
 
-use crate::result::{Comparison, KindResponses, PolicyResult, Responses};
+use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Responses};
 
 /// A time with three figures and the unit that suits it: `974 ms`, `1.36 s`.
 pub fn seconds(s: f64) -> String {
@@ -19,6 +19,43 @@ pub fn seconds(s: f64) -> String {
         _ => "0 s".into(),
     }
 }
+
+/// The energy that a comparison is about: over the window, or over each run's own time where that was asked for.
+pub fn energy_j(c: &Comparison, r: &PolicyResult) -> Interval {
+    if c.by_own_energy { r.uncertain.own_energy_j } else { r.uncertain.energy_j }
+}
+
+/// By this share of the window a run may be longer and still be said to be over it: no per cent that is shown hangs on it.
+const SAME_TIME: f64 = 1e-3;
+
+/// Whether a policy's energy is over a longer time than the reference policy's.
+fn is_longer(c: &Comparison, r: &PolicyResult) -> bool {
+    r.over_own_time && r.elapsed_s > c.window_s * (1.0 + SAME_TIME)
+}
+
+/// That, over the reference policy's; `None` for what is over another time than the reference policy's, which no share compares.
+pub fn energy_ratio(c: &Comparison, r: &PolicyResult) -> Option<Interval> {
+    match (c.by_own_energy, is_longer(c, r)) {
+        (true, _) => Some(r.uncertain.own_energy_ratio),
+        (false, true) => None,
+        (false, false) => Some(r.uncertain.energy_ratio),
+    }
+}
+
+/// Over what the energy is.
+pub fn energy_over(c: &Comparison) -> String {
+    let window = seconds(c.window_s);
+    match () {
+        () if c.by_own_energy => "over each run's own time".into(),
+        () if c.results.iter().any(|r| is_longer(c, r)) => {
+            format!("over {window}; where it says \"{OWN_TIME}\", over the run's own, which is longer")
+        }
+        () => format!("over {window} for all"),
+    }
+}
+
+/// Stands in the place of a share where the energy is over a longer time than the window.
+pub const OWN_TIME: &str = "own time";
 
 /// A quantile of response times; those below 1 ms are counted, not kept.
 pub fn response(s: Option<f64>) -> String {

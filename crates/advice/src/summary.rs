@@ -7,6 +7,7 @@
 use crate::mix::Mix;
 use crate::result::{Comparison, PolicyResult, is_false};
 use crate::rule::Goal;
+use crate::say;
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +60,7 @@ pub struct PolicySummary {
     pub admissible: u64,
     /// Those in which it is recommended, or cannot be told apart from the recommended one.
     pub best: u64,
-    /// Geometric mean of its energy over the reference policy's; null where there is no energy to compare.
+    /// Geometric mean of its energy over the reference policy's; null where it is over another time in one of them, or there is none.
     pub energy_ratio: Option<f64>,
     /// The comparison in which that ratio is greatest.
     pub worst: Option<Worst>,
@@ -170,14 +171,16 @@ fn policy_summary(comparisons: &[Comparison], policy: &str) -> PolicySummary {
     let of = || results(comparisons, policy);
     let count =
         |which: &dyn Fn(&Comparison, &PolicyResult) -> bool| of().filter(|(c, r)| which(c, r)).count() as u64;
-    let energy = |r: &PolicyResult| usable(r.uncertain.energy_ratio.median);
-    let worst = of().filter_map(|(c, r)| Some((energy(r)?, c))).max_by(|a, b| a.0.total_cmp(&b.0));
+    // Over its own, longer time in one of them, its energy is in no share of the reference's there.
+    let energy = |c: &Comparison, r: &PolicyResult| usable(say::energy_ratio(c, r)?.median);
+    let all: Option<Vec<f64>> = of().map(|(c, r)| energy(c, r)).collect();
+    let worst = of().filter_map(|(c, r)| Some((energy(c, r)?, c))).max_by(|a, b| a.0.total_cmp(&b.0));
     PolicySummary {
         policy: policy.to_owned(),
         comparisons: count(&|_, _| true),
         admissible: count(&|_, r| r.admissible),
         best: count(&|c, _| is_best(c, policy)),
-        energy_ratio: geometric_mean(of().filter_map(|(_, r)| energy(r))),
+        energy_ratio: geometric_mean(all.into_iter().flatten()),
         worst: worst.map(|(energy_ratio, c)| Worst {
             energy_ratio,
             workload: c.workload.name.clone(),

@@ -22,7 +22,7 @@ pub fn watch(
     let nominal = Replica::draw(job.machine, job.workload, 0)?;
     let with = nominal.circumstances();
     let mut sim = simulate_watched(job, &with, policy, &idle, true, Some(Box::new(watcher)));
-    let failed = |source| CompareError::Run { policy: policy.text.clone(), source };
+    let failed = |source| CompareError::of_run(policy, with.workload, source);
     let own = sim.run_to_completion(limit_ns(job, with.workload)).map_err(failed)?;
     let window_ns = with.workload.release_ns + (window_s * 1e9).round() as u64;
     let outcome = sim.run_until(window_ns.max(own.elapsed_ns));

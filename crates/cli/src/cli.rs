@@ -154,6 +154,11 @@ fn arguments() -> Vec<std::ffi::OsString> {
 mod outputs;
 
 #[cfg(test)]
+#[path = "../tests/support/hostile_cases.rs"]
+#[allow(dead_code, reason = "the calls are made by tests/hostile_commands.rs")]
+mod hostile_cases;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
@@ -164,6 +169,33 @@ mod tests {
         command.get_arguments().for_each(|arg| look(words, arg));
         for below in command.get_subcommands() {
             walk(below, format!("{words} {}", below.get_name()).trim(), look);
+        }
+    }
+
+    /// What a command prints of strangers' names is tried by `tests/hostile_commands.rs`, or its table says why nothing.
+    #[test]
+    fn every_command_is_in_the_table_of_hostile_names() {
+        fn commands(command: &clap::Command, words: &str, into: &mut BTreeSet<String>) {
+            if !command.has_subcommands() {
+                into.insert(words.to_owned());
+            }
+            command.get_subcommands().for_each(|below| {
+                commands(below, format!("{words} {}", below.get_name()).trim(), into);
+            });
+        }
+        let mut found = BTreeSet::new();
+        commands(&Cli::command(), "", &mut found);
+        let table: BTreeSet<String> = hostile_cases::CASES.iter().map(|(c, _)| (*c).to_owned()).collect();
+        assert_eq!(found, table);
+        for (command, prints) in hostile_cases::CASES {
+            let hostile_cases::Prints::Names(calls) = prints else { continue };
+            for call in *calls {
+                let call = call.strip_prefix("refused: ").unwrap_or(call);
+                assert!(call.starts_with(command), "{call}");
+                let words = std::iter::once("wattwise").chain(call.split(' '));
+                let parsed = Cli::command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{call}: {parsed:?}");
+            }
         }
     }
 

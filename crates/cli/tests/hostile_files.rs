@@ -4,14 +4,14 @@
 
 #[path = "../../figure/tests/support/hostile.rs"]
 mod hostile;
+#[path = "support/hostile_page.rs"]
+mod page;
 #[path = "support/shown.rs"]
 mod shown;
 
 use hostile::names;
-use html5ever::tokenizer::{BufferQueue, TagToken, Token, TokenSink, TokenSinkResult, Tokenizer};
 use serde_json::Value;
 use shown::{harmless, printed, wattwise};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -55,38 +55,8 @@ fn write(file: &Path, lines: &[Value]) {
     std::fs::write(file, lines.iter().map(|l| format!("{l}\n")).collect::<String>()).unwrap();
 }
 
-/// How often each tag stands in a page, and what of it would act by itself.
-#[derive(Default)]
-struct Tags(RefCell<BTreeMap<String, usize>>);
-
-impl TokenSink for Tags {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        if let TagToken(tag) = token {
-            let acts = tag.attrs.iter().any(|a| a.name.local.starts_with("on"));
-            assert!(!acts && !["img", "iframe", "object"].contains(&&*tag.name), "{tag:?}");
-            *self.0.borrow_mut().entry(tag.name.to_string()).or_default() += 1;
-        }
-        TokenSinkResult::Continue
-    }
-}
-
 fn tags(page: &Path) -> BTreeMap<String, usize> {
-    let html = std::fs::read_to_string(page).unwrap();
-    // What scripts hold is no element; that none ends early is seen by how many there are.
-    let mut parts = html.split("<script");
-    let mut rest = parts.next().unwrap().to_owned();
-    let scripts: Vec<&str> = parts.map(|p| p.split_once("</script>").unwrap().1).collect();
-    rest += &scripts.concat();
-    let tokenizer = Tokenizer::new(Tags::default(), Default::default());
-    let queue = BufferQueue::default();
-    queue.push_back(rest.into());
-    _ = tokenizer.feed(&queue);
-    tokenizer.end();
-    let mut all = tokenizer.sink.0.take();
-    all.insert("script".to_owned(), scripts.len());
-    all
+    page::tags(&std::fs::read_to_string(page).unwrap())
 }
 
 /// The texts of an experiment's file that are no words of its format.

@@ -24,3 +24,4 @@ pub use random::Random;
 pub use share::{increase, share};
 pub use spread::{Spread, mean_sd};
 pub use text::{csv_cell, is_acted_on, nearest, on_screen, on_screen_json, one_line, suggest};
+pub use units::signed;

@@ -141,9 +141,21 @@ pub fn show_uw(uw: u64) -> String {
 /// At most `digits` after the point, without trailing zeros.
 pub fn trim(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
-    match text.contains('.') {
+    let text = match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
+    };
+    if text == "-0" { "0".to_owned() } else { text }
+}
+
+/// A change with its sign, `digits` after the point; what rounds to nothing is `+0.0`, from whichever side.
+pub fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    match text.strip_prefix('-') {
+        Some(nothing) if !nothing.contains(|c: char| matches!(c, '1'..='9') || c.is_alphabetic()) => {
+            format!("+{nothing}")
+        }
+        _ => text,
     }
 }
 
@@ -187,6 +199,16 @@ mod tests {
         for given in ["", "ms", "5 lightyears", "-3s", "1e99h"] {
             assert!(duration_ns(given, "us").is_err(), "{given}");
         }
+    }
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let of = [-0.04, -0.05, 0.04, -0.0, 1.26, -1.26, f64::NEG_INFINITY].map(|x| signed(x, 1));
+        assert_eq!(of, ["+0.0", "-0.1", "+0.0", "+0.0", "+1.3", "-1.3", "-inf"]);
+        assert_eq!(
+            (signed(-0.4, 0), signed(-12.0, 0), trim(-0.04, 1)),
+            ("+0".into(), "-12".into(), "0".into())
+        );
     }
 
     #[test]

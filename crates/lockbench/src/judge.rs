@@ -202,7 +202,7 @@ impl Gain {
         match change {
             _ if !change.is_finite() => "beyond measure".to_owned(),
             _ if change > 2.0 => format!("{:.1} times as much", change + 1.0),
-            _ => format!("{:+.1} %", change * 100.0),
+            _ => format!("{} %", wattwise_figure::signed(change * 100.0, 1)),
         }
     }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wattwise_figure::Budget;
+use wattwise_figure::{Budget, one_line};
 use wattwise_model::machine::{MachineModel, builtin};
 use wattwise_model::workload::{self as work, Workload as Work};
 use wattwise_replay::library;
@@ -64,7 +64,7 @@ impl Machine {
     }
 
     fn __repr__(&self) -> String {
-        format!("<wattwise.Machine {}: {} CPUs>", self.model.name, self.model.cpus.len())
+        format!("<wattwise.Machine {}: {} CPUs>", one_line(&self.model.name), self.model.cpus.len())
     }
 }
 
@@ -226,7 +226,7 @@ impl Workload {
     }
 
     fn __repr__(&self) -> String {
-        format!("<wattwise.Workload {}: {:.3} s>", self.work.name, self.duration_s())
+        format!("<wattwise.Workload {}: {:.3} s>", one_line(&self.work.name), self.duration_s())
     }
 }
 

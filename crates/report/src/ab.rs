@@ -33,7 +33,7 @@ pub fn ab_sections(read: &Read, r: &Judgement) -> Vec<Section> {
 }
 
 fn verdicts(r: &Judgement, c: &Comparison) -> Section {
-    let percent = |ratio: f64| format!("{:+.2}", (ratio - 1.0) * 100.0).replace('-', "−");
+    let percent = |ratio: f64| wattwise_figure::signed((ratio - 1.0) * 100.0, 2).replace('-', "−");
     let mean = |of: Option<MeanSd>, unit: &str| {
         of.map_or_else(|| "none".to_owned(), |m| format!("{} {unit}", m.text()).trim_end().to_owned())
     };

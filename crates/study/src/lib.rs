@@ -105,9 +105,9 @@ impl Figure {
         // A change may have been published as near 0: a share of that says nothing.
         match (self.deviation(), self.published) {
             (_, Some(p)) if self.unit == "%" && (self.modelled - p).is_finite() => {
-                format!("{:+.1} points", self.modelled - p)
+                format!("{} points", wattwise_figure::signed(self.modelled - p, 1))
             }
-            (Some(d), _) => format!("{:+.1} %", d * 100.0),
+            (Some(d), _) => format!("{} %", wattwise_figure::signed(d * 100.0, 1)),
             _ => String::new(),
         }
     }

@@ -150,8 +150,8 @@ fn claims() -> Result<(Vec<Figure>, Vec<Vec<String>>), StudyError> {
         table.push(vec![
             what.clone(),
             if bound { "at most 0".to_owned() } else { format!("{:+.0}", number(change)) },
-            format!("{modelled:+.1} ± {sd:.1}"),
-            published.map_or(String::new(), |p| format!("{:+.1}", modelled - p)),
+            format!("{} ± {sd:.1}", wattwise_figure::signed(modelled, 1)),
+            published.map_or(String::new(), |p| wattwise_figure::signed(modelled - p, 1)),
             if agrees { "yes" } else { "no" }.to_owned(),
             format!("{basis:?}").to_lowercase(),
             note,

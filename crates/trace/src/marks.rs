@@ -11,6 +11,8 @@
 
 use crate::notes::Notes;
 
+/// How a replay's text names its machine, before the number of its CPUs.
+pub const REPLAYED: &str = "# replayed by wattwise on ";
 const HEAD: &str = "# wattwise: ";
 /// The event of a mark.
 pub(crate) const EVENT: &str = "tracing_mark_write";

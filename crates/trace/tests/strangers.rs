@@ -500,6 +500,89 @@ fn cpus_that_were_off_are_no_idle_cpus() {
     assert!(!warned(&w, "were off"));
 }
 
+/// A head that a recording's own command line wrote: `perf script --header` prints it as it is, line ends and all
+/// (print_cmdline of tools/perf/util/header.c). And what a task of some name prints between the events.
+#[test]
+fn no_stranger_sets_the_number_of_cpus() {
+    let lines = rounds(60);
+    let count = |text: &str| {
+        let w = lift(text.as_bytes()).unwrap();
+        assert!(!warned(&w, "lost"), "{:?}", recorded(&w).warnings);
+        (recorded(&w).cpus, work(&w))
+    };
+    let (head, dressed) = ("# ========\n# hostname : h\n", text(&lines, Line::perf_script));
+    let wanted = count(&format!("{head}# nrcpus online : 2\n# ========\n#\n{dressed}"));
+    assert_eq!(wanted.0, 2);
+    for theirs in [
+        "#P:7",
+        "\n# entries-in-buffer/entries-written: 1/1   #P:7",
+        "\ncpus=7",
+        "\n# latency: 0 us, #4/4, CPU#0 | (M:x VP:0, KP:0, SP:0 HP:0 #P:7)",
+        "\n# wattwise: foreground=100 clock_khz=1000",
+    ] {
+        let text =
+            format!("{head}# cmdline : /usr/bin/perf record -a -- sh {theirs} \n# ========\n#\n{dressed}");
+        assert_eq!(count(&text), wanted, "{theirs:?}");
+    }
+    let wanted = count(&standard(&lines));
+    for theirs in [
+        "# cmdline : x #P:7\n",
+        "x #P:7\n",
+        "               \ncpus=7\n",
+        "CPU[LOST 9 \n",
+        "# _=> hardirq\n",
+        "# tracer:\n",
+    ] {
+        let events = text(&lines, |l| l.tracefs("d.%2."));
+        assert_eq!(count(&(comment(&STANDARD) + theirs + &events)), wanted, "{theirs:?}");
+    }
+}
+
+/// A name is fifteen bytes of any kind but 0 (prctl(2), PR_SET_NAME), and tracefs and perf print them as they are.
+#[test]
+fn line_ends_in_names_lose_no_event() {
+    let mut lines = rounds(60);
+    lines.retain(|l| l.by.1 == 0 || l.level == '.');
+    let plain = [standard(&lines), text(&lines, Line::perf_script)];
+    let names = [
+        "a\nb",
+        "\n",
+        "a\n",
+        "\n\n\n",
+        "\n-1 [0] 1: b: c",
+        "\n# tracer: x",
+        "\ncpus=7\n",
+        "\nCPU[LOST 9 \n",
+        "a\n==> b",
+        "\n prev_pid=7",
+        "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
+        "a\n ==> b",
+        "x:1 [2]\nR ==>",
+        "\n#P:7\n",
+        "a\r\nb",
+    ];
+    for name in names {
+        for (text, known) in plain.iter().zip(["d.", "sched:"]) {
+            let wanted = lift(text.as_bytes()).unwrap();
+            let w = lift(text.replace(B.0, name).as_bytes()).unwrap();
+            assert_eq!(recorded(&w).cpus, 2, "{name:?} {known}");
+            assert!(!warned(&w, "damaged"), "{name:?} {known}: {:?}", recorded(&w).warnings);
+            assert_eq!(work(&w).0, work(&wanted).0, "{name:?}");
+            let steps = |w: &Workload| work(w).1.into_iter().map(|(_, steps)| steps).collect::<Vec<_>>();
+            assert!(steps(&w) == steps(&wanted), "{name:?} {known}: other steps");
+        }
+    }
+    // trace-cmd's short form.
+    let short = "      a-1     [000]  1.0: sched_waking: a\nb:8 [98] CPU:000\n";
+    let summary =
+        summarise(source((short.to_owned() + &plain[0]).as_bytes()), &ImportOptions::default()).unwrap();
+    assert!(!summary.warnings.iter().any(|w| w.contains("damaged")), "{:?}", summary.warnings);
+    // What is cut is one damaged line, and takes nothing with it.
+    let cut = plain[0].replacen("prev_prio=120", "\n", 1);
+    let w = lift(cut.as_bytes()).unwrap();
+    assert!(warned(&w, "1 lines are damaged"), "{:?}", recorded(&w).warnings);
+}
+
 /// perf shows the tasks outside of its namespace as 0, those inside by their numbers there (`perf_event_pid` of kernel/events/core.c),
 /// and one of which it knows nothing as -1.
 #[test]
@@ -520,7 +603,10 @@ fn numbers_of_a_namespace_are_not_the_kernels() {
         same(&work(&w), &wanted, &format!("{a} {b}"));
         assert!(warned(&w, "numbers of a PID namespace"), "{:?}", recorded(&w).warnings);
     }
-    let unknown = text(&lines, |l| l.perf_script().replacen(" 200 [", " -1 [", 1));
+    let unknown = text(&lines, |l| {
+        let head = format!("{:>16} {:>7} [", "my prog: x", 200);
+        l.perf_script().replacen(&head, &format!("{:>16} {:>7} [", ":-1", -1), 1)
+    });
     same(&work(&lift(unknown.as_bytes()).unwrap()), &wanted, "unknown");
     // One damaged head is no namespace.
     let one = text(&lines, Line::perf_script).replacen(" 100 [", " 9 [", 1);

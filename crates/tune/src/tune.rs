@@ -308,7 +308,7 @@ fn confirm(
 
 /// What a policy comes to, for people.
 fn come_to(score: Score) -> String {
-    let change = |log: f64| format!("{:+.1} %", log.exp_m1() * 100.0);
+    let change = |log: f64| format!("{} %", wattwise_figure::signed(log.exp_m1() * 100.0, 1));
     format!("time {}, waits {}", change(score.time), change(score.p99))
 }
 

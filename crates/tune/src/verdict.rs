@@ -90,8 +90,8 @@ fn told(g: Gain, goal: Goal, against: &str) -> String {
         1 => format!("needs {percent:.1} % more {goal} than {against} ({range})"),
         _ if range == "the same" => format!("its {goal} is that of {against}"),
         _ => format!(
-            "its {goal} against {against} cannot be told apart ({:+.1} %: {range})",
-            (g.ratio - 1.0) * 100.0
+            "its {goal} against {against} cannot be told apart ({} %: {range})",
+            wattwise_figure::signed((g.ratio - 1.0) * 100.0, 1)
         ),
     }
 }

@@ -64,6 +64,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         reference: rows[0].0.into(),
         replicas: 0,
         stopped: false,
+        by_own_energy: false,
         replicas_asked: None,
         max_slowdown: None,
         window_s: 10.0,

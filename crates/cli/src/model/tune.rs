@@ -447,7 +447,7 @@ fn progress(p: &Progress) {
             let of = p.of.map_or_else(String::new, |of| format!(" of {of}"));
             let best = p.best.map_or_else(
                 || "none within the limits so far".into(),
-                |r| format!("best so far {:+.1} %", (r - 1.0) * 100.0),
+                |r| format!("best so far {} %", wattwise_figure::signed((r - 1.0) * 100.0, 1)),
             );
             format!("trial {}{of}; {best}", p.trials)
         }

@@ -114,11 +114,15 @@ pub(crate) fn ratio_words(ratio: Interval, reference: &str) -> String {
 }
 
 fn energy(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Item {
-    let ratio = own.uncertain.energy_ratio;
-    let base = reference.uncertain.energy_j.median;
+    let base = say::energy_j(c, reference).median;
+    let own_time = if c.by_own_energy { " over its own time" } else { "" };
+    let Some(ratio) = say::energy_ratio(c, own) else {
+        let own = joules(say::energy_j(c, own).median);
+        return Item("energy", format!("{own} over the run's own time, which is longer than the window"));
+    };
     // Both by the ratio of the same replicas.
     let (from, to) = (joules(base), joules(base * ratio.median));
-    Item("energy", format!("{}: {from} -> {to}", ratio_words(ratio, &c.reference)))
+    Item("energy", format!("{}{own_time}: {from} -> {to}", ratio_words(ratio, &c.reference)))
 }
 
 fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Item> {

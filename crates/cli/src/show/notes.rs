@@ -1,7 +1,7 @@
 //! What a comparison's figures rest on.
 
-use crate::show::table::seconds;
 use wattwise_advice::result::Comparison;
+use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 
 /// Warnings about single events of a recording, of which every recording has some: they change an answer by hardly anything.
@@ -31,7 +31,7 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
         TimeKind::Deadlines => "the share of deadlines missed",
     };
     notes.push(format!("time: {time}, since {}", c.judged.why));
-    notes.push(format!("energy: modelled, over {} for all that are done by then", seconds(c.window_s)));
+    notes.push(format!("energy: modelled, {}", say::energy_over(c)));
     if c.replicas > 0 {
         notes.push(format!("ranges: 90 % of {} replicas with other phases, seeds and figures", c.replicas));
     }

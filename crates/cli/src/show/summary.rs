@@ -14,7 +14,7 @@ const NAME: usize = 24;
 
 /// A ratio as a change in per cent.
 fn change(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0))
+    ratio.map_or_else(|| "-".to_owned(), |r| format!("{} %", wattwise_figure::signed((r - 1.0) * 100.0, 1)))
 }
 
 /// The answer in a sentence or two, and that it is of a part, where it is.

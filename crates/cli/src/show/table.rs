@@ -5,8 +5,8 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Tab
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
-use wattwise_figure::one_line;
 use wattwise_figure::units::trim;
+use wattwise_figure::{one_line, signed};
 
 /// Time with a unit that suits it.
 pub(crate) fn seconds(s: f64) -> String {
@@ -76,7 +76,7 @@ pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
         return all;
     }
     // Joules of policies that were left early are of other replicas; their ratios are of the same ones.
-    let energy = |r: &PolicyResult| r.uncertain.energy_ratio.median;
+    let energy = |r: &PolicyResult| say::energy_ratio(c, r).map_or(f64::INFINITY, |ratio| ratio.median);
     all.sort_by(|a, b| rank(a).cmp(&rank(b)).then(energy(a).total_cmp(&energy(b))));
     all
 }
@@ -111,7 +111,11 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
         TimeKind::Deadlines => (format!("{:.2} %", u.time.median * 100.0), String::new()),
     };
     let best = best_in(c, r);
-    [joules(u.energy_j.median), against(u.energy_ratio), shown, slower, best]
+    let energy = match say::energy_ratio(c, r) {
+        Some(ratio) => against(ratio),
+        None => say::OWN_TIME.to_owned(),
+    };
+    [joules(say::energy_j(c, r).median), energy, shown, slower, best]
 }
 
 /// The median of a kind of response, and its 95th percentile with the kind's name, or what is missed where that decides.
@@ -189,7 +193,11 @@ pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: Look) -> Strin
     for r in shown {
         let recommended = r.policy == c.answer.recommended;
         let mut row = vec![cell(mark(c, r)), cell(shortened(&r.policy, name))];
-        row.push(right(&change_or(c, r, r.uncertain.energy_ratio, &joules(r.uncertain.energy_j.median))));
+        let energy = joules(say::energy_j(c, r).median);
+        row.push(right(&match say::energy_ratio(c, r) {
+            Some(ratio) => change_or(c, r, ratio, &energy),
+            None => format!("{energy} {}", say::OWN_TIME),
+        }));
         row.extend(time_cells(c, r).iter().map(|figure| right(figure)));
         if wide {
             let best = if r.raced_out_after.is_some() { String::new() } else { best_in(c, r) };
@@ -259,12 +267,7 @@ pub(crate) fn drawn(mut table: Table, colour: bool) -> String {
 pub(crate) fn ratio_text(ratio: Interval) -> String {
     let number = |x: f64| {
         let x = (x - 1.0) * 100.0;
-        match x.abs() {
-            // No sign where nothing is left to have one.
-            small if small < 0.05 => "0.0".to_owned(),
-            large if large >= 9.95 => format!("{x:+.0}"),
-            _ => format!("{x:+.1}"),
-        }
+        signed(x, if x.abs() >= 9.95 { 0 } else { 1 })
     };
     let (low, high) = (number(ratio.low), number(ratio.high));
     if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
@@ -296,8 +299,8 @@ mod tests {
     fn ratios_are_changes() {
         let of = |low, high| ratio_text(Interval { median: 1.0, low, high });
         assert_eq!(of(0.86, 0.91), "-14 to -9.0 %");
-        assert_eq!(of(1.0, 1.0), "0.0 %");
-        assert_eq!(of(0.9998, 1.0002), "0.0 %");
+        assert_eq!(of(1.0, 1.0), "+0.0 %");
+        assert_eq!((of(0.9997, 0.9997), of(0.9997, 1.02)), ("+0.0 %".into(), "+0.0 to +2.0 %".into()));
     }
 
     #[test]

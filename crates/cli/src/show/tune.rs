@@ -13,12 +13,12 @@ const MOST: usize = 8;
 
 /// A ratio as a change in per cent.
 fn change(ratio: f64) -> String {
-    format!("{:+.1} %", (ratio - 1.0) * 100.0)
+    format!("{} %", wattwise_figure::signed((ratio - 1.0) * 100.0, 1))
 }
 
 /// A gain with its interval: `-3.1 % (-5.0 to -1.2 %)`.
 fn gain(g: Gain) -> String {
-    let percent = |r: f64| format!("{:+.1}", (r - 1.0) * 100.0);
+    let percent = |r: f64| wattwise_figure::signed((r - 1.0) * 100.0, 1);
     format!("{} % ({} to {} %)", percent(g.ratio), percent(g.low), percent(g.high))
 }
 

@@ -158,7 +158,10 @@ impl<'r> Live<'r> {
                 return None;
             }
             if start.elapsed() > COOLING {
-                return Some(format!("it began {off:+.1} °C off the first run's {wanted:.1} °C"));
+                return Some(format!(
+                    "it began {} °C off the first run's {wanted:.1} °C",
+                    wattwise_figure::signed(off, 1)
+                ));
             }
             self.signals.sleep(Duration::from_millis(500));
         }

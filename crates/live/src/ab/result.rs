@@ -262,10 +262,10 @@ fn notes(read: &Read, r: &Judgement) -> Vec<String> {
         let Some(first) = c.verdicts.first() else { continue };
         if let Some(drift) = &first.verdict.drift {
             notes.push(format!(
-                "not stationary: both arms changed by {:+.3} % a run [{:+.3}, {:+.3}]",
-                drift.per_run * 100.0,
-                drift.low * 100.0,
-                drift.high * 100.0
+                "not stationary: both arms changed by {} % a run [{}, {}]",
+                wattwise_figure::signed(drift.per_run * 100.0, 3),
+                wattwise_figure::signed(drift.low * 100.0, 3),
+                wattwise_figure::signed(drift.high * 100.0, 3)
             ));
         }
         if short

@@ -20,8 +20,9 @@
 //! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number.
 //!
 //! A task is `role = "foreground"` (the default: its completion is the work) or `"background"`, which goes on for
-//! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or at `until_s`: no round begins
-//! later. `deadline_us` is the longest response time that it tolerates.
+//! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `until_s`: it has as many rounds
+//! as it would begin before that time with a CPU of `reference_khz` to itself. So the work is the same under every policy, and
+//! takes longer where CPUs are slower or shared; `compare` warns of that. `deadline_us` is the longest response time that it tolerates.
 
 use super::{Dist, Pattern, Program, Role, Step, Task, TaskId, Workload};
 use serde::Deserialize;

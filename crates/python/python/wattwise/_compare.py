@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,7 @@ from . import _arguments as arguments
 from . import _wattwise as engine
 from ._arguments import Share, refused
 from ._inputs import AnyMachine, AnyWorkload, Entry, load, machine_for
-from ._listing import rows_html
+from ._listing import line, markup, rows_html
 from ._optional import optional
 from ._policy import SpeedPolicy
 from ._progress import Progress
@@ -91,28 +90,28 @@ class Comparison:
         return copy
 
     def __str__(self) -> str:
-        return self.answer
+        return line(self.answer)
 
     def __repr__(self) -> str:
-        return f"<wattwise.Comparison {self.workload} on {self.machine}: {self.answer}>"
+        return line(f"<wattwise.Comparison {self.workload} on {self.machine}: {self.answer}>")
 
     def _repr_html_(self) -> str:
-        line = f"<p><b>{html.escape(self.answer)}</b></p>"
-        what = f"<p>{html.escape(self.workload)} on {html.escape(self.machine)}, against {html.escape(self.reference)}</p>"
+        answer = f"<p><b>{markup(self.answer)}</b></p>"
+        what = f"<p>{markup(self.workload)} on {markup(self.machine)}, against {markup(self.reference)}</p>"
         head = ("policy", "time (s)", "energy (J)", "energy ratio", "time ratio", "best in", "")
         rows = [
             (
                 r["policy"],
                 f"{r['elapsed_s']:.4g}",
                 f"{r['window_energy_j']:.4g}",
-                _interval(r["uncertain"]["energy_ratio"]),
+                "own time" if r["over_own_time"] else _interval(r["uncertain"]["energy_ratio"]),
                 _interval(r["uncertain"]["time_ratio"]),
                 f"{100 * r['best_share']:.0f} %",
                 "" if r["admissible"] else "too slow",
             )
             for r in self._data["results"]
         ]
-        return line + what + rows_html(head, rows) + self._chart()
+        return answer + what + rows_html(head, rows) + self._chart()
 
     def _chart(self) -> str:
         """Energy against time, both over the reference policy's, with their intervals: one point a policy."""
@@ -133,7 +132,7 @@ class Comparison:
         for value in upwards.ticks:
             parts.append(f"<text x='{edge - 4}' y='{upwards(value) + 4:.1f}' text-anchor='end'>{value:.3g}</text>")
         parts.append(
-            f"<text x='{width / 2}' y='{height - 8}' text-anchor='middle'>time over {html.escape(self.reference)}</text>"
+            f"<text x='{width / 2}' y='{height - 8}' text-anchor='middle'>time over {markup(self.reference)}</text>"
         )
         parts.append(f"<text x='12' y='{height / 2}' text-anchor='middle' transform='rotate(-90 12 {height / 2})'>energy</text>")
         for name, time, energy, tied in points:
@@ -142,8 +141,8 @@ class Comparison:
             parts.append(
                 f"<path d='M{across(time['low']):.1f} {y:.1f}H{across(time['high']):.1f}M{x:.1f} {upwards(energy['low']):.1f}V{upwards(energy['high']):.1f}' stroke='{colour}' opacity='.5'/>"
             )
-            parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'><title>{html.escape(name)}</title></circle>")
-            parts.append(f"<text x='{x + 6:.1f}' y='{y - 4:.1f}' fill='{colour}'>{html.escape(name)}</text>")
+            parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'><title>{markup(name)}</title></circle>")
+            parts.append(f"<text x='{x + 6:.1f}' y='{y - 4:.1f}' fill='{colour}'>{markup(name)}</text>")
         return "".join(parts) + "</svg>"
 
     def plot(self) -> Any:

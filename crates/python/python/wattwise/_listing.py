@@ -6,6 +6,8 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from . import _wattwise as engine
+
 
 class Listing(Sequence[dict[str, Any]]):
     """Entries in order. It is a sequence of dictionaries, so ``pandas.DataFrame(listing)`` takes it."""
@@ -47,20 +49,30 @@ class Named(Listing):
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self.names), default=0)
-        return "\n".join(f"{entry['name']:{width}}  {entry['summary']}" for entry in self._entries)
+        return "\n".join(f"{line(entry['name']):{width}}  {line(entry['summary'])}" for entry in self._entries)
 
 
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return f"{value:.6g}" if isinstance(value, float) else " ".join(line(value).split())
+
+
+def line(value: object) -> str:
+    """A text that may come from a stranger's file, on one line on which no terminal acts."""
+    return engine.one_line(str(value))
+
+
+def markup(value: object) -> str:
+    """The same for a notebook: no markup, and nothing that changes the order of letters."""
+    return html.escape(line(value))
 
 
 def rows_html(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table; what is in it may come from a stranger's file."""
 
     def cell(tag: str, value: object) -> str:
-        return f"<{tag} style='text-align:left'>{html.escape(str(value))}</{tag}>"
+        return f"<{tag} style='text-align:left'>{markup(value)}</{tag}>"
 
     first = "".join(cell("th", name) for name in head)
     rest = "".join("<tr>" + "".join(cell("td", value) for value in row) + "</tr>" for row in rows)

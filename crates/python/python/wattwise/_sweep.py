@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import os
 import time
@@ -16,7 +15,7 @@ from . import _wattwise as engine
 from ._arguments import Share, refused, several
 from ._compare import policy_text, several_policies
 from ._inputs import AnyMachine, AnyPath, AnyWorkload, Entry, load, machine
-from ._listing import Listing
+from ._listing import Listing, line, markup
 from ._optional import optional
 from ._order import Order, made
 from ._progress import Progress
@@ -102,10 +101,10 @@ class Sweep:
         )
 
     def __repr__(self) -> str:
-        return f"<wattwise.Sweep {self.path}: {self._cases:,} cases in {len(self.files)} files>"
+        return f"<wattwise.Sweep {line(self.path)}: {self._cases:,} cases in {len(self.files)} files>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._cases:,} cases in {len(self.files)} files in <code>{html.escape(str(self.path))}</code></p>"
+        return f"<p>{self._cases:,} cases in {len(self.files)} files in <code>{markup(self.path)}</code></p>"
 
 
 def _blocks(plan: engine.Plan, block_s: float) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +10,7 @@ from . import _arguments as arguments
 from . import _wattwise as engine
 from ._arguments import Share, refused, several
 from ._inputs import AnyMachine, AnyPath, AnyWorkload, load, machine
-from ._listing import rows_html
+from ._listing import line, markup, rows_html
 from ._progress import Progress
 
 
@@ -64,15 +63,15 @@ class Tuned:
         return copy
 
     def __str__(self) -> str:
-        return self.verdict
+        return line(self.verdict)
 
     def __repr__(self) -> str:
-        return f"<wattwise.Tuned {self.policy}: {self.verdict}>"
+        return line(f"<wattwise.Tuned {self.policy}: {self.verdict}>")
 
     def _repr_html_(self) -> str:
         head = ("policy", "cost ratio", "time ratio", "p99 ratio")
         rows = [(p["policy"], f"{p['cost_ratio']:.4f}", f"{p['time_ratio']:.4f}", f"{p['p99_ratio']:.3f}") for p in self.front]
-        return f"<p><b>{html.escape(self.verdict)}</b></p>" + rows_html(head, rows)
+        return f"<p><b>{markup(self.verdict)}</b></p>" + rows_html(head, rows)
 
 
 def tune(

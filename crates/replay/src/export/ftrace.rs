@@ -83,9 +83,10 @@ impl<'w, W: Write> Ftrace<'w, W> {
         let cpus = machine.cpus.len();
         let mut out = Kept::new(out);
         let head = format!(
-            "# tracer: nop\n#\n# replayed by wattwise on {}   #P:{cpus}\n#\n\
+            "# tracer: nop\n#\n{}{}   #P:{cpus}\n#\n\
              {}#\n\
              #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n",
+            marks::REPLAYED,
             comm(&machine.name),
             marks::head(&notes(workload))
         );

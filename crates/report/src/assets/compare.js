@@ -17,7 +17,7 @@
 
   // Numbers, as the tables write them.
 
-  const group = (text) => text.replace(/^-/, "−").replace(/^(−?\d{5,})/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, "\u202f"));
+  const group = (text) => text.replace(/^-(?=[0.]*$)/, "").replace(/^-/, "−").replace(/^(−?\d{5,})/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, "\u202f"));
   const si = (value, unit, digits = 3) => {
     if (!Number.isFinite(value)) return "–";
     if (value === 0) return `0 ${unit}`;

@@ -2,6 +2,7 @@
 
 use super::groups::{Group, change, groups, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::say;
 use wattwise_page::number::NONE;
 use wattwise_page::{Section, Table, Whisker, Whiskers};
 
@@ -20,7 +21,7 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
     let row = |(g, r): (&Group<'_>, &PolicyResult)| {
         vec![
             r.policy.clone(),
-            change(r.uncertain.energy_ratio, known),
+            energy(c, r, known),
             change(r.uncertain.time_ratio, known),
             if known && r.admissible && r.best_share.is_finite() {
                 format!("{:.0} %", r.best_share * 100.0)
@@ -36,7 +37,7 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
             title: format!("Energy against {}", c.reference),
             unit: "%".to_owned(),
             zero: Some(0.0),
-            rows: all().map(|(_, r)| whisker(&r.policy, r.uncertain.energy_ratio)).collect(),
+            rows: all().filter_map(|(_, r)| Some(whisker(&r.policy, say::energy_ratio(c, r)?))).collect(),
             note: match known {
                 true => format!("Median and 90 % of {} replicas.", c.replicas),
                 false => "One run of the nominal model: no intervals.".to_owned(),
@@ -49,6 +50,11 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
             note: format!("Against {}. Least in: share of the replicas.", c.reference),
         }),
     ]
+}
+
+/// A policy's energy against the reference's.
+fn energy(c: &Comparison, r: &PolicyResult, known: bool) -> String {
+    say::energy_ratio(c, r).map_or_else(|| say::OWN_TIME.to_owned(), |ratio| change(ratio, known))
 }
 
 /// Several comparisons: the energy of each policy against the reference in each.
@@ -67,7 +73,7 @@ pub fn compared_side_by_side(all: &[(String, &Comparison)]) -> Section {
         Some(r) => {
             let mark = if r.admissible { "" } else { ", too slow" };
             let best = if r.policy == c.answer.recommended { " ★" } else { "" };
-            format!("{}{mark}{best}", change(r.uncertain.energy_ratio, with_intervals(c)))
+            format!("{}{mark}{best}", energy(c, r, with_intervals(c)))
         }
     };
     let mut head = vec!["Policy".to_owned()];

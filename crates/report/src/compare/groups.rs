@@ -89,7 +89,7 @@ pub(super) fn change(ratio: Interval, with_interval: bool) -> String {
 /// A ratio as a change in per cent, with its sign and no unit.
 fn signed(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
-    let text = if change.abs() >= 9.95 { format!("{change:+.0}") } else { format!("{change:+.1}") };
+    let text = wattwise_figure::signed(change, if change.abs() >= 9.95 { 0 } else { 1 });
     match text.trim_start_matches(['+', '-']) {
         "0.0" => "0.0".to_owned(),
         _ => text.replace('-', "−"),

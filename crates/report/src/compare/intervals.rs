@@ -2,6 +2,7 @@
 
 use super::groups::{Group, Standing, change, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::say;
 use wattwise_page::number::ticks;
 
 /// The chart.
@@ -70,10 +71,13 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
     Some(Whiskers { ticks, zero: place(1.0), groups: out })
 }
 
+/// Of a policy whose energy is over another time than the reference's.
+const NO_RATIO: Interval = Interval { median: f64::NAN, low: f64::NAN, high: f64::NAN };
+
 /// Least and greatest ratio shown: all of the admissible policies, the others as far as there is room.
 fn range(c: &Comparison) -> (f64, f64) {
     let ends = |r: &PolicyResult| {
-        let u = r.uncertain.energy_ratio;
+        let Some(u) = say::energy_ratio(c, r) else { return [1.0; 3] };
         if with_intervals(c) { [u.low, u.median, u.high] } else { [u.median; 3] }
     };
     let over = |admissible: bool| {
@@ -95,9 +99,10 @@ fn whisker<'a>(
     place: &dyn Fn(f64) -> f64,
     (edge, high): (f64, f64),
 ) -> Whisker<'a> {
-    let Interval { median, low: least, high: most } = r.uncertain.energy_ratio;
+    let ratio = say::energy_ratio(c, r);
+    let Interval { median, low: least, high: most } = ratio.unwrap_or(NO_RATIO);
     let known = with_intervals(c) && least.is_finite() && most.is_finite();
-    let text = change(r.uncertain.energy_ratio, with_intervals(c));
+    let text = ratio.map_or_else(|| say::OWN_TIME.to_owned(), |ratio| change(ratio, with_intervals(c)));
     let reference = r.policy == c.reference;
     let tip = match (reference, known) {
         (true, _) => format!("{}\nthe reference: all others are held against it", r.policy),
@@ -106,7 +111,7 @@ fn whisker<'a>(
             r.policy,
             c.reference,
             text,
-            change(r.uncertain.energy_ratio, false)
+            ratio.map_or_else(String::new, |ratio| change(ratio, false))
         ),
         (_, false) => format!("{}\nenergy against {}: {text}", r.policy, c.reference),
     };

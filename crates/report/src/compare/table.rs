@@ -3,6 +3,7 @@
 use super::bars::share;
 use super::groups::{Group, Standing, change, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_page::number::{NONE, decimals, fixed};
 
@@ -65,7 +66,11 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         Head {
             name: "Energy",
             unit: "J",
-            help: "Over the window, the same for all; the median of the replicas",
+            help: if c.by_own_energy {
+                "Over each run’s own time; the median of the replicas"
+            } else {
+                "Over the window, the same for all that are done by its end; the median of the replicas"
+            },
         },
         Head {
             name: "against reference",
@@ -93,12 +98,12 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
             help: "Share of the replicas in which it is within the limit of time; 95 % are asked for",
         });
     }
-    let digits = |of: fn(&PolicyResult) -> f64| decimals(c.results.iter().map(of)).min(4);
+    let digits = |of: &dyn Fn(&PolicyResult) -> f64| decimals(c.results.iter().map(of)).min(4);
     let row = |r: &&'a PolicyResult| PolicyRow {
         policy: &r.policy,
         best: Standing::of(c, r) == Standing::Recommended,
         reference: r.policy == c.reference,
-        cells: cells(c, r, digits(|r| r.uncertain.energy_j.median), digits(|r| r.uncertain.time.median)),
+        cells: cells(c, r, digits(&|r| say::energy_j(c, r).median), digits(&|r| r.uncertain.time.median)),
     };
     let groups = groups
         .iter()
@@ -115,14 +120,16 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
 fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: usize) -> Vec<Cell> {
     let u = &r.uncertain;
     let known = with_intervals(c);
-    let most = c.results.iter().map(|r| r.uncertain.energy_j.median).fold(0.0, f64::max);
+    let own = say::energy_j(c, r);
+    let most = c.results.iter().map(|r| say::energy_j(c, r).median).fold(0.0, f64::max);
     let ratio = |of: Interval| match r.policy == c.reference {
         true => plain("reference".to_owned(), 1.0),
         false => plain(change(of, known), of.median),
     };
-    let mut energy = ranged(u.energy_j, known, energy_digits);
-    energy.share = share(u.energy_j.median, most);
-    let mut cells = vec![energy, ratio(u.energy_ratio)];
+    let mut energy = ranged(own, known, energy_digits);
+    energy.share = share(own.median, most);
+    let against = say::energy_ratio(c, r).map_or_else(|| plain(say::OWN_TIME.to_owned(), f64::MAX), ratio);
+    let mut cells = vec![energy, against];
     match c.judged.kind {
         TimeKind::Makespan => cells.extend([ranged(u.time, known, time_digits), ratio(u.time_ratio)]),
         TimeKind::Response => cells.extend([ranged(u.time, known, time_digits), ratio(u.time_ratio)]),
@@ -182,7 +189,13 @@ const COLUMNS: [Column; 11] = {
         Column { head: Head { name, unit, help }, value, decimals }
     }
     [
-        column("Window energy", "J", "Energy over the window, the same for all", None, |r| r.window_energy_j),
+        column(
+            "Window energy",
+            "J",
+            "Energy over the window, or over the run’s own time where that is longer",
+            None,
+            |r| r.window_energy_j,
+        ),
         column("above idle", "J", "Of that, what is above the machine without any work", None, |r| {
             r.above_idle_j
         }),

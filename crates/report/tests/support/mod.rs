@@ -177,6 +177,7 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
         reference: policies[0].to_owned(),
         replicas: 64,
         stopped: false,
+        by_own_energy: false,
         replicas_asked: None,
         max_slowdown: Some(0.1),
         window_s,

@@ -85,6 +85,14 @@ pub enum RunError {
         /// The limit in seconds.
         limit_s: u64,
     },
+    /// All that is left of the work waits to be woken, and the limit came first.
+    #[error("the tasks {tasks:?} wait for a wake-up that never comes, in {limit_s} simulated seconds")]
+    Waiting {
+        /// The tasks that wait, by their numbers in the workload.
+        tasks: Vec<usize>,
+        /// The limit in seconds.
+        limit_s: u64,
+    },
     /// The events came first.
     #[error("not done after {events} simulated events: shorten the work, or raise the limit")]
     TooManyEvents {
@@ -169,7 +177,12 @@ impl<'a> Simulation<'a> {
         self.run(limit_ns, true);
         self.check_events()?;
         if !self.is_done() {
-            return Err(RunError::Unfinished { limit_s: limit_ns / 1_000_000_000 });
+            let limit_s = limit_ns / 1_000_000_000;
+            let tasks = self.tasks.waiting();
+            return Err(match tasks.is_empty() {
+                true => RunError::Unfinished { limit_s },
+                false => RunError::Waiting { tasks, limit_s },
+            });
         }
         Ok(self.outcome())
     }

@@ -682,6 +682,16 @@ impl<'a> Tasks<'a> {
         self.done_at
     }
 
+    /// The tasks that are left, where all of them wait to be woken by another; none where any does something.
+    pub(crate) fn waiting(&self) -> Vec<usize> {
+        let is_left = |t: usize| {
+            self.tasks[t].state != RunState::Ended && self.work.as_ref().is_none_or(|w| w.is_unfinished(t))
+        };
+        let waits = |t: &usize| self.tasks[*t].state == RunState::Blocked && self.tasks[*t].wants == NONE;
+        let left: Vec<usize> = (0..self.tasks.len()).filter(|&t| is_left(t)).collect();
+        if left.iter().all(waits) { left } else { Vec::new() }
+    }
+
     /// Whether all of the work has been carried out: the foreground's where that is followed, else everybody's.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {

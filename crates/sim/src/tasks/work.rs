@@ -174,6 +174,11 @@ impl Work {
         self.unfinished == 0
     }
 
+    /// Whether this task's program counts and has not been carried out, if it has not ended.
+    pub(super) fn is_unfinished(&self, t: usize) -> bool {
+        self.parts.get(t).is_some_and(|part| part.finite || part.serving)
+    }
+
     /// Whether the makespan is over.
     pub(super) fn has_ended(&self) -> bool {
         self.unended == 0

@@ -54,8 +54,11 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Takes a comment's line.
+    /// Takes a comment's line. The first head counts: after it, a name with line ends in it could look like another.
     pub(super) fn comment(&mut self, line: &str) {
+        if self.interrupt.is_some() {
+            return;
+        }
         if line.starts_with("# tracer:") {
             *self = Columns::default();
         }
@@ -69,7 +72,8 @@ impl Columns {
         if name.starts_with("CPU") {
             return;
         }
-        if name.starts_with("hardirq") {
+        // The whole word, which no task's name has room for.
+        if name == "hardirq/softirq" {
             self.interrupt = Some(self.seen);
         }
         self.seen = self.seen.saturating_add(1);
@@ -177,7 +181,7 @@ fn fused_time(text: &str) -> Option<(Stamp, &str)> {
 }
 
 /// The thread id at the end of `NAME-TID`, `NAME TID`, `NAME PID/TID`, each perhaps with `(TGID)`. `Some(None)` for a name alone
-/// (`perf script -F comm,...`), and for a negative one, which is how perf shows a task of which it knows no number.
+/// (`perf script -F comm,...`), and for a task of which perf knows no number.
 fn task(before: &str) -> Option<Option<u32>> {
     let mut task = before.trim_end();
     if let Some(t) = task.strip_suffix(')') {
@@ -187,10 +191,16 @@ fn task(before: &str) -> Option<Option<u32>> {
     if digits == 0 {
         return (!task.trim().is_empty()).then_some(None);
     }
-    let (name, tid) = task.split_at(task.len() - digits);
+    let tid = &task[task.len() - digits..];
     let tid = tid.parse().ok().filter(|t| *t < MAX_TID)?;
-    let negative = name.strip_suffix('-').is_some_and(|n| n.ends_with(' ') && !n.trim().is_empty());
-    Some((!negative).then_some(tid))
+    Some((!is_unknown(task)).then_some(tid))
+}
+
+/// Whether a head is of perf's unknown task: `:-1    -1`, `:-1    -1/-1` (perf_sample__fprintf_start of its builtin-script.c). In no
+/// other form is a number negative: `x -7` is thread 7 of the name `x `.
+fn is_unknown(task: &str) -> bool {
+    let mut words = task.split_whitespace();
+    words.next() == Some(":-1") && matches!(words.next(), Some("-1" | "-1/-1")) && words.next().is_none()
 }
 
 /// The event's name and its arguments. perf script may put a count before it, puts its system there, and after it what was said
@@ -322,10 +332,21 @@ mod tests {
     #[test]
     fn other_lines_are_no_comment_of_columns() {
         let mut columns = Columns::default();
-        for line in ["# => x", " => schedule", "# a ==> hardirq", "A-1 [000] d..2. 1.0: x: a ==> hardirq"] {
+        for line in [
+            "# _=> hardirq",
+            "# => x",
+            " => schedule",
+            "# a ==> hardirq",
+            "A-1 [000] d..2. 1.0: x: a ==> hardirq",
+        ] {
             columns.comment(line);
         }
-        assert_eq!(columns, Columns::default());
+        assert_eq!(columns.interrupt, None);
+        // After the head, its words are a task's.
+        columns.comment("#  / _-=> hardirq/softirq");
+        let known = columns.clone();
+        columns.comment("# tracer: x");
+        assert!(columns == known && known.interrupt.is_some());
     }
 
     fn head(line: &str) -> (Option<u32>, u16, Option<&str>, Stamp, &str, &str) {
@@ -362,6 +383,10 @@ mod tests {
                 (Some(10876), 1, None, ns(2_500_000), "e_xy", "k: a=1"),
             ),
             (":-1    -1 [001]  2.5: sched:e_xy: a=1", (None, 1, None, ns(2_500_000), "e_xy", "a=1")),
+            (":-1     -1/-1      [001]  2.5: sched:e_xy: a=1", (None, 1, None, ns(2_500_000), "e_xy", "a=1")),
+            ("x -7 [001] 2.5: e_xy: a=1", (Some(7), 1, None, ns(2_500_000), "e_xy", "a=1")),
+            (":-1 -7 [001] 2.5: e_xy: a=1", (Some(7), 1, None, ns(2_500_000), "e_xy", "a=1")),
+            ("a :-1 -1 [001] 2.5: e_xy: a=1", (Some(1), 1, None, ns(2_500_000), "e_xy", "a=1")),
             (
                 "               -9 [001] .....  2.5: e_xy: a=1",
                 (Some(9), 1, Some("....."), ns(2_500_000), "e_xy", "a=1"),

@@ -1,8 +1,11 @@
 //! Scheduler events as text: tracefs's `trace`, `trace-cmd report` and `perf script`. How a line's head is taken apart is said in
-//! `ftrace_line`; here is what comes after it, and the text as a whole.
+//! `ftrace_line`, its event in `ftrace_event`; here is the text as a whole.
 //!
-//! Arguments are taken from their own keys, for a name may hold blanks, brackets and dashes. `perf script` and `trace-cmd report`
-//! print no flags: then interrupts cannot be told from tasks, and a warning says so.
+//! `perf script` and `trace-cmd report` print no flags: then interrupts cannot be told from tasks, and a warning says so.
+//!
+//! **Line ends in names.** The kernel and perf write a name as it is, and it may hold line ends (prctl(2), PR_SET_NAME). An event whose
+//! fields end too early is read with the lines after it, as long as its names are then short enough to be the kernel's. And what
+//! the head says is taken from lines that no name has room for; a head of `perf script` quotes a command line, and says nothing.
 //!
 //! **Order and place.** The kernel merges its CPUs' rings as it prints them. Text that was put together otherwise (the files of
 //! `per_cpu/` one after the other) goes back in time, which is seen at the first reading; the second sorts it. Within a CPU nothing
@@ -17,13 +20,13 @@
 //! where they say nothing (all tasks outside of the namespace have the number 0) by who is on that CPU.
 
 use crate::TraceError;
-use crate::bounds::{MAX_CPUS, MAX_TID};
-use crate::events::{Comms, Event, EventKind, Left, Level, Read, Sink, Switch, Target};
+use crate::bounds::MAX_CPUS;
+use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
 use crate::lacks::Lack;
-use crate::marks::{self, Work};
+use crate::marks;
 use crate::plan::{Plan, kernels};
-use crate::read::decode::program;
-use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, is_kernels, parse, seconds, true_one};
+use crate::read::ftrace_event::{kind, of_tasks};
+use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, parse};
 use crate::read::input::Input;
 use crate::read::perf_data::{OF_COMMAND, some_cpus};
 use std::collections::BTreeMap;
@@ -32,209 +35,11 @@ use wattwise_figure::Part;
 /// Longest line; the kernel's own have at most a few hundred bytes.
 const MOST_LINE: usize = 4 << 10;
 
+/// Most line ends in an event: two names of 15 bytes.
+const MOST_BREAKS: usize = 31;
+
 /// More than one event of so many that is older than the one before it on its CPU: not one recording.
 const MOST_BACKWARDS: u64 = 16;
-
-/// The word after a key, `key` with its `=`.
-fn value<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
-    let at = if arguments.starts_with(key) {
-        0
-    } else {
-        // Keys begin a word: `pid=` must not be found in `prev_pid=`.
-        arguments.match_indices(key).find(|(i, _)| arguments.as_bytes()[i - 1] == b' ')?.0
-    };
-    arguments[at + key.len()..].split_whitespace().next()
-}
-
-fn number<T: std::str::FromStr>(arguments: &str, key: &str) -> Option<T> {
-    value(arguments, key)?.parse().ok()
-}
-
-fn tid(arguments: &str, key: &str) -> Option<u32> {
-    number(arguments, key).filter(|t| *t < MAX_TID)
-}
-
-/// A name that may hold anything, and the fields after it: `key` is the first of them, a number, and `then` the next. A name
-/// can hold what looks like both, so the last such place counts: after it come numbers, or a name too short for it.
-fn name<'a>(arguments: &'a str, before: &str, key: &str, then: &str) -> Option<(&'a str, &'a str)> {
-    let text = arguments.strip_prefix(before)?;
-    let is_end = |at: usize| {
-        let mut words = text[at..].split_whitespace();
-        words.next().is_some_and(|w| w.starts_with(key)) && words.next().is_some_and(|w| w.starts_with(then))
-    };
-    let at = text
-        .rmatch_indices(' ')
-        .map(|(at, _)| at)
-        .find(|at| text[at + 1..].starts_with(key) && is_end(*at))?;
-    Some((&text[..at], &text[at + 1..]))
-}
-
-fn left(text: &str) -> Left {
-    if let Ok(state) = text.parse() {
-        return Left::from_bits(state);
-    }
-    text.bytes().next().and_then(Left::from_letter).unwrap_or_default()
-}
-
-fn prio(text: &str) -> Option<i16> {
-    text.parse::<i64>().ok().map(|n| n.clamp(-1, 200) as i16)
-}
-
-/// `NAME:TID [PRIO]`, trace-cmd's short form, with what follows it.
-fn short(text: &str) -> Option<(&str, u32, i16, &str)> {
-    let open = text.rfind(" [")?;
-    let (rest, after) = text[open + 2..].split_once(']').map(|(p, a)| (p, a.trim()))?;
-    let (name, tid) = text[..open].trim().rsplit_once(':')?;
-    Some((name, tid.parse().ok().filter(|t| *t < MAX_TID)?, prio(rest)?, after))
-}
-
-fn switch(arguments: &str, comms: &mut Comms) -> Option<Switch> {
-    if let Some((prev_comm, fields)) = name(arguments, "prev_comm=", "prev_pid=", "prev_prio=") {
-        // Between both is an arrow, but with tracefs's option `raw`.
-        let at = fields.find(" next_comm=")?;
-        let (prev, next) = (&fields[..at], &fields[at + 1..]);
-        let (next_comm, next) = name(next, "next_comm=", "next_pid=", "next_prio=")?;
-        return Some(Switch {
-            prev_tid: tid(prev, "prev_pid=")?,
-            prev_prio: prio(value(prev, "prev_prio=")?)?,
-            left: left(value(prev, "prev_state=")?),
-            prev_comm: comms.number(prev_comm.as_bytes()),
-            next_tid: tid(next, "next_pid=")?,
-            next_prio: prio(value(next, "next_prio=")?)?,
-            next_comm: comms.number(next_comm.as_bytes()),
-        });
-    }
-    let arrows = arguments.match_indices(" ==> ").filter_map(|(at, arrow)| {
-        let sides = (short(&arguments[..at])?, short(&arguments[at + arrow.len()..])?);
-        // What left is a word; an arrow in the next one's name would be a second.
-        Some((at, is_kernels(sides.0.0) && !sides.0.3.contains(' '), sides))
-    });
-    let ((prev_name, prev_tid, prev_prio, state), (next_name, next_tid, next_prio, _)) = true_one(arrows)?;
-    Some(Switch {
-        prev_tid,
-        prev_prio,
-        left: left(state),
-        prev_comm: comms.number(prev_name.as_bytes()),
-        next_tid,
-        next_prio,
-        next_comm: comms.number(next_name.as_bytes()),
-    })
-}
-
-fn target(arguments: &str, comms: &mut Comms) -> Option<Target> {
-    if let Some((comm, fields)) = name(arguments, "comm=", "pid=", "prio=") {
-        return Some(Target {
-            tid: tid(fields, "pid=")?,
-            prio: prio(value(fields, "prio=")?)?,
-            comm: comms.number(comm.as_bytes()),
-            cpu: number(fields, "target_cpu=").filter(|c| *c < MAX_CPUS).unwrap_or(0),
-        });
-    }
-    let (name, tid, prio, after) = short(arguments)?;
-    let cpu = after.split("CPU:").nth(1).and_then(|c| c.trim().parse().ok()).unwrap_or(0);
-    Some(Target { tid, prio, comm: comms.number(name.as_bytes()), cpu })
-}
-
-/// A mark by which another clock is told.
-const CLOCK_SYNC: &str = "trace_event_clock_sync: parent_ts=";
-
-/// The event of a line: `Ok(None)` for tracepoints of no use, `Err` for one of use that makes no sense.
-fn kind(line: &Line<'_>, comms: &mut Comms) -> Result<Option<EventKind>, ()> {
-    let a = line.arguments;
-    let cpu = |key| number(a, key).filter(|c| *c < MAX_CPUS);
-    let kind = match line.name {
-        "sched_switch" => switch(a, comms).map(EventKind::Switch),
-        "sched_waking" => target(a, comms).map(EventKind::Waking),
-        "sched_wakeup" => target(a, comms).map(EventKind::Wakeup),
-        "sched_wakeup_new" => target(a, comms).map(EventKind::WakeupNew),
-        "sched_process_fork" => (|| {
-            let (_, fields) = name(a, "comm=", "pid=", "child_comm=")?;
-            let (parent, child) = fields.split_once(" child_comm=")?;
-            let (comm, child) = child.rsplit_once(" child_pid=")?;
-            Some(EventKind::Fork {
-                parent: tid(parent, "pid=")?,
-                child: child.split_whitespace().next()?.parse().ok().filter(|t| *t < MAX_TID)?,
-                comm: comms.number(comm.as_bytes()),
-            })
-        })(),
-        "sched_process_exit" => name(a, "comm=", "pid=", "prio=")
-            .and_then(|(_, f)| Some(EventKind::Exit { tid: tid(f, "pid=")? })),
-        "sched_process_exec" => (|| {
-            let (file, fields) = name(a, "filename=", "pid=", "old_pid=")?;
-            let comm = comms.number(program(file.as_bytes()));
-            Some(EventKind::Named { tid: tid(fields, "pid=")?, pid: 0, comm, exec: true })
-        })(),
-        "sched_migrate_task" => (|| {
-            let (_, fields) = name(a, "comm=", "pid=", "prio=")?;
-            let to = number(fields, "dest_cpu=").filter(|c| *c < MAX_CPUS)?;
-            Some(EventKind::Migrate { tid: tid(fields, "pid=")?, to })
-        })(),
-        "cpu_idle" => (|| {
-            let state: u32 = number(a, "state=")?;
-            Some(EventKind::CpuIdle { cpu: cpu("cpu_id=")?, state: (state != u32::MAX).then_some(state) })
-        })(),
-        "cpu_frequency" => {
-            (|| Some(EventKind::CpuFrequency { cpu: cpu("cpu_id=")?, khz: number(a, "state=")? }))()
-        }
-        // Before Linux 4.16 it has no mode.
-        "hrtimer_start" => match value(a, "mode=") {
-            Some(mode) => Some(EventKind::HrtimerStart { absolute: is_absolute(mode) }),
-            None => return Ok(None),
-        },
-        "suspend_resume" => {
-            let state = a.trim_end();
-            // Hibernation's and every sleep's innermost step alike.
-            let suspended = state.starts_with("machine_suspend[").then(|| state.ends_with("begin"));
-            Some(EventKind::SuspendResume { suspended })
-        }
-        // systrace and Perfetto write the monotonic clock beside the trace's own.
-        marks::EVENT if a.starts_with(CLOCK_SYNC) => match seconds(a[CLOCK_SYNC.len()..].trim()) {
-            Some(monotonic_ns) => Some(EventKind::ClockSync { monotonic_ns }),
-            None => return Ok(None),
-        },
-        marks::EVENT if marks::is_mark(a) => (|| {
-            let work = Work { cycles: number(a, "cycles=")?, stall_ns: number(a, "stall_ns=")? };
-            Some(EventKind::Work { tid: tid(a, "pid=")?, work })
-        })(),
-        _ => return Ok(None),
-    };
-    kind.map(Some).ok_or(())
-}
-
-/// The mode's names come from the format file: ABS and REL with how and where it runs. perf shows the number, whose lowest bit is
-/// set for REL.
-fn is_absolute(mode: &str) -> bool {
-    let number = match mode.strip_prefix("0x") {
-        Some(hex) => u32::from_str_radix(hex, 16),
-        None => mode.parse(),
-    };
-    number.map_or_else(|_| mode.contains("ABS"), |mode| mode & 1 == 0)
-}
-
-/// What perf's own records of tasks say, as `perf script --show-task-events` prints them: `exec: NAME:PID/TID`, or
-/// `(PID:TID):(PARENT'S PID:ITS THREAD)`. `None` for its other records.
-fn of_tasks(line: &Line<'_>, numbers: &BTreeMap<u32, u32>, comms: &mut Comms) -> Option<EventKind> {
-    let tid = |text: &str| kernels(numbers, text.parse().ok().filter(|tid| *tid < MAX_TID)?);
-    let pair = |text: &str| {
-        let (pid, thread) = text.trim_matches(['(', ')']).split_once(':')?;
-        Some((tid(pid)?, tid(thread)?))
-    };
-    let record = line.name.strip_prefix(PERFS_OWN)?;
-    if record == "COMM" {
-        let (said, after) = line.arguments.split_once(':')?;
-        let (name, ids) = after.strip_prefix(' ')?.rsplit_once(':')?;
-        let (pid, thread) = ids.split_once('/')?;
-        let comm = comms.number(name.as_bytes());
-        return Some(EventKind::Named { tid: tid(thread)?, pid: tid(pid)?, comm, exec: said == "exec" });
-    }
-    let (task, parent) = line.arguments.split_once("):(")?;
-    let (pid, child) = pair(task)?;
-    match record {
-        "FORK" => Some(EventKind::Parent { parent: pair(parent)?.1, child, pid }),
-        "EXIT" => Some(EventKind::Ended { tid: child }),
-        _ => None,
-    }
-}
 
 /// Whether text looks like a recording: one of its lines is an event or ftrace's own head.
 pub(crate) fn is(start: &[u8]) -> bool {
@@ -327,6 +132,33 @@ pub(crate) fn read<S: Sink>(
     text.finish()
 }
 
+/// Whose the head of a text is, by its first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    /// There was no line yet.
+    None,
+    /// `perf script --header`: what is in it comes from whoever recorded, command line and all.
+    PerfScript,
+    Other,
+}
+
+impl Head {
+    /// Takes a line that is no event; whether it is the first. trace-cmd's may stand below its version.
+    fn take(&mut self, line: &str) -> bool {
+        let first = *self == Head::None;
+        if first && !line.starts_with("version = ") && !line.is_empty() {
+            *self = if line.starts_with("# ====") { Head::PerfScript } else { Head::Other };
+        }
+        first
+    }
+}
+
+/// What follows `#P:`, the number of CPUs, in the lines that have it: ftrace's two, and ours.
+fn numbered(line: &str) -> Option<&str> {
+    let heads = ["# entries-in-buffer/entries-written:", "# latency:", marks::REPLAYED];
+    heads.iter().any(|head| line.starts_with(head)).then(|| line.rsplit_once("#P:"))?.map(|(_, cpus)| cpus)
+}
+
 /// Text being read.
 struct Text<'a, S: Sink> {
     input: &'a Input,
@@ -335,6 +167,9 @@ struct Text<'a, S: Sink> {
     sink: &'a mut S,
     read: Read,
     columns: Columns,
+    /// An event whose fields end too early, with what followed it: a name in it may go on in the next line.
+    broken: Option<String>,
+    head: Head,
     cpus: BTreeMap<u16, Cpu>,
     /// Events to be sorted.
     kept: Vec<Event>,
@@ -375,6 +210,8 @@ impl<'a, S: Sink> Text<'a, S> {
             sink,
             read: Read { format: "ftrace text", ..Read::default() },
             columns: Columns::default(),
+            broken: None,
+            head: Head::None,
             cpus: BTreeMap::new(),
             kept: Vec::new(),
             over: None,
@@ -398,9 +235,34 @@ impl<'a, S: Sink> Text<'a, S> {
     fn line(&mut self, line: &str) {
         // Only perf names the system of an event.
         self.kept_known |= self.read.events < SURELY && line.contains(" sched:sched_");
-        if let Some(line) = parse(line) {
-            return self.event(&line);
+        let broken = self.broken.take().map(|before| before + "\n" + line);
+        if let Some(whole) = &broken
+            && let Some(event) = parse(whole)
+            && let Ok(kind) = kind(&event, self.comms)
+        {
+            return self.event(&event, kind);
         }
+        if let Some(event) = parse(line) {
+            self.left_out(broken.is_some());
+            return match kind(&event, self.comms) {
+                Ok(kind) => self.event(&event, kind),
+                Err(()) => self.broken = Some(line.to_owned()),
+            };
+        }
+        self.between(line, broken.is_some());
+        let goes_on = |whole: &String| whole.len() < MOST_LINE && whole.matches('\n').count() < MOST_BREAKS;
+        self.left_out(broken.as_ref().is_some_and(|whole| !goes_on(whole)));
+        self.broken = broken.filter(goes_on);
+    }
+
+    /// Counts an event whose fields make no sense, if there is one.
+    fn left_out(&mut self, is_one: bool) {
+        self.read.events += u64::from(is_one);
+        self.damaged += u64::from(is_one);
+    }
+
+    /// A line that is no event; it may be the middle of a name.
+    fn between(&mut self, line: &str, within: bool) {
         if let Some(n) = lost(line) {
             self.read.lost = self.read.lost.saturating_add(n);
             let kind = EventKind::Lost(n);
@@ -418,29 +280,45 @@ impl<'a, S: Sink> Text<'a, S> {
                 self.overwritten |= !self.cpus.is_empty() && !self.cpus.contains_key(&cpu);
             }
         }
-        if let Some(cpus) = line.split("#P:").nth(1).or(line.strip_prefix("cpus=")) {
+        let first = self.head.take(line) && self.read.events == 0;
+        let cpus = match self.head {
+            Head::PerfScript => None,
+            _ if first => line.strip_prefix("cpus="),
+            _ => numbered(line),
+        };
+        if let Some(cpus) = cpus {
             let cpus = cpus.trim().trim_end_matches(')').parse().ok().filter(|n| *n <= MAX_CPUS);
             self.read.cpus = cpus.or(self.read.cpus);
-        } else if self.read.events == 0 && (self.take_head(line) || self.take_perfs_head(line)) {
+        } else if self.read.events == 0 && self.take_head(line) {
             self.noted = true;
-        } else if is_damaged(line) {
+        } else if !within && is_damaged(line) {
             self.damaged += 1;
         }
     }
 
+    /// Whether a line of the head said something. Of perf's head what says how was recorded, not the command line that it quotes.
     fn take_head(&mut self, line: &str) -> bool {
-        marks::take_head(line, &mut self.read.notes).is_some()
+        match self.head {
+            Head::PerfScript => self.take_perfs_head(line),
+            Head::None | Head::Other => marks::take_head(line, &mut self.read.notes).is_some(),
+        }
     }
 
-    /// The head of `perf script --header`.
+    /// The head of `perf script --header`. What stands there twice counts the first time: the command line may have line ends.
     fn take_perfs_head(&mut self, line: &str) -> bool {
         let Some((key, value)) = line.strip_prefix("# ").and_then(|l| l.split_once(':')) else {
             return false;
         };
         match key.trim_end() {
             "event" => self.by_perf.take(value),
-            "nrcpus online" => self.read.cpus = value.trim().parse().ok().filter(|n| *n <= MAX_CPUS),
-            "cpudesc" => self.read.cpu_name = Some(value.trim().to_owned()).filter(|name| !name.is_empty()),
+            "nrcpus online" => {
+                let cpus = value.trim().parse().ok().filter(|n| *n <= MAX_CPUS);
+                self.read.cpus = self.read.cpus.or(cpus);
+            }
+            "cpudesc" => {
+                let name = Some(value.trim().to_owned()).filter(|name| !name.is_empty());
+                self.read.cpu_name = self.read.cpu_name.take().or(name);
+            }
             "wattwise pmu capabilities" => {
                 let entries = value.split(", ").filter_map(|e| e.trim().split_once('='));
                 entries.for_each(|(name, value)| self.read.notes.take(name, value));
@@ -452,7 +330,8 @@ impl<'a, S: Sink> Text<'a, S> {
         true
     }
 
-    fn event(&mut self, line: &Line<'_>) {
+    /// `None` for an event of no use.
+    fn event(&mut self, line: &Line<'_>, kind: Option<EventKind>) {
         if std::mem::take(&mut self.noted) {
             self.sink.header(&self.read);
         }
@@ -468,14 +347,7 @@ impl<'a, S: Sink> Text<'a, S> {
         self.read.events += 1;
         self.flagless &= line.flags.is_none();
         // Of other events not even the time is of use: markers of programs may have any.
-        let kind = match kind(line, self.comms) {
-            Ok(Some(kind)) => kind,
-            Ok(None) => return,
-            Err(()) => {
-                self.damaged += 1;
-                return;
-            }
-        };
+        let Some(kind) = kind else { return };
         let time_ns = match line.time {
             Stamp::Ns(ns) => {
                 self.coarse &= ns.is_multiple_of(1000);
@@ -539,6 +411,8 @@ impl<'a, S: Sink> Text<'a, S> {
     }
 
     fn finish(mut self) -> Result<Read, TraceError> {
+        let is_one = self.broken.take().is_some();
+        self.left_out(is_one);
         let unusable = |what: String, remedy: &str| {
             Err(TraceError::Unusable { name: self.input.name.clone(), what, remedy: remedy.into() })
         };
@@ -635,153 +509,19 @@ fn started(line: &str) -> Option<u16> {
 
 /// `CPU:1 [LOST 123 EVENTS]`
 fn lost(line: &str) -> Option<u64> {
-    let (_, after) = line.trim_start().strip_prefix("CPU")?.split_once("[LOST ")?;
-    after.split_whitespace().next()?.parse().ok()
+    let (cpu, after) = line.trim().strip_prefix("CPU:")?.split_once(" [LOST ")?;
+    cpu.trim().parse::<u16>().ok()?;
+    after.strip_suffix(" EVENTS]")?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(line: &str) -> (Level, u32, u16, u64, EventKind, Vec<String>) {
-        let mut comms = Comms::default();
-        let l = parse(line).unwrap();
-        let kind = kind(&l, &mut comms).unwrap().unwrap();
-        let names = match kind {
-            EventKind::Switch(s) => vec![comms.name(s.prev_comm).into(), comms.name(s.next_comm).into()],
-            EventKind::Waking(t) => vec![comms.name(t.comm).into()],
-            _ => vec![],
-        };
-        let Stamp::Ns(time_ns) = l.time else { panic!("{line}") };
-        (Columns::default().level(l.flags), l.current.unwrap(), l.cpu, time_ns, kind, names)
-    }
-
-    #[test]
-    fn tracefs_lines() {
-        let (level, current, cpu, time, kind, names) = event(
-            "   a [7] b-x-10876   [001] d.s2.  2782.591741: sched_switch: prev_comm=a [7] b-x prev_pid=10876 \
-             prev_prio=120 prev_state=R+ ==> next_comm=my prog next_pid=10999 next_prio=98",
-        );
-        assert_eq!((level, current, cpu, time), (Level::Softirq, 10876, 1, 2_782_591_741_000));
-        assert_eq!(names, ["a [7] b-x", "my prog"]);
-        let EventKind::Switch(s) = kind else { panic!() };
-        assert_eq!((s.left, s.next_tid, s.next_prio), (Left::Runnable, 10999, 98));
-        let (level, .., kind, _) =
-            event("<idle>-0 (-----) [000] dNh4. 1.5: sched_waking: comm=x pid=9 prio=100 target_cpu=003");
-        assert_eq!(level, Level::Hardirq);
-        assert!(matches!(kind, EventKind::Waking(Target { tid: 9, prio: 100, cpu: 3, .. })));
-    }
-
-    /// Fifteen bytes are a program's own to choose (prctl(2), PR_SET_NAME), and the kernel writes them as they are.
-    #[test]
-    fn no_name_forges_an_event() {
-        for forged in [
-            "a-1 [0] 1: b: c",
-            "[001] 2.5: x: y",
-            "a prev_pid=7",
-            "a pid=7 prio=9",
-            "a next_pid=7",
-            " next_comm= x",
-            " ==> next_comm=",
-            " ==> x:1 [2] R",
-            "a:1 [1] R ==> b",
-            "child_comm=a b",
-            "b child_pid=9",
-            "prev_state=X",
-            "1 2 [3] 4.5: a",
-            "\u{fffd}-1 [0] 1: b:c",
-            "-1 0d..2 1: x:",
-        ] {
-            for head in
-                [format!("{forged:>16}-7     [002] d..2. 27.5: "), format!("{forged:>16}     7 [002] 27.5: ")]
-            {
-                let switch = format!(
-                    "{head}sched_switch: prev_comm={forged} prev_pid=7 prev_prio=120 prev_state=S \
-                     ==> next_comm={forged} next_pid=8 next_prio=98"
-                );
-                let short = format!("{head}sched_switch: {forged}:7 [120] S ==> {forged}:8 [98]");
-                for line in [switch, short] {
-                    let (_, current, cpu, time, kind, names) = event(&line);
-                    assert_eq!((current, cpu, time), (7, 2, 27_500_000_000), "{line}");
-                    let EventKind::Switch(s) = kind else { panic!("{line}") };
-                    assert_eq!(
-                        (s.prev_tid, s.next_tid, s.next_prio, s.left),
-                        (7, 8, 98, Left::Sleep),
-                        "{line}"
-                    );
-                    assert!(names.iter().all(|n| n.trim() == forged.trim()), "{line}: {names:?}");
-                }
-                let waking = format!("{head}sched_waking: comm={forged} pid=8 prio=98 target_cpu=003");
-                let (.., kind, _) = event(&waking);
-                assert!(
-                    matches!(kind, EventKind::Waking(Target { tid: 8, prio: 98, cpu: 3, .. })),
-                    "{waking}: {kind:?}"
-                );
-                let of = |what: &str| event(&format!("{head}{what}")).4;
-                let fork =
-                    of(&format!("sched_process_fork: comm={forged} pid=7 child_comm={forged} child_pid=8"));
-                assert!(matches!(fork, EventKind::Fork { parent: 7, child: 8, .. }), "{forged}: {fork:?}");
-                let exit = of(&format!("sched_process_exit: comm={forged} pid=7 prio=120"));
-                assert!(matches!(exit, EventKind::Exit { tid: 7 }), "{forged}: {exit:?}");
-                let exec = of(&format!("sched_process_exec: filename=/{forged} pid=7 old_pid=7"));
-                assert!(matches!(exec, EventKind::Named { tid: 7, .. }), "{forged}: {exec:?}");
-                let moved =
-                    of(&format!("sched_migrate_task: comm={forged} pid=7 prio=120 orig_cpu=0 dest_cpu=3"));
-                assert!(matches!(moved, EventKind::Migrate { tid: 7, to: 3 }), "{forged}: {moved:?}");
-            }
-            let latency = format!(
-                "{forged:>16}-7       2d..2.   27us : sched_waking: comm={forged} pid=8 prio=98 target_cpu=003"
-            );
-            assert_eq!(parse(&latency).map(|l| (l.current, l.cpu)), Some((Some(7), 2)), "{latency}");
-        }
-    }
-
-    #[test]
-    fn raw_lines() {
-        let line = |state: &str| {
-            format!(
-                "a-7 [001] d..2. 27.5: sched_switch: prev_comm=a next_comm=b prev_pid=7 prev_prio=120 prev_state={state} \
-                 next_comm=my prog next_pid=8 next_prio=98"
-            )
-        };
-        for (state, wanted) in [
-            ("0", Left::Runnable),
-            ("1", Left::Sleep),
-            ("2", Left::Disk),
-            ("130", Left::Disk),
-            ("64", Left::Dead),
-            ("256", Left::Runnable),
-        ] {
-            let (.., kind, names) = event(&line(state));
-            assert_eq!(names, ["a next_comm=b", "my prog"]);
-            let EventKind::Switch(s) = kind else { panic!() };
-            assert_eq!((s.left, s.prev_tid, s.next_tid, s.next_prio), (wanted, 7, 8, 98), "{state}");
-        }
-    }
-
-    #[test]
-    fn trace_cmd_and_perf_script_lines() {
-        let (.., kind, names) = event(
-            "  sleep-10619 [001]  2746.663305: sched_switch:         a:b:10619 [120] D ==> trace-cmd:10616 [120]",
-        );
-        assert_eq!(names, ["a:b", "trace-cmd"]);
-        assert!(matches!(
-            kind,
-            EventKind::Switch(Switch { prev_tid: 10619, left: Left::Disk, next_tid: 10616, .. })
-        ));
-        let (_, current, _, time, kind, _) =
-            event("swapper     0 [001]  2746.663305123: power:cpu_idle: state=4294967295 cpu_id=1");
-        assert_eq!((current, time), (0, 2_746_663_305_123));
-        assert_eq!(kind, EventKind::CpuIdle { cpu: 1, state: None });
-        let (.., kind, _) = event(
-            "perf 7 [000] 5.000001: timer:hrtimer_start: hrtimer=0x1 function=f expires=1 softexpires=1 mode=ABS|HARD",
-        );
-        assert_eq!(kind, EventKind::HrtimerStart { absolute: true });
-    }
-
     #[test]
     fn what_the_head_and_the_rings_say() {
         assert_eq!(lost("CPU:1 [LOST 12 EVENTS]"), Some(12));
+        assert_eq!((lost("CPU[LOST 9 "), lost("CPU:1 [LOST 9 ]")), (None, None));
         assert_eq!(entries("# entries-in-buffer/entries-written: 600/1200   #P:2"), Some((600, 1200)));
         assert_eq!(started("##### CPU 3 buffer started ####"), Some(3));
         assert_eq!((started("#           TASK-PID     CPU#  |||||"), entries("# tracer: nop")), (None, None));

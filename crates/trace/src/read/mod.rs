@@ -4,6 +4,7 @@
 
 pub(crate) mod decode;
 pub(crate) mod foreign;
+mod ftrace_event;
 mod ftrace_line;
 pub(crate) mod ftrace_text;
 pub(crate) mod input;

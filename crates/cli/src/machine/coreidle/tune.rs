@@ -281,8 +281,8 @@ fn text(r: &TuneOutput) -> String {
     for t in &r.trials {
         let change = |i: Option<[f64; 3]>| match i {
             Some([ratio, low, high]) => {
-                let p = |r: f64| (r - 1.0) * 100.0;
-                format!("{:+.2} % [{:+.2}, {:+.2}]", p(ratio), p(low), p(high))
+                let p = |r: f64| wattwise_figure::signed((r - 1.0) * 100.0, 2);
+                format!("{} % [{}, {}]", p(ratio), p(low), p(high))
             }
             None => "-".to_owned(),
         };

@@ -237,7 +237,7 @@ fn text(m: &MachineModel, checked: &Checked) -> String {
     for a in &checked.answers {
         _ = writeln!(out, "  {}", wrapped(&one_line(&format!("{}: {}", a.workload, a.text)), "    "));
         if let Some(w) = &a.widest {
-            let percent = |r: f64| format!("{:+.1} %", (r - 1.0) * 100.0);
+            let percent = |r: f64| format!("{} %", wattwise_figure::signed((r - 1.0) * 100.0, 1));
             let least = format!(
                 "least certain: {} takes {} to {} of the energy of {}",
                 w.policy,
