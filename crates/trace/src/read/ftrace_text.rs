@@ -26,6 +26,7 @@ use crate::read::decode::program;
 use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, is_kernels, parse, seconds, true_one};
 use crate::read::input::Input;
 use crate::read::perf_data::{OF_COMMAND, some_cpus};
+use crate::read::perf_script::{ByPerf, of_tasks};
 use std::collections::BTreeMap;
 use wattwise_figure::Part;
 
@@ -211,31 +212,6 @@ fn is_absolute(mode: &str) -> bool {
     number.map_or_else(|_| mode.contains("ABS"), |mode| mode & 1 == 0)
 }
 
-/// What perf's own records of tasks say, as `perf script --show-task-events` prints them: `exec: NAME:PID/TID`, or
-/// `(PID:TID):(PARENT'S PID:ITS THREAD)`. `None` for its other records.
-fn of_tasks(line: &Line<'_>, numbers: &BTreeMap<u32, u32>, comms: &mut Comms) -> Option<EventKind> {
-    let tid = |text: &str| kernels(numbers, text.parse().ok().filter(|tid| *tid < MAX_TID)?);
-    let pair = |text: &str| {
-        let (pid, thread) = text.trim_matches(['(', ')']).split_once(':')?;
-        Some((tid(pid)?, tid(thread)?))
-    };
-    let record = line.name.strip_prefix(PERFS_OWN)?;
-    if record == "COMM" {
-        let (said, after) = line.arguments.split_once(':')?;
-        let (name, ids) = after.strip_prefix(' ')?.rsplit_once(':')?;
-        let (pid, thread) = ids.split_once('/')?;
-        let comm = comms.number(name.as_bytes());
-        return Some(EventKind::Named { tid: tid(thread)?, pid: tid(pid)?, comm, exec: said == "exec" });
-    }
-    let (task, parent) = line.arguments.split_once("):(")?;
-    let (pid, child) = pair(task)?;
-    match record {
-        "FORK" => Some(EventKind::Parent { parent: pair(parent)?.1, child, pid }),
-        "EXIT" => Some(EventKind::Ended { tid: child }),
-        _ => None,
-    }
-}
-
 /// Whether text looks like a recording: one of its lines is an event or ftrace's own head.
 pub(crate) fn is(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
@@ -247,29 +223,6 @@ const MOST_OF_OTHERS: u64 = 16;
 
 /// Within so many events it shows who wrote the text.
 const SURELY: u64 = 1000;
-
-/// `# event : name = sched:sched_switch, , id = { 170, 171 }, ..., enable_on_exec = 1`
-#[derive(Default)]
-struct ByPerf {
-    /// Without `-a`.
-    of_command: bool,
-    /// With `--overwrite`.
-    backward: bool,
-    /// CPUs that each tracepoint was opened on.
-    opened: usize,
-}
-
-impl ByPerf {
-    fn take(&mut self, event: &str) {
-        if !event.contains(" type = 2,") {
-            return;
-        }
-        self.of_command |= event.contains(" enable_on_exec = 1");
-        self.backward |= event.contains(" write_backward = 1");
-        let ids = event.split_once(" id = {").and_then(|(_, rest)| rest.split_once('}'));
-        self.opened = self.opened.max(ids.map_or(0, |(ids, _)| ids.split(',').count()));
-    }
-}
 
 /// Stands for a task of which the writer knew no number.
 const UNKNOWN: u32 = u32::MAX;
