@@ -1,4 +1,4 @@
-"""Damaged files through whole commands: mutated.py WATTWISE INPUTS [SEED].
+"""Damaged files through whole commands: mutated.py WATTWISE INPUTS [SEED [KIND,KIND...]].
 
 Each input is one of the tests' own files (recordings, captures, journals, machine, workload and policy files, results, logs),
 damaged in one to eight places, given to a command that reads such files. Wrong is: a panic, a death by signal, an exit status
@@ -183,7 +183,7 @@ def kinds(wattwise, folder):
         Kind("journal", read("crates/control/tests/journal/*.jsonl"), ".jsonl", [["restore", "--root", "TREE", "--journal", "JOURNAL"], ["restore", "--dry-run", "--root", "TREE", "--journal", "JOURNAL"]], text=True),
         Kind("result", read("crates/cli/tests/results/*.json"), ".json", result, text=True),
         Kind("ab", read("crates/live/tests/ab/*.jsonl"), ".jsonl", result, text=True),
-        Kind("search", searches, ".jsonl", [["tune", "--resume", "FILE", "-o", "out.toml"]], text=True),
+        Kind("search", searches, ".jsonl", [["tune", "--resume", "FILE", "--budget", f"trials=1,{BUDGET}", "-o", "out.toml"]], text=True),
     ]
 
 
@@ -236,7 +236,7 @@ def listing(folder):
 
 
 class Worker:
-    def __init__(self, wattwise, seed, kept):
+    def __init__(self, wattwise, seed, kept, names):
         self.wattwise, self.seed, self.kept = wattwise, seed, kept
         base = pathlib.Path(tempfile.mkdtemp(prefix="wattwise-mutated-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
         self.base, self.outside, self.here = base, base / "outside", base / "a" / "b" / "c"
@@ -249,6 +249,7 @@ class Worker:
         self.kinds = kinds(wattwise, made)
         shutil.rmtree(made)
         machine = next(kind for kind in self.kinds if kind.name == "capture").seeds[0]
+        self.kinds = [kind for kind in self.kinds if not names or kind.name in names]
         with tarfile.open(fileobj=io.BytesIO(machine)) as tar:
             tar.extractall(self.tree, filter="data")
         self.apart = listing(self.outside)
@@ -317,13 +318,13 @@ class Worker:
 
 
 def work(arguments):
-    wattwise, seed, kept, begin, step, count, out = arguments
+    wattwise, seed, kept, names, begin, step, count, out = arguments
 
     def late(*_):
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, late)
-    worker = Worker(wattwise, seed, kept)
+    worker = Worker(wattwise, seed, kept, names)
     try:
         for n in range(begin, count, step):
             out.put(worker.run(n))
@@ -334,10 +335,11 @@ def work(arguments):
 
 def main():
     wattwise, count, seed = str(pathlib.Path(sys.argv[1]).resolve()), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    names = sys.argv[4].split(",") if len(sys.argv) > 4 else []
     kept = pathlib.Path(os.environ.get("WATTWISE_KEPT", "wattwise-mutated")).resolve()
     workers = os.cpu_count() or 1
     out = multiprocessing.Queue()
-    crew = [multiprocessing.Process(target=work, args=((wattwise, seed, kept, n, workers, count, out),)) for n in range(workers)]
+    crew = [multiprocessing.Process(target=work, args=((wattwise, seed, kept, names, n, workers, count, out),)) for n in range(workers)]
     began = time.monotonic()
     for one in crew:
         one.start()

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Damaged files through whole commands: scripts/mutated.sh INPUTS [SEED]. Seeds are the tests' own files.
+# Damaged files through whole commands: scripts/mutated.sh INPUTS [SEED [KIND,KIND...]]. Seeds are the tests' own files.
 set -eu
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet --release -p wattwise
-nice python3 scripts/mutated.py "$target/release/wattwise" "${1:-5000}" "${2:-1}"
+nice python3 scripts/mutated.py "$target/release/wattwise" "${1:-5000}" "${2:-1}" ${3:+"$3"}

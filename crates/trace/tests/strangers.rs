@@ -210,6 +210,16 @@ fn every_dress_of_text_gives_the_same_work() {
         #                  ||||| /     delay           \n#  cmd     pid     |||||| time  |   caller     \n";
     as_plain("latency-format", (latency_head.to_owned() + &text(&lines, |l| l.latency(since))).as_bytes());
     as_plain("latency-format without its head", text(&lines, |l| l.latency(since)).as_bytes());
+    // A crash's dump through the console (ftrace_dump_on_oops): the printk clock before each line.
+    let dump = text(&lines, |l| format!("[  100.000001] {}", l.latency(0)));
+    as_plain("dump", ("[  100.000001] Dumping ftrace buffer:\n".to_owned() + &dump).as_bytes());
+    // Of tasks that the kernel had no name and no process of, and flags that are dashes.
+    let unknown = text(&lines, |l| {
+        let line = l.tracefs("d-%2-");
+        let (task, after) = line.split_once(" [0").unwrap();
+        format!("           <...>-{} (-------) [0{after}", task.rsplit_once('-').unwrap().1)
+    });
+    as_plain("unknown names", unknown.as_bytes());
     // `trace-cmd report -l`: the same word, and seconds.
     let report = text(&lines, |l| {
         let (event, fields) = l.event();

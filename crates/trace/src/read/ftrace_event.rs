@@ -5,10 +5,8 @@
 use crate::bounds::{MAX_CPUS, MAX_TID};
 use crate::events::{Comms, EventKind, Left, Switch, Target};
 use crate::marks::{self, Work};
-use crate::plan::kernels;
 use crate::read::decode::program;
-use crate::read::ftrace_line::{Line, PERFS_OWN, is_kernels, seconds, true_one};
-use std::collections::BTreeMap;
+use crate::read::ftrace_line::{Line, is_kernels, seconds, true_one};
 
 /// The word after a key, `key` with its `=`.
 fn value<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
@@ -191,35 +189,6 @@ fn is_absolute(mode: &str) -> bool {
         None => mode.parse(),
     };
     number.map_or_else(|_| mode.contains("ABS"), |mode| mode & 1 == 0)
-}
-
-/// What perf's own records of tasks say, as `perf script --show-task-events` prints them: `exec: NAME:PID/TID`, or
-/// `(PID:TID):(PARENT'S PID:ITS THREAD)`. `None` for its other records.
-pub(super) fn of_tasks(
-    line: &Line<'_>,
-    numbers: &BTreeMap<u32, u32>,
-    comms: &mut Comms,
-) -> Option<EventKind> {
-    let tid = |text: &str| kernels(numbers, text.parse().ok().filter(|tid| *tid < MAX_TID)?);
-    let pair = |text: &str| {
-        let (pid, thread) = text.trim_matches(['(', ')']).split_once(':')?;
-        Some((tid(pid)?, tid(thread)?))
-    };
-    let record = line.name.strip_prefix(PERFS_OWN)?;
-    if record == "COMM" {
-        let (said, after) = line.arguments.split_once(':')?;
-        let (name, ids) = after.strip_prefix(' ')?.rsplit_once(':')?;
-        let (pid, thread) = ids.split_once('/')?;
-        let comm = comms.number(name.as_bytes());
-        return Some(EventKind::Named { tid: tid(thread)?, pid: tid(pid)?, comm, exec: said == "exec" });
-    }
-    let (task, parent) = line.arguments.split_once("):(")?;
-    let (pid, child) = pair(task)?;
-    match record {
-        "FORK" => Some(EventKind::Parent { parent: pair(parent)?.1, child, pid }),
-        "EXIT" => Some(EventKind::Ended { tid: child }),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -25,10 +25,11 @@ use crate::events::{Comms, Event, EventKind, Level, Read, Sink};
 use crate::lacks::Lack;
 use crate::marks;
 use crate::plan::{Plan, kernels};
-use crate::read::ftrace_event::{kind, of_tasks};
+use crate::read::ftrace_event::kind;
 use crate::read::ftrace_line::{Columns, Line, PERFS_OWN, Stamp, parse};
 use crate::read::input::Input;
 use crate::read::perf_data::{OF_COMMAND, some_cpus};
+use crate::read::perf_script::{ByPerf, of_tasks};
 use std::collections::BTreeMap;
 use wattwise_figure::Part;
 
@@ -52,29 +53,6 @@ const MOST_OF_OTHERS: u64 = 16;
 
 /// Within so many events it shows who wrote the text.
 const SURELY: u64 = 1000;
-
-/// `# event : name = sched:sched_switch, , id = { 170, 171 }, ..., enable_on_exec = 1`
-#[derive(Default)]
-struct ByPerf {
-    /// Without `-a`.
-    of_command: bool,
-    /// With `--overwrite`.
-    backward: bool,
-    /// CPUs that each tracepoint was opened on.
-    opened: usize,
-}
-
-impl ByPerf {
-    fn take(&mut self, event: &str) {
-        if !event.contains(" type = 2,") {
-            return;
-        }
-        self.of_command |= event.contains(" enable_on_exec = 1");
-        self.backward |= event.contains(" write_backward = 1");
-        let ids = event.split_once(" id = {").and_then(|(_, rest)| rest.split_once('}'));
-        self.opened = self.opened.max(ids.map_or(0, |(ids, _)| ids.split(',').count()));
-    }
-}
 
 /// Stands for a task of which the writer knew no number.
 const UNKNOWN: u32 = u32::MAX;

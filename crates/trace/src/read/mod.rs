@@ -9,6 +9,7 @@ mod ftrace_line;
 pub(crate) mod ftrace_text;
 pub(crate) mod input;
 pub(crate) mod perf_data;
+mod perf_script;
 pub(crate) mod perfetto;
 mod protobuf;
 pub(crate) mod take;

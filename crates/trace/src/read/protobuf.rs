@@ -53,7 +53,7 @@ pub(super) fn int(message: &[u8], field: u64) -> Option<u64> {
 }
 
 /// Messages, texts or columns of a field.
-pub(super) fn all<'a>(message: &'a [u8], field: u64) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn all(message: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
     Fields(message).filter_map(move |(f, value)| match value {
         Value::Bytes(bytes) if f == field => Some(bytes),
         _ => None,
