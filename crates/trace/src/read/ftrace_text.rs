@@ -278,7 +278,9 @@ impl<'a, S: Sink> Text<'a, S> {
     fn take_head(&mut self, line: &str) -> bool {
         match self.head {
             Head::PerfScript => self.take_perfs_head(line),
-            Head::None | Head::Other => marks::take_head(line, &mut self.read.notes).is_some(),
+            Head::None | Head::Other => {
+                marks::take_head(line, &mut self.read.notes).is_some() || self.take_perfs_head(line)
+            }
         }
     }
 
