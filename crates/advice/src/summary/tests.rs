@@ -58,6 +58,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
             background_share: 0.0,
             clock: String::new(),
             memory: String::new(),
+            others_share: None,
         },
         judged: Judged { kind, why: String::new() },
         reference: rows[0].0.into(),
@@ -79,6 +80,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         inputs: Inputs {
             machine_summary: String::new(),
             machine_figures: vec![],
+            uncertain: Vec::new(),
             idle_policy: String::new(),
             warnings: vec![],
             version: String::new(),

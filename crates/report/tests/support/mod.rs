@@ -284,6 +284,7 @@ fn workload(work_s: f64) -> WorkloadInfo {
         background_share: 0.07,
         clock: "2400 MHz, measured while recording".to_owned(),
         memory: "unknown: 0 to 40 % of the run time, drawn".to_owned(),
+        others_share: None,
     }
 }
 
@@ -363,6 +364,7 @@ fn inputs(cpus: usize) -> Inputs {
             "{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"
         ),
         machine_figures: machine_figures(),
+        uncertain: Vec::new(),
         idle_policy: "menu".to_owned(),
         warnings: vec![
             "12 wake-ups had no waker in the trace; they keep their recorded times.".to_owned(),
