@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::events::{Comm, Comms, Event, EventKind, Left, Sink};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use wattwise_figure::Histogram;
@@ -11,7 +11,7 @@ use wattwise_figure::Histogram;
 const TOP: usize = 15;
 
 /// What a recording holds. Times in seconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The recording.
@@ -47,7 +47,7 @@ pub struct Summary {
 }
 
 /// One CPU.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuSummary {
     /// Time with a task.
@@ -59,7 +59,7 @@ pub struct CpuSummary {
 }
 
 /// A distribution of times.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lengths {
     /// How many.
@@ -92,7 +92,7 @@ impl From<&Histogram> for Lengths {
 }
 
 /// One task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskSummary {
     /// Its name.

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use wattwise_figure::nearest;
 use wattwise_model::workload::{ForegroundOrigin, Role, Strangers};
 
-/// Names of a recorder's child before its exec. They are the recorders' own names too, whose work is no stranger's.
+/// Names of a recorder's child before its exec. They are the recorders' own names too.
 const RECORDERS: [&str; 4] = ["wattwise", "perf-exec", "trace-cmd", "perf"];
 
 /// A command of this name only says how long to record.
@@ -126,7 +126,7 @@ pub(super) struct Fate {
     pub(super) role: Role,
     pub(super) ends: bool,
     pub(super) repeats: bool,
-    /// Background of the user's: `--only-foreground` leaves it out.
+    /// Another program's, not the recorder's: `--only-foreground` leaves it out.
     pub(super) stranger: bool,
 }
 
@@ -139,6 +139,25 @@ pub(super) struct Cast {
     pub(super) release: Option<u64>,
     pub(super) strangers: Strangers,
     pub(super) warnings: Vec<String>,
+    /// Which tasks are the recorder's own.
+    recorder: Vec<bool>,
+}
+
+/// Other programs' share of the CPU time from which on the figures of the work are those of a crowded machine.
+const CROWDED: f64 = 0.1;
+
+/// Says how much of a recording other programs had, where that is much.
+fn crowded(others: &Strangers) -> Option<String> {
+    let s = |ns: u64| ns as f64 * 1e-9;
+    let (name, most) = others.greatest.as_ref().filter(|_| others.share() > CROWDED)?;
+    Some(format!(
+        "Other programs had {:.1} % of the CPU time ({:.3} of {:.3} s), most of it {name} ({:.3} s): the work waited for them, and \
+         would take less on a quiet machine; --only-foreground leaves them out.",
+        others.share() * 100.0,
+        s(others.busy_ns),
+        s(others.all_ns),
+        s(*most),
+    ))
 }
 
 impl<'o> Roles<'o> {
@@ -294,11 +313,16 @@ impl<'o> Roles<'o> {
             };
             return Err(TraceError::NoForeground { name: file.into(), what });
         }
-        for (task, kernel) in kernel.iter().enumerate() {
+        let recorder = self.recorder(names, comms);
+        for (task, (kernel, recorder)) in kernel.iter().zip(recorder).enumerate() {
             cast.fates[task].stranger = !is_work(&cast.fates[task]) && !kernel;
+            cast.recorder.push(recorder);
         }
         self.repetition(&mut cast.fates);
-        cast.strangers = self.strangers(&cast.fates, names, comms);
+        cast.strangers = self.strangers(&cast, names, comms);
+        if let Some(warning) = crowded(&cast.strangers) {
+            cast.warnings.push(warning);
+        }
         Ok(cast)
     }
 
@@ -475,13 +499,39 @@ impl<'o> Roles<'o> {
         }
     }
 
-    fn strangers(&self, fates: &[Fate], names: &[Comm], comms: &Comms) -> Strangers {
+    /// The recorder's own tasks: its process, which started the command, and what it started besides under a recorder's name. Where
+    /// no command is known, all that have such a name. Another program of that name is as much a stranger as any.
+    fn recorder(&self, names: &[Comm], comms: &Comms) -> Vec<bool> {
+        let named = |task: usize| RECORDERS.contains(&comms.name(names[task]));
+        let Some(command) = self.command else { return (0..self.kin.len()).map(named).collect() };
+        let Some(parent) = self.kin[command.task as usize].parent else {
+            return (0..self.kin.len()).map(named).collect();
+        };
+        let process = match parent {
+            Node::Task(t) => self.kin[t as usize].pid,
+            Node::Tid(t) => self.old.get(&t).map_or(0, |o| o.pid),
+        };
+        let of_process = |node: Node| match node {
+            Node::Task(t) => parent == node || (process > 0 && self.kin[t as usize].pid == process),
+            Node::Tid(t) => {
+                parent == node || (process > 0 && self.old.get(&t).is_some_and(|o| o.pid == process))
+            }
+        };
+        let started = self.with_descendants(of_process);
+        let is = |(t, started): (usize, bool)| started && (named(t) || of_process(Node::Task(t as u32)));
+        started.into_iter().enumerate().map(is).collect()
+    }
+
+    /// Other programs' share of the CPU time: that of all tasks but the work's, the kernel's and the recorder's.
+    fn strangers(&self, cast: &Cast, names: &[Comm], comms: &Comms) -> Strangers {
         let mut strangers = Strangers::default();
         let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-        for ((kin, fate), comm) in self.kin.iter().zip(fates).zip(names) {
+        let of_others =
+            cast.fates.iter().zip(&cast.recorder).map(|(fate, recorder)| fate.stranger && !recorder);
+        for ((kin, of_others), comm) in self.kin.iter().zip(of_others).zip(names) {
             strangers.all_ns = strangers.all_ns.saturating_add(kin.busy_ns);
             let name = comms.name(*comm);
-            if fate.stranger && !RECORDERS.contains(&name) {
+            if of_others {
                 strangers.busy_ns = strangers.busy_ns.saturating_add(kin.busy_ns);
                 let sum = by_name.entry(name).or_default();
                 *sum = sum.saturating_add(kin.busy_ns);
@@ -496,6 +546,13 @@ impl<'o> Roles<'o> {
 
 impl Cast {
     fn new(fates: Vec<Fate>, origin: ForegroundOrigin) -> Cast {
-        Cast { fates, origin, release: None, strangers: Strangers::default(), warnings: Vec::new() }
+        Cast {
+            fates,
+            origin,
+            release: None,
+            strangers: Strangers::default(),
+            warnings: Vec::new(),
+            recorder: Vec::new(),
+        }
     }
 }
