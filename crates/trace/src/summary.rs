@@ -55,7 +55,16 @@ pub struct CpuSummary {
     /// The same as a share of the span.
     pub busy_share: f64,
     /// Entries into idle states: state number and times.
+    #[serde(deserialize_with = "by_number")]
     pub idle_entries: BTreeMap<u32, u64>,
+}
+
+/// JSON's keys are texts, also where they are numbers; a flattened table is read without knowing which.
+fn by_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, u64>, D::Error> {
+    let entries = BTreeMap::<String, u64>::deserialize(deserializer)?;
+    let number = |text: &str| text.parse().map_err(|_| format!("idle state '{text}': expected its number"));
+    let read: Result<_, String> = entries.iter().map(|(state, n)| Ok((number(state)?, *n))).collect();
+    read.map_err(serde::de::Error::custom)
 }
 
 /// A distribution of times.

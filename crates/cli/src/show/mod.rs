@@ -1,7 +1,9 @@
 //! What several commands print.
 
+pub(crate) mod benches;
 pub(crate) mod csv;
 pub(crate) mod markdown;
+pub(crate) mod older;
 pub(crate) mod report;
 pub(crate) mod result_file;
 pub(crate) mod screen;
