@@ -82,7 +82,7 @@ impl ResultFile {
                 ResultFile::CompareSet(set)
             }),
             run::SCHEMA => whole(bytes).map(ResultFile::Run),
-            result::SCHEMA => whole(bytes).map(ResultFile::Judged),
+            result::SCHEMA => whole(bytes).and_then(judged).map(ResultFile::Judged),
             wattwise_tune::result::SCHEMA => whole(bytes).map(tuned).map(ResultFile::Tune),
             trace::SCHEMA => whole(bytes).map(ResultFile::Trace),
             trace::IMPORT_SCHEMA => whole(bytes).map(ResultFile::Import),
@@ -207,6 +207,17 @@ pub(crate) fn run_name(r: &run::RunResult) -> String {
     match &r.policy {
         Some(policy) => format!("{} under {policy}", shell::line(&r.command)),
         None => shell::line(&r.command),
+    }
+}
+
+/// An experiment whose comparisons are of arms that it has.
+fn judged(of: Box<result::Judgement>) -> Result<Box<result::Judgement>, String> {
+    let missing = of.comparisons.iter().find(|c| c.arm == 0 || c.arm >= of.arms.len());
+    match missing {
+        Some(c) => {
+            Err(format!("compares arm {} of {}; expected the whole result of an ab", c.arm, of.arms.len()))
+        }
+        None => Ok(of),
     }
 }
 
@@ -360,6 +371,6 @@ mod tests {
             }
             assert!(shown > ROUNDS / 20, "{name}: damage that leaves nothing to show finds nothing: {shown}");
         }
-        assert_eq!(kinds.len(), 13, "{kinds:?}");
+        assert_eq!(kinds.len(), 12, "{kinds:?}");
     }
 }
