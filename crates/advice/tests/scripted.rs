@@ -16,6 +16,10 @@ const REPLICAS: u64 = 32;
 
 /// Compares policies against the first of them.
 fn compared(machine: &str, workload: &Workload, texts: &[&str]) -> Comparison {
+    in_replicas(REPLICAS, machine, workload, texts)
+}
+
+fn in_replicas(replicas: u64, machine: &str, workload: &Workload, texts: &[&str]) -> Comparison {
     let machine = library::machine(machine).unwrap();
     let policies: Vec<_> = texts.iter().map(|t| PolicySpec::parse(t).unwrap()).collect();
     let job = ReplayJob {
@@ -29,7 +33,7 @@ fn compared(machine: &str, workload: &Workload, texts: &[&str]) -> Comparison {
     };
     let options = Options {
         rule: Rule::default(),
-        replicas: REPLICAS,
+        replicas,
         reference: &policies[0],
         apply: &|_| Err("a test".into()),
         done: &|_| {},
@@ -112,5 +116,25 @@ fn what_is_drawn_of_the_work_is_listed() {
     ] {
         let told = listed(head);
         assert!(near(&told, &expected), "{head}: {told:?}");
+    }
+}
+
+/// One draw for all policies of a replica: each does the same work (else there is no comparison), and none hangs on which others there
+/// are.
+#[test]
+fn policies_share_what_is_drawn_of_the_work() {
+    for name in ["burst", "periodic", "parallel-build", "desktop"] {
+        let work = library::workload(name, &wattwise_trace::ImportOptions::default()).unwrap();
+        for machine in ["i7-4510u", "alderlake-p-laptop"] {
+            let three = ["schedutil", "performance", "schedutil+max=60%"];
+            let all = in_replicas(8, machine, &work, &three);
+            let two = in_replicas(8, machine, &work, &[three[0], three[2]]);
+            let figures = |c: &Comparison| {
+                let u = &row(c, three[2]).uncertain;
+                [u.time, u.time_ratio, u.energy_j, u.energy_ratio].map(|i| [i.low, i.median, i.high])
+            };
+            assert_eq!(figures(&all), figures(&two), "{name} on {machine}");
+            assert_eq!(row(&all, three[0]).uncertain.energy_ratio.high, 1.0, "{name} on {machine}");
+        }
     }
 }

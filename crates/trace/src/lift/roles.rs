@@ -22,9 +22,11 @@
 //! wake. Union-find over the wake-ups gives these components; one with a foreground task in it does not
 //! repeat.
 
+mod others;
+
 use crate::events::{Comm, Comms};
 use crate::{ImportOptions, Notes, TraceError};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use wattwise_figure::nearest;
 use wattwise_model::workload::{ForegroundOrigin, Role, Strangers};
 
@@ -141,23 +143,6 @@ pub(super) struct Cast {
     pub(super) warnings: Vec<String>,
     /// Which tasks are the recorder's own.
     recorder: Vec<bool>,
-}
-
-/// Other programs' share of the CPU time from which on the figures of the work are those of a crowded machine.
-const CROWDED: f64 = 0.1;
-
-/// Says how much of a recording other programs had, where that is much.
-fn crowded(others: &Strangers) -> Option<String> {
-    let s = |ns: u64| ns as f64 * 1e-9;
-    let (name, most) = others.greatest.as_ref().filter(|_| others.share() > CROWDED)?;
-    Some(format!(
-        "Other programs had {:.1} % of the CPU time ({:.3} of {:.3} s), most of it {name} ({:.3} s): the work waited for them, and \
-         would take less on a quiet machine; --only-foreground leaves them out.",
-        others.share() * 100.0,
-        s(others.busy_ns),
-        s(others.all_ns),
-        s(*most),
-    ))
 }
 
 impl<'o> Roles<'o> {
@@ -320,7 +305,7 @@ impl<'o> Roles<'o> {
         }
         self.repetition(&mut cast.fates);
         cast.strangers = self.strangers(&cast, names, comms);
-        if let Some(warning) = crowded(&cast.strangers) {
+        if let Some(warning) = others::crowded(&cast.strangers) {
             cast.warnings.push(warning);
         }
         Ok(cast)
@@ -497,50 +482,6 @@ impl<'o> Roles<'o> {
         for (fate, c) in fates.iter_mut().zip(components) {
             fate.repeats = fate.role == Role::Background && !work[c as usize];
         }
-    }
-
-    /// The recorder's own tasks: its process, which started the command, and what it started besides under a recorder's name. Where
-    /// no command is known, all that have such a name. Another program of that name is as much a stranger as any.
-    fn recorder(&self, names: &[Comm], comms: &Comms) -> Vec<bool> {
-        let named = |task: usize| RECORDERS.contains(&comms.name(names[task]));
-        let Some(command) = self.command else { return (0..self.kin.len()).map(named).collect() };
-        let Some(parent) = self.kin[command.task as usize].parent else {
-            return (0..self.kin.len()).map(named).collect();
-        };
-        let process = match parent {
-            Node::Task(t) => self.kin[t as usize].pid,
-            Node::Tid(t) => self.old.get(&t).map_or(0, |o| o.pid),
-        };
-        let of_process = |node: Node| match node {
-            Node::Task(t) => parent == node || (process > 0 && self.kin[t as usize].pid == process),
-            Node::Tid(t) => {
-                parent == node || (process > 0 && self.old.get(&t).is_some_and(|o| o.pid == process))
-            }
-        };
-        let started = self.with_descendants(of_process);
-        let is = |(t, started): (usize, bool)| started && (named(t) || of_process(Node::Task(t as u32)));
-        started.into_iter().enumerate().map(is).collect()
-    }
-
-    /// Other programs' share of the CPU time: that of all tasks but the work's, the kernel's and the recorder's.
-    fn strangers(&self, cast: &Cast, names: &[Comm], comms: &Comms) -> Strangers {
-        let mut strangers = Strangers::default();
-        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-        let of_others =
-            cast.fates.iter().zip(&cast.recorder).map(|(fate, recorder)| fate.stranger && !recorder);
-        for ((kin, of_others), comm) in self.kin.iter().zip(of_others).zip(names) {
-            strangers.all_ns = strangers.all_ns.saturating_add(kin.busy_ns);
-            let name = comms.name(*comm);
-            if of_others {
-                strangers.busy_ns = strangers.busy_ns.saturating_add(kin.busy_ns);
-                let sum = by_name.entry(name).or_default();
-                *sum = sum.saturating_add(kin.busy_ns);
-            }
-        }
-        // Of equals the first by name.
-        let greatest = by_name.into_iter().rev().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0);
-        strangers.greatest = greatest.map(|(name, ns)| (name.to_owned(), ns));
-        strangers
     }
 }
 
