@@ -31,19 +31,17 @@ fn other_programs_share_is_that_of_a_sum_over_perfs_script() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     fs::copy("/bin/sh", at("wattwise")).expect("a shell");
-    let mut beside = Command::new(at("wattwise"))
-        .args(["-c", "while :; do :; done"])
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    // By a shell that ends: it is nobody's child whom we know, as another user's program is.
+    let begin = r#""$0" -c 'while :; do :; done' >/dev/null 2>&1 & echo $!"#;
+    let started = Command::new("sh").args(["-c", begin]).arg(at("wattwise")).output().expect("a shell");
+    let beside = String::from_utf8_lossy(&started.stdout).trim().to_owned();
     let script =
         format!("echo $$ >{}; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", at("pid").display());
     let options = RecordOptions::new(&at("r.perf"), ["sh", "-c", &script].map(str::to_owned).to_vec());
     let recorded = run(&options);
     let recorder = list(names_in("/proc/self/task").into_iter());
     let kernel = list(names_in("/proc").into_iter().filter(|t| is_kernels(t)));
-    _ = beside.kill();
-    _ = beside.wait();
+    _ = Command::new("kill").arg(&beside).status();
     match recorded {
         Err(e) if e.is_impossible() => return println!("skipped: {e}"),
         other => drop(other.expect("a recording")),
