@@ -238,7 +238,10 @@ pub(crate) fn memory(workload: &Workload) -> String {
         Some(MemoryShare::Stated(share)) => format!("{:.0} % of the run time, as stated", share * 100.0),
         Some(MemoryShare::Counted) => "from performance counters".into(),
         Some(MemoryShare::Unknown) => "unknown: 0 to 40 % of the run time, drawn".into(),
-        None => "as the workload's file says".into(),
+        None => match workload.scripted.and_then(|s| s.memory_ends()) {
+            Some(e) => format!("{:.0} to {:.0} % of the run time, drawn", e.low * 100.0, e.high * 100.0),
+            None => "as the workload's file says".into(),
+        },
     }
 }
 

@@ -162,6 +162,7 @@ pub(crate) fn workload_info(workload: &Workload, reference: &Outcome) -> Workloa
         },
         clock: answer::clock(workload),
         memory: answer::memory(workload),
+        others_share: recorded.map(|r| r.strangers.share()),
     }
 }
 
@@ -206,6 +207,7 @@ pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec, reference: &Outcome) 
                 }),
             })
             .collect(),
+        uncertain: crate::replicas::uncertain(job.workload),
         idle_policy: idle.idle.name.to_owned(),
         warnings: {
             let recorded = job.workload.recorded.iter().flat_map(|r| &r.warnings);

@@ -1,21 +1,20 @@
 //! One replica: the work once more with another phase, another seed, and another draw of each uncertain figure, the same
 //! for all policies.
 
+use crate::result::UncertainInput;
 use wattwise_figure::Random;
 use wattwise_model::machine::{Drawn, MachineModel};
 use wattwise_model::workload::replica::TooManyRounds;
-use wattwise_model::workload::{ClockOrigin, MemoryShare, Task, Workload};
+use wattwise_model::workload::scripted::{Ends, MOST_MEMORY, shares};
+use wattwise_model::workload::{ClockOrigin, Known, MemoryShare, Scripted, Workload};
 use wattwise_replay::job::Circumstances;
 
-/// The memory-bound share of a recording whose counters nobody read is drawn up to here.
-const MOST_MEMORY: f64 = 0.4;
-/// How far a program's share may lie from the recording's.
-const PROGRAM_DEVIATION: f64 = 0.1;
 /// The background meets the foreground anywhere within this time, in ns.
 const BACKGROUND_PHASE_NS: u64 = 20_000_000;
 /// Names of what is drawn of the work.
 const MEMORY: &str = "workload.memory_bound";
 const CLOCK: &str = "workload.recorded_khz";
+const IPC: &str = "workload.ipc";
 /// The scheduler's load signal has periods of 1024 us.
 const LOAD_PERIOD_NS: u64 = 1_048_576;
 
@@ -42,14 +41,26 @@ impl Replica {
         let nominal = number == 0;
         let mut phase = |most: u64| if nominal { 0 } else { (random.unit() * most as f64) as u64 };
         let phases = [machine.tick.period_ns, LOAD_PERIOD_NS, BACKGROUND_PHASE_NS].map(&mut phase);
-        let (machine, mut drawn) =
+        let (mut machine, mut drawn) =
             if nominal { (machine.clone(), Vec::new()) } else { machine.draw(random.bits()) };
         let mut share = |what: &str| if nominal { 0.5 } else { share(what, &mut random, &mut drawn) };
-        let memory = memory_unknown(workload).then(|| memory(workload, share(MEMORY)));
+        let memory = memory_unknown(workload)
+            .then(|| share(MEMORY))
+            .map(|p| shares(workload, MOST_MEMORY * p, nominal));
         let clock = clock_range(workload).map(|(low, high)| low + share(CLOCK) * (high - low));
+        let mut work = workload.replica(number)?;
+        if let Some(scripted) = &workload.scripted {
+            if scripted.memory_ends().is_some() {
+                work.share_memory(share(MEMORY));
+            }
+            if scripted.ipc_ends().is_some() {
+                let factor = scripted.ipc_at(share(IPC));
+                machine.kinds.iter_mut().for_each(|kind| kind.ipc *= factor);
+            }
+        }
         Ok(Replica {
             machine,
-            workload: workload.replica(number)?,
+            workload: work,
             memory: memory.unwrap_or_default(),
             recorded_khz: clock.unwrap_or_default(),
             drawn,
@@ -91,19 +102,6 @@ fn memory_unknown(workload: &Workload) -> bool {
     workload.recorded.as_ref().is_some_and(|r| r.memory == MemoryShare::Unknown)
 }
 
-/// A memory-bound share for each task, the same for all tasks of a name.
-fn memory(workload: &Workload, at: f64) -> Vec<f64> {
-    let all = MOST_MEMORY * at;
-    let share = |task: &Task| {
-        // A name's deviation hangs on the name and the replica, not on who comes first.
-        let seed =
-            task.name.bytes().fold(all.to_bits(), |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-        let deviation = if at == 0.5 { 0.0 } else { Random::new(seed).unit() * 2.0 - 1.0 };
-        (all + PROGRAM_DEVIATION * deviation).clamp(0.0, 1.0)
-    };
-    workload.tasks.iter().map(share).collect()
-}
-
 /// The clocks, in kHz, between which a recording was made, where only a range is known.
 fn clock_range(workload: &Workload) -> Option<(f64, f64)> {
     match workload.recorded.as_ref()?.clock {
@@ -114,10 +112,35 @@ fn clock_range(workload: &Workload) -> Option<(f64, f64)> {
     }
 }
 
+/// What of the work is drawn, and between which ends.
+pub(crate) fn uncertain(workload: &Workload) -> Vec<UncertainInput> {
+    let of = |what: &str, unit: &str, e: Ends| UncertainInput {
+        what: what.into(),
+        unit: unit.into(),
+        nominal: e.nominal,
+        low: e.low,
+        high: e.high,
+        by: measurable(what).unwrap_or_default().into(),
+    };
+    let unknown = Scripted { memory: Known::Nothing, ipc: Known::Between(1.0, 1.0) };
+    let scripted = workload.scripted.unwrap_or(unknown);
+    let memory = scripted.memory_ends().filter(|_| workload.scripted.is_some() || memory_unknown(workload));
+    let clock = clock_range(workload).map(|(low, high)| Ends { nominal: (low + high) / 2.0, low, high });
+    let all = [
+        memory.map(|e| of(MEMORY, "", e)),
+        scripted.ipc_ends().map(|e| of(IPC, "", e)),
+        clock.map(|e| of(CLOCK, "kHz", e)),
+    ];
+    all.into_iter().flatten().collect()
+}
+
 /// How a figure of the work that was drawn can be measured.
 pub(crate) fn measurable(what: &str) -> Option<&'static str> {
     match what {
         MEMORY => Some("recording on a machine with performance counters, or --memory-bound SHARE"),
+        IPC => {
+            Some("the work's time on this machine at a known clock, and ipc_factor in the workload's file")
+        }
         CLOCK => Some("recording with 'wattwise record', or --recorded-khz KHZ"),
         _ => None,
     }
@@ -126,7 +149,7 @@ pub(crate) fn measurable(what: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wattwise_model::workload::{Program, Recorded, ScriptBuilder};
+    use wattwise_model::workload::{Program, Recorded, ScriptBuilder, Task};
 
     fn drawn(memory: MemoryShare, clock: ClockOrigin) -> Vec<String> {
         let machine = wattwise_replay::library::machine("alderlake-p-laptop").unwrap();

@@ -68,6 +68,10 @@ pub struct WorkloadInfo {
     pub clock: String,
     /// How the memory-bound share of run time is known, in words.
     pub memory: String,
+    /// Share of the recorded CPU time that other programs had: neither the work, nor the kernel, nor the recorder; null for generated
+    /// work.
+    #[serde(default)]
+    pub others_share: Option<f64>,
 }
 
 /// One policy's figures. Those without an interval are of the nominal run.
@@ -366,12 +370,32 @@ pub struct Inputs {
     pub own_machine: bool,
     /// Each figure of the machine model: path, source, confidence (`datasheet`, `measured`, `fitted`, `guess`, ...).
     pub machine_figures: Vec<InputFigure>,
+    /// What is not certain of the work, and drawn in each replica for all policies alike.
+    #[serde(default)]
+    pub uncertain: Vec<UncertainInput>,
     /// Idle policy where a policy does not name its own.
     pub idle_policy: String,
     /// What could not be used or had to be assumed, a sentence each.
     pub warnings: Vec<String>,
     /// Version of wattwise.
     pub version: String,
+}
+
+/// A figure of the work that is drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UncertainInput {
+    /// What of the work it is: `workload.memory_bound`, `workload.ipc`, `workload.recorded_khz`.
+    pub what: String,
+    /// Its unit; empty for a ratio.
+    pub unit: String,
+    /// In the nominal run.
+    pub nominal: f64,
+    /// Low end of what is drawn: of an even interval its end, else 19 of 20 draws lie between `low` and `high`.
+    pub low: f64,
+    /// Its high end.
+    pub high: f64,
+    /// How it can be measured.
+    pub by: String,
 }
 
 /// One figure's origin.

@@ -11,6 +11,12 @@ use std::process::ExitCode;
 #[command(name = "wattwise", version, about, max_term_width = 100)]
 #[command(after_help = "Start with 'wattwise compare': it needs no rights and changes nothing.")]
 struct Cli {
+    /// Print only the result; failures are still told
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Also say what is read and what is decided
+    #[arg(long, short, global = true)]
+    verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -61,6 +67,10 @@ enum Command {
     CpufreqInfo(crate::machine::cpufrequtils::InfoArgs),
     /// cpufrequtils' cpufreq-set with its options, proved by reading back (also by a link of that name)
     CpufreqSet(crate::machine::cpufrequtils::SetArgs),
+    /// Print completions for a shell
+    Completions(crate::manual::CompletionsArgs),
+    /// Print a manual page, or write those of all commands
+    Man(crate::manual::ManArgs),
     /// Rerun a published study on its machine's model and set the figures side by side
     Reproduce(crate::model::reproduce::Args),
 }
@@ -78,11 +88,15 @@ pub(crate) fn main() -> ExitCode {
             if code == 0 || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 _ = e.print();
             } else {
-                say!("{}", mistake(&e.to_string()));
+                let (mistake, meant) = (mistake(&e.to_string()), without_dashes());
+                // The parser's own tip is of no use to whoever meant a command.
+                let told = mistake.split("; tip:").next().unwrap_or(&mistake).trim_end_matches(" (--help)");
+                say!("{}{meant}", if meant.is_empty() { &mistake } else { told });
             }
             return ExitCode::from(code);
         }
     };
+    crate::show::screen::say_only(cli.quiet, cli.verbose);
     let outcome = crate::args::output::check(&command, &matches).and_then(|()| run(cli.command));
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -117,8 +131,16 @@ fn run(command: Command) -> Outcome {
         Command::Capture(args) => crate::machine::capture::run(&args),
         Command::CpufreqInfo(args) => crate::machine::cpufrequtils::info(&args),
         Command::CpufreqSet(args) => crate::machine::cpufrequtils::set(&args),
+        Command::Completions(args) => crate::manual::completions(&args, Cli::command()),
+        Command::Man(args) => crate::manual::man(&args, Cli::command()),
         Command::Reproduce(args) => crate::model::reproduce::run(&args),
     }
+}
+
+/// Where a command stands without `--` before it: the line that was meant, behind the mistake.
+pub(crate) fn without_dashes() -> String {
+    let meant = crate::dashes::meant(&Cli::command(), &arguments());
+    meant.map_or_else(String::new, |line| format!("; a command stands after --: {line}"))
 }
 
 /// What the argument parser found wrong, without its heading and the usage: one line, as everywhere.
@@ -212,10 +234,10 @@ mod tests {
         assert_eq!(found, table.collect());
     }
 
-    /// What is written goes through `OutputPath`; these paths are read, mounted on, or journals'.
+    /// What is written goes through `OutputPath`; these paths are read, mounted on, journals', or the folder of `man`.
     #[test]
     fn no_other_path_is_an_output() {
-        const READ: [&str; 6] = ["file", "files", "library", "mountpoint", "journal", "within"];
+        const READ: [&str; 7] = ["file", "files", "folder", "library", "mountpoint", "journal", "within"];
         walk(&Cli::command(), "", &mut |words, arg| {
             let is_path = arg.get_value_parser().type_id() == std::any::TypeId::of::<PathBuf>();
             let id = arg.get_id().as_str();

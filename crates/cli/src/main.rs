@@ -5,7 +5,7 @@
 //! model    compare, tune, trace, lists, studies: what needs no machine
 //! machine  info, set, run, ab, record ...: what works on this one
 //! bench    benchmarks                           args   what several commands take
-//! show     tables and result files
+//! show     tables and result files              manual completions and man pages
 //! ```
 //!
 //! It parses, calls the crates and prints; what it knows of policies, machines and statistics is theirs.
@@ -15,8 +15,10 @@
 mod args;
 mod bench;
 mod cli;
+mod dashes;
 mod exit;
 mod machine;
+mod manual;
 mod model;
 #[cfg(test)]
 mod schema;

@@ -143,7 +143,8 @@ fn a_recordings_machine_and_its_work_are_known_or_asked_for() {
     let out = wattwise(&["trace", &path, "--foreground", "alpha", "--recorded-khz", "2000000"]);
     let told = text(&out.stdout);
     assert!(
-        told.contains("as named: alpha, 1 tasks; 0.0 %") && told.contains("2.000 GHz, as stated"),
+        told.contains("as named: alpha, 1 tasks; other programs had 0.0 %")
+            && told.contains("2.000 GHz, as stated"),
         "{told}"
     );
     let out = wattwise(&["import", "build", "--json"]);

@@ -294,7 +294,7 @@ fn masks_that_cannot_be_are_refused_in_one_line() {
     let journal = tempfile::tempdir().expect("a folder");
     for (args, code, word) in [
         (vec!["set", ""], 2, "at least one"),
-        (vec!["set", "4000"], 2, "no CPU 4000"),
+        (vec!["set", "4000"], 3, "no CPU 4000"),
         (vec!["set", "x"], 2, "'x'"),
         (vec!["set", "0", "--within", "/no/such"], 2, "is no cpuset"),
         (vec!["governor", "ondemnd"], 2, "did you mean"),

@@ -5,7 +5,7 @@ use crate::govern::cores::Following;
 use crate::problem::Problem;
 use crate::set::original::Restored;
 use crate::set::plan::{Inventory, Setting, plan};
-use crate::set::transaction::{Change, Transaction};
+use crate::set::transaction::{Change, Transaction, TransactionError};
 use std::path::Path;
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
@@ -91,8 +91,12 @@ fn hold_settings<'r>(
     if changes.is_empty() {
         return Ok(None);
     }
-    let held = Transaction::apply(root, journal, why, &changes, &plan.beside, stop)
-        .map_err(|e| Problem::Failed(e.to_string()))?;
+    let held =
+        Transaction::apply(root, journal, why, &changes, &plan.beside, stop).map_err(|e| match &e {
+            // Nothing was changed, and somebody with the right to could have.
+            TransactionError::Journal { .. } => Problem::Impossible(e.to_string()),
+            _ => Problem::Failed(e.to_string()),
+        })?;
     if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {
         return Err(Problem::Failed(format!(
             "{} was asked to be '{}' and stays '{}': the driver took the write and did nothing",

@@ -6,7 +6,7 @@
 //! keeps the chance of a single false one under 5 %). With few repeats little does.
 
 use crate::{Place, Record};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattwise_figure::mean_sd;
 use wattwise_figure::verdict::{below, quantile};
 
@@ -17,7 +17,7 @@ const CONFIDENCE: f64 = 0.95;
 const TOLERANCE: f64 = 0.05;
 
 /// A lock in a place, over the repeats.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// The lock with its waiting policy.
@@ -61,7 +61,7 @@ const METRICS: [Metric; 3] = [
 ];
 
 /// What holds of one lock against the others.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Of which.

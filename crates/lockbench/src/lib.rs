@@ -20,11 +20,11 @@ pub mod section;
 pub use matrix::LockMatrix;
 
 use crate::section::Section;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattwise_figure::Provenance;
 
 /// A place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// Threads.
@@ -38,7 +38,7 @@ pub struct Place {
 }
 
 /// One measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// Which repeat, from 0.
@@ -73,11 +73,11 @@ pub struct Record {
 }
 
 /// Everything that came out.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bench {
     /// Name and version of this shape.
-    pub schema: &'static str,
+    pub schema: String,
     /// Where: this machine or a model.
     pub machine: String,
     /// How throughput, times and fairness came about.

@@ -99,6 +99,13 @@ impl serde::Serialize for Section {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Section {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Section, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use wattwise_figure::nearest;
 use wattwise_figure::suggest;
 use wattwise_model::machine::file::MachineError;
 use wattwise_model::machine::{self, MachineModel};
-use wattwise_model::workload::{self, ClockOrigin, Workload};
+use wattwise_model::workload::{self, ClockOrigin, Known, Workload};
 use wattwise_policy::{Settings, System, idle};
 use wattwise_trace::{ImportOptions, Source};
 
@@ -282,7 +282,7 @@ pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, Librar
             return Ok(workload);
         }
         let text = String::from_utf8_lossy(b.bytes);
-        return Ok(workload::file::parse(&text, given)?);
+        return Ok(stated(workload::file::parse(&text, given)?, options));
     }
     let path = Path::new(given);
     if !path.exists() {
@@ -295,9 +295,18 @@ pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, Librar
         });
     }
     if path.extension().is_some_and(|e| e == "toml") {
-        return Ok(workload::file::parse(&read_text(path)?, given)?);
+        return Ok(stated(workload::file::parse(&read_text(path)?, given)?, options));
     }
     Ok(wattwise_trace::import(Source::Path(path.to_owned()), options)?)
+}
+
+/// Scripted work of whose run time the user has stated the memory-bound share.
+fn stated(mut work: Workload, options: &ImportOptions) -> Workload {
+    if let (Some(share), Some(scripted)) = (options.memory_share, &mut work.scripted) {
+        scripted.memory = Known::Between(share, share);
+        work.share_memory(0.5);
+    }
+    work
 }
 
 /// Whether policies can be ranked by this work: of a recording something must tell the clock.

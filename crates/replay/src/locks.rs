@@ -244,7 +244,7 @@ pub fn run(machine: &MachineModel, plan: &LockMatrix, policies: &[WaitPolicy]) -
     );
     let by = || Provenance::Modelled { by: format!("wattwise-sim on {}", machine.name) };
     Bench {
-        schema: SCHEMA,
+        schema: SCHEMA.into(),
         machine: machine.name.clone(),
         figures: by(),
         energy: by(),

@@ -47,11 +47,11 @@ fn verdicts(r: &Judgement, c: &Comparison) -> Section {
             };
             vec![
                 v.what.clone(),
-                mean(v.first, v.unit),
-                mean(v.other, v.unit),
+                mean(v.first, &v.unit),
+                mean(v.other, &v.unit),
                 v.verdict.change().replace('-', "−"),
                 second,
-                v.question.to_owned(),
+                v.question.clone(),
             ]
         })
         .collect();
@@ -137,7 +137,7 @@ fn drift(r: &Judgement) -> Option<Section> {
             all.push(series(&r.arms[c.arm].name, v.pairs.iter().map(|p| p.1).collect()));
         }
     }
-    let unit = first.unit;
+    let unit = first.unit.as_str();
     Some(Section::Steps(Plot {
         title: "Run by run".to_owned(),
         x: Axis { name: "pair".to_owned(), ..Axis::default() },

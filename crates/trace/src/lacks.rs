@@ -3,10 +3,10 @@
 //! The same trace may come as perf.data, as what `perf script` prints of it, or as a trace.dat. What they all tell gives the same
 //! work to the bit; what one of them does not tell is named by `wattwise trace`, so that two answers that differ can be understood.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something that a recording does not tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {

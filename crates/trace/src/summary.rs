@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::events::{Comm, Comms, Event, EventKind, Left, Sink};
 use crate::lacks::{self, Lack};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use wattwise_figure::Histogram;
@@ -12,7 +12,7 @@ use wattwise_figure::Histogram;
 const TOP: usize = 15;
 
 /// What a recording holds. Times in seconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The recording.
@@ -50,7 +50,7 @@ pub struct Summary {
 }
 
 /// One CPU.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuSummary {
     /// Time with a task.
@@ -58,11 +58,20 @@ pub struct CpuSummary {
     /// The same as a share of the span.
     pub busy_share: f64,
     /// Entries into idle states: state number and times.
+    #[serde(deserialize_with = "by_number")]
     pub idle_entries: BTreeMap<u32, u64>,
 }
 
+/// JSON's keys are texts, also where they are numbers; a flattened table is read without knowing which.
+fn by_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, u64>, D::Error> {
+    let entries = BTreeMap::<String, u64>::deserialize(deserializer)?;
+    let number = |text: &str| text.parse().map_err(|_| format!("idle state '{text}': expected its number"));
+    let read: Result<_, String> = entries.iter().map(|(state, n)| Ok((number(state)?, *n))).collect();
+    read.map_err(serde::de::Error::custom)
+}
+
 /// A distribution of times.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lengths {
     /// How many.
@@ -95,7 +104,7 @@ impl From<&Histogram> for Lengths {
 }
 
 /// One task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskSummary {
     /// Its name.

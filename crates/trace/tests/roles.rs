@@ -206,6 +206,29 @@ fn without_a_mark_all_programs_count_and_none_ends() {
     assert_eq!(recorded(&w).foreground, ForegroundOrigin::Unmarked);
 }
 
+/// A program that happens to be called as the recorder is, and runs beside it, is no recorder.
+#[test]
+fn a_program_of_the_recorders_name_is_another_program() {
+    let recorder = ("wattwise", 10);
+    let w = Text::new()
+        .switch(0, 0, IDLE, 'R', recorder)
+        .fork(100, recorder, 20)
+        .switch(200, 0, recorder, 'S', ("wattwise", 20))
+        .exec(300, 20, "/usr/bin/make")
+        .switch(1000, 0, ("make", 20), 'R', ("wattwise", 60))
+        .switch(1600, 0, ("wattwise", 60), 'S', ("make", 20))
+        .exit(1800, ("make", 20))
+        .switch(1810, 0, ("make", 20), 'Z', recorder)
+        .switch(2000, 0, recorder, 'S', IDLE)
+        .lift(&ImportOptions::default())
+        .unwrap();
+    let strangers = &recorded(&w).strangers;
+    assert_eq!((strangers.busy_ns, strangers.all_ns), (600_000, 2_000_000), "not the recorder's 390 us");
+    assert_eq!(strangers.greatest, Some(("wattwise".into(), 600_000)));
+    let told: Vec<_> = recorded(&w).warnings.iter().filter(|w| w.contains("30.0 %")).collect();
+    assert!(told.len() == 1 && told[0].contains("wattwise (0.001 s)"), "{:?}", recorded(&w).warnings);
+}
+
 #[test]
 fn strangers_can_be_left_out() {
     let options = ImportOptions { only_foreground: true, ..ImportOptions::default() };

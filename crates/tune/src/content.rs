@@ -27,7 +27,11 @@ fn word(what: Arguments<'_>) -> String {
 /// What is in a workload: what is replayed of it, and not what it is called or where it lies.
 pub fn of_workload(w: &Workload) -> String {
     let recorded = w.recorded.as_ref().map(|r| (r.cpus, r.khz, r.events, r.lost, &r.busy_ns));
-    word(format_args!("{:?}", (&w.tasks, &w.jobs, w.locks, recorded, w.release_ns, w.span_ns)))
+    let programs = (&w.tasks, &w.jobs, w.locks, recorded, w.release_ns, w.span_ns);
+    match &w.scripted {
+        None => word(format_args!("{programs:?}")),
+        Some(drawn) => word(format_args!("{:?}", (programs, drawn))),
+    }
 }
 
 /// What is in a machine's model.

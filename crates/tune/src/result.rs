@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "wattwise.tune/1";
 
 /// What a search found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TuneResult {
     /// Names this schema.
@@ -58,7 +58,7 @@ fn is_false(b: &bool) -> bool {
 }
 
 /// A part of tuning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -71,7 +71,7 @@ pub enum Part {
 }
 
 /// What follows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Whether the policy is worth using; null where there was no test.
@@ -81,7 +81,7 @@ pub struct Verdict {
 }
 
 /// How much was done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spent {
     /// Policies that were looked at.
@@ -114,7 +114,7 @@ pub enum Ended {
 }
 
 /// A policy against the reference: geometric means over all cells of the search.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// The policy.
@@ -128,7 +128,7 @@ pub struct Point {
 }
 
 /// The policy that was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Winner {
     /// As `--policy` takes it.
@@ -149,7 +149,7 @@ pub struct Winner {
 }
 
 /// How a winner stands in other draws.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stability {
     /// Draws of everything that is uncertain, none of them seen by the search.
@@ -161,7 +161,7 @@ pub struct Stability {
 }
 
 /// The test: recordings that the search did not see, looked at once.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Test {
     /// What was to be small, over the reference policy's.
@@ -183,7 +183,7 @@ pub struct Test {
 }
 
 /// One case of the test.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestCase {
     /// The recording.
@@ -199,7 +199,7 @@ pub struct TestCase {
 }
 
 /// A recording on a machine, and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseResult {
     /// The recording.

@@ -105,7 +105,7 @@ struct Axis {
 }
 
 /// A free setting, for people.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Free {
     /// The policy that it is a setting of, or `caps`.

@@ -4,6 +4,7 @@ pub(crate) mod output;
 pub(crate) mod root;
 pub(crate) mod select;
 pub(crate) mod settings;
+pub(crate) mod state;
 
 use std::time::Duration;
 use wattwise_figure::shell;

@@ -273,6 +273,17 @@ impl ArmArgs<'_> {
     fn no_governor(&self, name: &str, governors: &[String], cpufreq: &Cpufreq) -> Failure {
         let known = wattwise_policy::speed::find(name).is_some();
         let on_a_model = || shell::line(["wattwise", "compare", "-p", name]);
+        let active = cpufreq.driver.as_ref().filter(|d| d.mode == "active");
+        if let (Some(driver), true, false) = (active, known, governors.is_empty()) {
+            return Failure::impossible(format!(
+                "'{name}' is no governor while {} is active: the processor chooses its speeds itself, and the kernel has {}; \
+                 'sudo wattwise set --driver-mode passive' gives the choice to the kernel's governors, 'active' takes it back; \
+                 on a model: {}",
+                driver.name,
+                governors.join(", "),
+                on_a_model()
+            ));
+        }
         match (governors.is_empty(), known) {
             (true, _) => Failure::impossible(format!(
                 "'{name}' cannot be put in force: {}; on a model: {}",

@@ -3,7 +3,8 @@
 use crate::args::output;
 use crate::args::output::{OpenOutput, OutputPath};
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::screen::{Look, Screen, say};
+use crate::model::machine;
+use crate::show::screen::{self, Look, Screen, note};
 use crate::show::table::{cell, drawn, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::time::Duration;
@@ -51,8 +52,9 @@ pub(crate) struct Args {
     /// Bind thread i to CPU i modulo CPUs
     #[arg(long)]
     pin: bool,
-    /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
+    /// Where nothing meters energy, the machine model whose watts stand in; 'this' is the machine itself, as calibrated, else
+    /// estimated
+    #[arg(long, value_name = "MACHINE", default_value = machine::THIS)]
     watts_of: String,
     /// The lock that is judged against the others
     #[arg(long, default_value = "adaptive")]
@@ -123,13 +125,17 @@ fn measured(args: &Args, plan: &mut LockMatrix) -> Result<Bench, Failure> {
     if plan.threads.is_empty() {
         plan.threads = THREADS.to_vec();
     }
-    let machine = library::machine(&args.watts_of).map_err(Failure::input)?;
-    let bar = if Screen::Err.can_rewrite() {
+    let prices = machine::prices(&args.watts_of, &DirRoot::this_machine())?.ok_or_else(|| {
+        Failure::impossible(
+            "this machine's sysfs lists no CPU; name a model whose watts stand in with --watts-of",
+        )
+    })?;
+    let bar = if screen::shows_progress() {
         indicatif::ProgressBar::new(plan.measurements() as u64)
     } else {
         indicatif::ProgressBar::hidden()
     };
-    let bench = measured::run(plan, &subjects, &DirRoot::this_machine(), &Pricing::of(&machine), |done| {
+    let bench = measured::run(plan, &subjects, &DirRoot::this_machine(), &Pricing::of(&prices), |done| {
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
@@ -161,7 +167,7 @@ fn write(csv: Option<OpenOutput>, report: Option<OpenOutput>, bench: &Bench) -> 
     let put = |file: OpenOutput, text: &str| {
         let name = file.name.clone();
         file.write(text.as_bytes())?;
-        say!("written ({name})");
+        note!("written ({name})");
         Ok::<_, Failure>(())
     };
     if let Some(file) = csv {
@@ -192,7 +198,7 @@ const LEFT_OUT: [&str; 4] = ["CPUs used", "Jain", "p50 us", "longest"];
 /// A figure as text.
 type Shown = fn(&Measured) -> String;
 
-fn text(bench: &Bench, look: Look) -> String {
+pub(crate) fn text(bench: &Bench, look: Look) -> String {
     let wide = look.columns >= WIDE;
     let shown = |name: &str| wide || !LEFT_OUT.contains(&name);
     let right = |text: String| cell(text).set_alignment(CellAlignment::Right);

@@ -1,6 +1,6 @@
 //! `bench`: wattwise itself, and the power states of a machine.
 
-mod locks;
+pub(crate) mod locks;
 mod sim;
 mod throughput;
 mod transition;

@@ -5,8 +5,9 @@ use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
-use crate::show::result_file;
-use crate::show::screen::say;
+use crate::model::machine;
+use crate::show::benches;
+use crate::show::screen::note;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -23,7 +24,6 @@ use wattwise_live::run::measure;
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::preset;
 use wattwise_live::run::preset::Preset;
-use wattwise_replay::library;
 
 #[derive(clap::Args)]
 #[command(
@@ -47,8 +47,9 @@ pub(in super::super) struct Args {
     /// Of the order
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
+    /// Where nothing meters energy, the machine model whose watts stand in; 'this' is the machine itself, as calibrated, else
+    /// estimated
+    #[arg(long, value_name = "MACHINE", default_value = machine::THIS)]
     watts_of: String,
     /// Write every run as CSV
     #[arg(long, value_name = "FILE")]
@@ -83,13 +84,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::input("--runs 0; expected at least 1"));
     }
     let root = args.root.open()?;
-    let prices = library::machine(&args.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
+    let prices = machine::prices(&args.watts_of, &*root)?;
     let csv = output::open("--csv", args.csv.as_ref())?;
     let report = output::open("--report", args.report.as_ref())?;
     let levels = levels(args, &Cpufreq::read(&*root))?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let server = preset.filter(|_| args.command.is_empty()).map_or(Ok(None), Server::start)?;
-    let mut observer = Observer::open(&*root, Some(&prices));
+    let mut observer = Observer::open(&*root, prices.as_ref());
     let journal = args.root.journal()?;
     let cpus = wattwise_hw::cpus::topology::Topology::read(&*root).online.iter().count().max(1) as f64;
     let mut order: Vec<usize> = (0..levels.len()).flat_map(|l| std::iter::repeat_n(l, args.runs)).collect();
@@ -128,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let more_is_better = preset.map_or(!args.less_is_better, |p| p.more_is_better);
     let result = Throughput {
         schema: SCHEMA.to_owned(),
-        machine: ab::machine(&*root),
+        machine: ab::machine_here(&*root),
         command,
         unit: preset.map_or("", |p| p.unit).to_owned(),
         more_is_better,
@@ -137,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         levels,
     };
     if let Some(file) = csv {
-        file.write(result_file::throughput_csv(&result).as_bytes())?;
+        file.write(benches::throughput_csv(&result).as_bytes())?;
     }
     if let Some(file) = report {
         let sections = wattwise_report::throughput_sections(&result);
@@ -145,7 +146,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match args.json {
         true => print_json(&result)?,
-        false => print(&result_file::throughput(&result))?,
+        false => print(&benches::throughput(&result))?,
     }
     Ok(0)
 }
@@ -156,7 +157,7 @@ fn levels(args: &Args, cpufreq: &Cpufreq) -> Result<Vec<Option<u64>>, Failure> {
         if !args.speeds.is_empty() {
             return Err(Failure::impossible(format!("--speeds: {}", cpufreq.policies.why_not())));
         }
-        say!("one speed, the machine's own: {}", cpufreq.policies.why_not());
+        note!("one speed, the machine's own: {}", cpufreq.policies.why_not());
         return Ok(vec![None]);
     };
     let (least, most) = policy.hardware_khz.unwrap_or((0, u64::MAX));

@@ -4,7 +4,7 @@ use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::result_file;
+use crate::show::benches;
 use wattwise_control::delays::transition::{Live, measure};
 use wattwise_control::delays::wake::pin;
 use wattwise_control::hold::{Wishes, hold};
@@ -61,6 +61,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
             policy.name()
         )));
     }
+    if !policy.governors.iter().any(|g| g == "userspace") {
+        let way = match cpufreq.driver.as_ref().filter(|d| d.mode == "active") {
+            Some(driver) => {
+                format!("{} is active; 'sudo wattwise set --driver-mode passive' first", driver.name)
+            }
+            None => "load cpufreq_userspace".to_owned(),
+        };
+        return Err(Failure::impossible(format!(
+            "bench transition: {} has no governor userspace (it has {}), so that no speed can be asked for: {way}",
+            policy.name(),
+            policy.governors.join(", ")
+        )));
+    }
     let csv = output::open("--csv", args.csv.as_ref())?;
     let report = output::open("--report", args.report.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
@@ -81,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let pairs = measure(&mut live, &levels, args.trials, args.seed, &stop).map_err(Failure::work)?;
     let matrix = Matrix {
         schema: SCHEMA.to_owned(),
-        machine: crate::machine::ab::machine(&*root),
+        machine: crate::machine::ab::machine_here(&*root),
         policy: policy.name().to_owned(),
         by: live.by(),
         trials: args.trials,
@@ -90,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     drop(held);
     if let Some(file) = csv {
-        file.write(result_file::transition_csv(&matrix).as_bytes())?;
+        file.write(benches::transition_csv(&matrix).as_bytes())?;
     }
     if let Some(file) = report {
         let sections = wattwise_report::transition_sections(&matrix);
@@ -98,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match args.json {
         true => print_json(&matrix)?,
-        false => print(&result_file::transition(&matrix))?,
+        false => print(&benches::transition(&matrix))?,
     }
     Ok(0)
 }

@@ -5,8 +5,8 @@ use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::ab;
-use crate::show::result_file;
-use crate::show::screen::say;
+use crate::show::benches;
+use crate::show::screen::note;
 use std::time::Duration;
 use wattwise_control::delays::wake::{allowed, cross, timer};
 use wattwise_control::hold::{Wishes, hold};
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let held = match hold(&*root, &journal, &crate::args::command_line(), &wishes, &|| signals.reason()) {
             Ok(held) => held,
             Err(e) if deepest.is_some() && rows.len() == 1 => {
-                say!("C-states cannot be chosen here: {e}");
+                note!("C-states cannot be chosen here: {e}");
                 break;
             }
             Err(e) => return Err(e.into()),
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let result = WakeUps {
         schema: SCHEMA.to_owned(),
-        machine: ab::machine(&*root),
+        machine: ab::machine_here(&*root),
         cpus: (sleeper, waker),
         sleep_us: sleep.as_micros() as u64,
         states: rows,
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match args.json {
         true => print_json(&result)?,
-        false => print(&result_file::wake(&result))?,
+        false => print(&benches::wake(&result))?,
     }
     Ok(0)
 }

@@ -5,14 +5,15 @@ use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
+use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::compare::{self, How};
-use crate::model::stop::Stop;
+use crate::model::{machine, stop::Stop};
 use crate::show::answer::{self, Shown};
-use crate::show::screen::{self, Screen, say};
+use crate::show::screen::{self, Screen, note, say};
 use crate::show::table::Order;
 use regex_lite::Regex;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::verdict::Aim;
@@ -101,10 +102,12 @@ pub(crate) struct Args {
     /// Of the order of runs [default: from the clock, and kept in the file]
     #[arg(long)]
     seed: Option<u64>,
-    /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
+    /// Where nothing meters energy, the machine model whose watts stand in; 'this' is the machine itself, as calibrated, else
+    /// estimated
+    #[arg(long, value_name = "MACHINE", default_value = machine::THIS)]
     watts_of: String,
-    /// Everything that happens, as JSON lines [default: wattwise-ab-TIME.jsonl]
+    /// Everything that happens, as JSON lines [default: ab-TIME-PID.jsonl in the folder of
+    /// states, $XDG_STATE_HOME/wattwise or ~/.local/state/wattwise; as root /run/wattwise]
     #[arg(long, short, value_name = "FILE")]
     output: Option<OutputPath>,
     /// Go on with an interrupted experiment's file: its plan counts, not these arguments
@@ -157,7 +160,7 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
             let read = file::read(path.path()).map_err(Failure::input)?;
             (path.clone(), read.header.clone(), Some(read))
         }
-        None => (args.output.clone().unwrap_or_else(default_file), args.header(&*root)?, None),
+        None => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&*root)?, None),
     };
     let metric = header.metric.as_deref().map(pattern).transpose()?;
     let arms = ready(&*root, &header)?;
@@ -214,12 +217,8 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     Ok((0, Some(read)))
 }
 
-fn default_file() -> OutputPath {
-    PathBuf::from(format!("wattwise-ab-{}.jsonl", now())).into()
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+fn default_file() -> Result<OutputPath, Failure> {
+    Ok(state::log("ab", "--output")?.into())
 }
 
 /// A metric's pattern: a preset's or one's own.
@@ -250,7 +249,6 @@ impl Args {
             }),
         };
         plan.check(arms.len()).map_err(Failure::input)?;
-        library::machine(&self.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
         let of = match (self.of, &self.metric) {
             (_, Some(_)) => Of::Metric,
             (OfWord::Energy, None) => Of::Energy,
@@ -270,8 +268,8 @@ impl Args {
             battery: self.battery,
             temperature_c: self.temperature,
             others: self.others,
-            machine: machine(root),
-            started: now(),
+            machine: machine_here(root),
+            started: state::now(),
         };
         header.energy = observer(root, &header)?.energy_comes_from();
         if let (Of::Energy, Provenance::Unavailable { why }) = (of, &header.energy) {
@@ -314,7 +312,7 @@ impl Args {
 }
 
 /// Processor, CPUs, kernel: what tells whether two results are of one machine.
-pub(crate) fn machine(root: &dyn Root) -> String {
+pub(crate) fn machine_here(root: &dyn Root) -> String {
     let topology = wattwise_hw::cpus::topology::Topology::read(root);
     let kernel = text(root, "proc/sys/kernel/osrelease").unwrap_or_default();
     let processor = topology.processor.clone().unwrap_or_else(|| "unknown processor".to_owned());
@@ -325,8 +323,8 @@ fn observer<'r>(root: &'r dyn Root, header: &Header) -> Result<Observer<'r>, Fai
     if header.battery {
         return Observer::open_on_battery(root).map_err(|e| Failure::impossible(format!("--battery: {e}")));
     }
-    let prices = library::machine(&header.watts_of).map_err(Failure::input)?;
-    Ok(Observer::open(root, Some(&prices)))
+    let prices = machine::prices(&header.watts_of, root)?;
+    Ok(Observer::open(root, prices.as_ref()))
 }
 
 /// The arms of a plan, checked: what cannot be set is known before the first run.
@@ -351,13 +349,13 @@ fn ready(root: &dyn Root, header: &Header) -> Result<Vec<Arm>, Failure> {
 
 /// What a reader should know before waiting for an hour.
 fn pre_flight(root: &dyn Root, path: &Path, header: &Header) {
-    say!("writing to {}; energy {}", path.display(), header.energy);
+    note!("writing to {}; energy {}", path.display(), header.energy);
     for writer in writers::running(root) {
-        say!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
+        note!("{} is running and may change {}; pause it with: {}", writer.name, writer.writes, writer.pause);
     }
     let supply = wattwise_hw::states::supply::supply(root);
     if supply.source == Source::Battery && !header.battery {
-        say!("the machine runs on its battery ({}): it may slow down as that empties", supply.why);
+        note!("the machine runs on its battery ({}): it may slow down as that empties", supply.why);
     }
 }
 

@@ -5,10 +5,10 @@ use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::screen::{progress, say};
+use crate::show::screen::{note, progress};
 use crate::show::table::{cell, drawn};
 use comfy_table::{ContentArrangement, Table, presets};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,15 +55,18 @@ pub(crate) struct Args {
 pub(crate) const SCHEMA: &str = "wattwise.calibration/1";
 
 /// What a calibration found.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Calibrated {
     /// The machine file.
     file: PathBuf,
     /// It is where `--machine this` finds it.
     default: bool,
+    /// Whether it was written.
+    #[serde(default)]
+    written: bool,
     /// What was metered, largest part first; empty where nothing was.
-    meters: Vec<&'static str>,
+    meters: Vec<String>,
     /// Windows that the fit is of.
     windows: usize,
     /// By how much the fit is off on mixes of work that it has not seen, in per cent: the middle one of them.
@@ -72,6 +75,9 @@ pub(crate) struct Calibrated {
     /// The same, which 19 of 20 do not pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     check_p95_percent: Option<f64>,
+    /// Mixes of work that it was checked on.
+    #[serde(default)]
+    mixes: usize,
     /// What was found.
     figures: Vec<FittedFigure>,
     /// What its user should know, a sentence each.
@@ -79,7 +85,7 @@ pub(crate) struct Calibrated {
 }
 
 /// One figure.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FittedFigure {
     /// Its path in the machine file.
@@ -91,9 +97,9 @@ pub(crate) struct FittedFigure {
     /// Its upper end.
     high: f64,
     /// Its unit; empty for a ratio.
-    unit: &'static str,
+    unit: String,
     /// `fitted` to the meters, `measured` by a clock, or `guess` where nothing could tell it.
-    standing: &'static str,
+    standing: String,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -155,11 +161,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         file.write(calibration.text.as_bytes())?;
         kept.iter().for_each(|kept| _ = std::fs::remove_file(kept));
     }
-    let found = found(output.path(), args.output.is_none() && root.is_this_machine(), &calibration);
+    let found = found(
+        output.path(),
+        (args.output.is_none() && root.is_this_machine(), passed || args.keep_bad),
+        &calibration,
+    );
     if args.json {
         print_json_as(SCHEMA, &found)?;
     } else {
-        print(&text(&found, &calibration, passed || args.keep_bad))?;
+        print(&text(&found))?;
     }
     if !passed && !args.keep_bad {
         let p95 = calibration.check.quantile(0.95).unwrap_or(0.0) * 100.0;
@@ -182,14 +192,14 @@ fn failure(e: CalibrationError) -> Failure {
 
 fn told(p: &Progress<'_>) {
     if let Some(note) = p.note {
-        say!("{note}");
+        note!("{note}");
     } else {
         let minutes = p.left_s / 60.0;
         progress(&format!("window {} of {}, {minutes:.1} min left", p.done, p.all));
     }
 }
 
-fn found(file: &Path, default: bool, calibration: &Calibration) -> Calibrated {
+fn found(file: &Path, (default, written): (bool, bool), calibration: &Calibration) -> Calibrated {
     let m = calibration.meters;
     let meters = [(m.machine, "machine"), (m.package, "packages"), (m.cores, "cores")];
     let percent = |p: f64| calibration.check.quantile(p).map(|off| off * 100.0);
@@ -199,10 +209,12 @@ fn found(file: &Path, default: bool, calibration: &Calibration) -> Calibrated {
     Calibrated {
         file: file.to_owned(),
         default,
-        meters: meters.into_iter().filter(|(there, _)| *there).map(|(_, word)| word).collect(),
+        written,
+        meters: meters.into_iter().filter(|(there, _)| *there).map(|(_, word)| word.into()).collect(),
         windows: calibration.windows,
         check_median_percent: percent(0.5),
         check_p95_percent: percent(0.95),
+        mixes: calibration.check.off.len(),
         figures,
         notes: calibration.notes.clone(),
     }
@@ -218,7 +230,14 @@ fn found_of(input: &wattwise_model::machine::figures::Input<'_>) -> Option<Fitte
         _ => return None,
     };
     let (value, low, high) = (v.nominal, v.low, v.high);
-    Some(FittedFigure { figure: input.what.to_owned(), value, low, high, unit: v.unit, standing })
+    Some(FittedFigure {
+        figure: input.what.to_owned(),
+        value,
+        low,
+        high,
+        unit: v.unit.into(),
+        standing: standing.into(),
+    })
 }
 
 /// A path whose numbers sort as numbers, by the table that it is in.
@@ -230,7 +249,7 @@ fn numbers(path: &str) -> (String, u64, String) {
 }
 
 /// For people: the check first, then the figures.
-fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String {
+pub(crate) fn text(found: &Calibrated) -> String {
     let mut out = String::new();
     let file = found.file.display();
     match (found.check_median_percent, found.check_p95_percent) {
@@ -241,7 +260,7 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
                  off by {half:.1} % in the middle, and by {p95:.1} % at most of 19 in 20.",
                 found.windows,
                 found.meters.join(" and the "),
-                calibration.check.off.len()
+                found.mixes
             );
         }
         _ => _ = writeln!(out, "Estimated, not measured."),
@@ -256,18 +275,18 @@ fn text(found: &Calibrated, calibration: &Calibration, written: bool) -> String 
                 f.figure.clone(),
                 format!("{:.3}{unit}", f.value),
                 format!("{:.3} to {:.3}", f.low, f.high),
-                f.standing.to_owned(),
+                f.standing.clone(),
             ]
             .map(cell),
         );
     }
-    if calibration.fit.is_some() {
+    if !found.meters.is_empty() {
         _ = writeln!(out, "\n{}", drawn(table, false));
     }
     for note in &found.notes {
         _ = writeln!(out, "Note: {note}");
     }
-    if written {
+    if found.written {
         let flag = if found.default { String::new() } else { format!("-m {} ", shell::file(&found.file)) };
         _ = writeln!(out, "\n{file}: written. Use it: wattwise compare {flag}-- COMMAND");
     }

@@ -2,7 +2,7 @@
 
 use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print_json_as};
-use crate::show::screen::say;
+use crate::show::screen::{self, note};
 use std::time::Duration;
 use wattwise_trace::record;
 use wattwise_trace::record::RecordOptions;
@@ -59,24 +59,46 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ..RecordOptions::new(args.output.path(), args.command.clone())
     };
     args.output.keep_apart();
-    let report = record::run(&options).map_err(not_recorded)?;
+    let report = watched(&options).map_err(not_recorded)?;
     if args.json {
         print_json_as(SCHEMA, &report)?;
     } else {
-        say!(
-            "{} events in {:.3} s on {} CPUs, {} lost; {} ({} KiB)",
-            report.events,
-            report.duration_s,
-            report.cpus,
-            report.lost,
-            args.output.display(),
-            report.bytes / 1024,
-        );
+        note!("{}; {}", text(&report).trim_end(), args.output.display());
         if report.lost > 0 {
-            say!("a larger --ring loses less");
+            note!("a larger --ring loses less");
         }
     }
     Ok(report.exit_code().unwrap_or(0))
+}
+
+/// For people.
+pub(crate) fn text(report: &record::RecordReport) -> String {
+    format!(
+        "{} events in {:.3} s on {} CPUs, {} lost ({} KiB)\n",
+        report.events,
+        report.duration_s,
+        report.cpus,
+        report.lost,
+        report.bytes / 1024
+    )
+}
+
+/// Records, with progress on a terminal: how long, and how many events so far.
+pub(crate) fn watched(options: &RecordOptions) -> Result<record::RecordReport, record::RecordError> {
+    if !screen::shows_progress() {
+        return record::run(options);
+    }
+    let told = std::cell::Cell::new(Duration::ZERO);
+    let tell = |p: record::Progress| {
+        // Once a second: the recorder is to be seen as little as possible in what it records.
+        if p.elapsed >= told.get() {
+            told.set(p.elapsed + Duration::from_secs(1));
+            screen::progress(&format!("recording: {:.0} s, {} events", p.elapsed.as_secs_f64(), p.events));
+        }
+    };
+    let report = record::run_watched(options, Some(&tell));
+    screen::progress("");
+    report
 }
 
 /// Why there is no recording, with its exit code.

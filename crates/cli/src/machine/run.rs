@@ -5,7 +5,8 @@ use crate::args::output::{OutputPath, written};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
-use crate::show::screen::{say, tell};
+use crate::model::machine;
+use crate::show::screen::{detail, say, tell};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use wattwise_control::hold::hold;
@@ -15,7 +16,6 @@ use wattwise_figure::shell;
 use wattwise_live::run::child::{Job, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::{Measured, measure};
-use wattwise_replay::library;
 
 #[derive(clap::Args)]
 #[command(
@@ -30,8 +30,9 @@ pub(crate) struct Args {
     /// tstate=8,khz=1200000,epp=192
     #[arg(long, value_name = "PROFILE")]
     thread_profile: Option<String>,
-    /// Where nothing meters energy, the machine model whose watts stand in
-    #[arg(long, value_name = "MACHINE", default_value = library::DEFAULT_MACHINE)]
+    /// Where nothing meters energy, the machine model whose watts stand in; 'this' is the machine itself, as calibrated, else
+    /// estimated
+    #[arg(long, value_name = "MACHINE", default_value = machine::THIS)]
     watts_of: String,
     /// Write the figures to a file, as JSON (schema wattwise.run/1)
     #[arg(long, short, value_name = "FILE")]
@@ -69,13 +70,14 @@ pub(crate) const SCHEMA: &str = "wattwise.run/1";
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
-    let prices = library::machine(&args.watts_of).map_err(|e| Failure::input(format!("--watts-of {e}")))?;
+    let prices = machine::prices(&args.watts_of, &*root)?;
     let wishes = ArmArgs { root: &*root }.wishes(args.policy.as_deref().unwrap_or("current"))?;
     let profile = args.thread_profile.as_deref().map(str::parse::<Profile>).transpose();
     let profile = profile.map_err(|e| Failure::input(format!("--thread-profile {e}")))?;
     let file = output::open("--output", args.output.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
-    let mut observer = Observer::open(&*root, Some(&prices));
+    let mut observer = Observer::open(&*root, prices.as_ref());
+    detail!("machine: {}; energy {}", root.describe(), observer.energy_comes_from());
     let mut held =
         hold(&*root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
     let job = Job { command: args.command.clone(), profile, ..Job::default() };

@@ -1,13 +1,16 @@
 //! `wattwise compare`: the main job.
 
+use crate::args::output::{self, OpenOutput, OutputPath, written};
+use crate::args::state;
 use crate::exit::{Failure, Outcome};
 use crate::model::cases::{Asked as CasesAsked, Case, cases};
 use crate::model::machine;
 use crate::model::output::{Asked, OutputArgs, Outputs};
 use crate::model::recording::RecordingArgs;
 use crate::model::stop::Stop;
-use crate::show::screen::{Screen, say};
+use crate::show::screen::{self, detail, note, say};
 use clap::ValueEnum;
+use std::path::Path;
 use wattwise_advice::compare::{CompareError, Options, PolicyDetail, compare, search_best};
 use wattwise_advice::mix::{Mix, MixWork, compare_mix};
 use wattwise_advice::result::Comparison;
@@ -78,6 +81,10 @@ pub(crate) struct Args {
     /// With '-- COMMAND': rank the policies even if the command failed
     #[arg(long)]
     even_if_failed: bool,
+    /// With '-- COMMAND': where the recording is kept [default: compare-TIME.perf in $XDG_STATE_HOME/wattwise or
+    /// ~/.local/state/wattwise, as root in /run/wattwise; the last eight stay]
+    #[arg(long, value_name = "FILE", requires = "command")]
+    keep: Option<OutputPath>,
     /// Record this command first, then replay it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -142,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         scan: args.policy.len() == 1 && policies.len() > 1,
     })?;
     let options = ImportOptions { memory_share: args.memory_bound, ..args.recording.options() };
-    let (works, work_code) = workloads(args, &asked, &options)?;
+    let Works { works, code: work_code, kept } = workloads(args, &asked, &options)?;
     let cases = cases(
         &works,
         &CasesAsked {
@@ -152,6 +159,28 @@ pub(crate) fn run(args: &Args) -> Outcome {
             usual: &|machine| usual_policies(args, machine),
         },
     )?;
+    if let (Some(kept), [only]) = (&kept, &cases[..])
+        && only.policies.len() < 2
+        && args.policy.is_empty()
+    {
+        note!(
+            "this machine offers one policy only, so there is nothing to choose; the same work on a model that has more ('wattwise \
+             machines' lists them): wattwise compare {kept} -m {}",
+            library::DEFAULT_MACHINE
+        );
+    }
+    for case in &cases {
+        detail!(
+            "{} ({}) on {}: {}; {} policies against {}, {} replicas",
+            case.workload.name,
+            case.workload.source,
+            case.machine.name,
+            case.machine.summary,
+            case.policies.len(),
+            case.reference.text,
+            args.asked_replicas()
+        );
+    }
     let is_mix = is_mix && cases.iter().all(|c| c.machine.name == cases[0].machine.name);
     let stop = Stop::follow();
     let weights: Vec<f64> = asked.iter().map(|(_, weight)| *weight).collect();
@@ -349,34 +378,65 @@ fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
     Ok(vec![machine::here()?])
 }
 
-/// The work, and the exit code of the command where one was recorded.
-fn workloads(
-    args: &Args,
-    asked: &[(String, f64)],
-    options: &ImportOptions,
-) -> Result<(Vec<Workload>, u8), Failure> {
+/// The work.
+struct Works {
+    works: Vec<Workload>,
+    /// The exit code of the command, where one was recorded.
+    code: u8,
+    /// Where its recording is kept, as a shell takes it.
+    kept: Option<String>,
+}
+
+impl Works {
+    fn read(works: Vec<Workload>) -> Works {
+        Works { works, code: 0, kept: None }
+    }
+}
+
+fn workloads(args: &Args, asked: &[(String, f64)], options: &ImportOptions) -> Result<Works, Failure> {
     if let (Some(w), true) = (args.workload.first(), !args.command.is_empty()) {
         return Err(Failure::input(format!("WORKLOAD {w} and -- COMMAND: expected one of the two")));
     }
     if !args.command.is_empty() {
-        return recorded(args, options).map(|(workload, code)| (vec![workload], code));
+        return recorded(args, options);
     }
-    let read = |name: &str| library::workload(name, options).map_err(Failure::input);
+    let read = |name: &str| {
+        library::workload(name, options)
+            .map_err(|e| Failure::input(format!("{e}{}", crate::cli::without_dashes())))
+    };
     match asked {
-        [] => Ok((vec![read(DEFAULT_WORKLOAD)?], 0)),
-        names => Ok((names.iter().map(|(name, _)| read(name)).collect::<Result<_, _>>()?, 0)),
+        [] => Ok(Works::read(vec![read(DEFAULT_WORKLOAD)?])),
+        names => Ok(Works::read(names.iter().map(|(name, _)| read(name)).collect::<Result<_, _>>()?)),
     }
 }
 
-/// The command, recorded just now, and its exit code.
-fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Failure> {
-    let folder = Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")))?;
-    let file = folder.path().join("recording.perf");
-    let recorded = record::run(&record::RecordOptions::new(&file, args.command.clone()));
+/// The command, recorded just now.
+fn recorded(args: &Args, options: &ImportOptions) -> Result<Works, Failure> {
+    let keep = output::open("--keep", args.keep.as_ref())?;
+    let scratch =
+        || Scratch::new().map_err(|e| Failure::work(format!("a temporary folder: {e}; set TMPDIR")));
+    let passing = keep.as_ref().map(|_| scratch()).transpose()?;
+    let file = match &passing {
+        Some(folder) => folder.path().join("recording.perf"),
+        None => state::recording("--keep")?,
+    };
+    let recorded = crate::machine::record::watched(&record::RecordOptions::new(&file, args.command.clone()));
     match recorded {
         Ok(report) => {
             let name = shell::line(&args.command);
             let code = report.exit_code().unwrap_or(0);
+            let kept = match (keep, &args.keep) {
+                (Some(keep), Some(path)) => {
+                    copied(&file, keep)?;
+                    shell::file(path)
+                }
+                _ => shell::file(&file),
+            };
+            note!(
+                "{} events in {:.3} s recorded; kept, to be compared again: wattwise compare {kept}",
+                report.events,
+                report.duration_s
+            );
             if code != 0 && !args.even_if_failed {
                 let message = format!(
                     "{name}: the command failed (exit code {code}), so nothing is ranked; mend it, or give --even-if-failed"
@@ -386,13 +446,19 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
             let mut workload =
                 library::workload(&file.display().to_string(), options).map_err(Failure::work)?;
             workload.source = format!("recorded just now: {name}");
+            detail!(
+                "read {}: {} tasks, {:.3} s",
+                file.display(),
+                workload.tasks.len(),
+                workload.span_ns as f64 * 1e-9
+            );
             workload.name = name;
-            Ok((workload, code))
+            Ok(Works { works: vec![workload], code, kept: Some(kept) })
         }
         Err(e) if e.is_impossible() && args.or_bundled => {
             say!("{e}");
             say!("replaying the bundled recording '{DEFAULT_WORKLOAD}' instead, as asked");
-            Ok((library::workload(DEFAULT_WORKLOAD, options).map_err(Failure::work)?, 0))
+            Ok(Works::read(vec![library::workload(DEFAULT_WORKLOAD, options).map_err(Failure::work)?]))
         }
         Err(e) if e.is_impossible() => {
             Err(Failure::impossible(format!("{e}; --or-bundled would replay a bundled recording instead")))
@@ -401,12 +467,18 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<(Workload, u8), Fail
     }
 }
 
+/// A recording into an output that the user named.
+fn copied(file: &Path, mut keep: OpenOutput) -> Result<(), Failure> {
+    let copied = std::fs::File::open(file).and_then(|mut from| std::io::copy(&mut from, &mut keep.out));
+    written(&keep.name, copied.and_then(|_| keep.out.finish()))
+}
+
 /// Progress on a terminal; nothing elsewhere.
 struct Progress(Option<indicatif::ProgressBar>);
 
 impl Progress {
     fn new(steps: usize) -> Progress {
-        if !Screen::Err.can_rewrite() {
+        if !screen::shows_progress() {
             return Progress(None);
         }
         let style = indicatif::ProgressStyle::with_template("replaying {bar:30} {pos}/{len} {elapsed}");

@@ -6,6 +6,7 @@ use crate::model::own::{self, Kept};
 use std::io::Read;
 use wattwise_calibrate::estimate::{Estimate, estimate};
 use wattwise_calibrate::gather::Seen;
+use wattwise_hw::root::Root;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{ClockOrigin, Workload};
 use wattwise_replay::library;
@@ -28,6 +29,23 @@ pub(crate) fn machine(given: &str) -> Result<MachineModel, Failure> {
         Some(estimate) => library::parsed(&estimate.text, given).map_err(Failure::work),
         None => library::machine(given).map_err(Failure::input),
     }
+}
+
+/// The machine by whose watts unmetered time is priced, as `--watts-of` names it: `this` is the machine at hand, calibrated or
+/// estimated; none where its files list no CPU.
+pub(crate) fn prices(given: &str, root: &dyn Root) -> Result<Option<MachineModel>, Failure> {
+    if given != THIS {
+        let named =
+            machine(given).map_err(|f| Failure { message: format!("--watts-of {}", f.message), ..f })?;
+        return Ok(Some(named));
+    }
+    let Some(seen) = Seen::read(root) else { return Ok(None) };
+    let (mut model, word) = match root.is_this_machine() {
+        true => (machine(THIS)?, if is_calibrated()? { "calibrated" } else { "estimated" }),
+        false => (library::parsed(&estimate(&seen, THIS).text, THIS).map_err(Failure::work)?, "estimated"),
+    };
+    model.name = format!("this machine, {word}");
+    Ok(Some(model))
 }
 
 /// The file of a machine; none where a model is named.

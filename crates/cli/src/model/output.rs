@@ -6,7 +6,7 @@ use crate::args::output::{OpenOutput, OutputPath, written};
 use crate::exit::{Failure, print, print_json};
 use crate::model::cases::Case;
 use crate::show::answer::{self, Shown};
-use crate::show::screen::{Screen, say, tell};
+use crate::show::screen::{Screen, note, tell};
 use crate::show::table::Order;
 use crate::show::{csv, markdown, mix, summary};
 use std::path::Path;
@@ -133,7 +133,7 @@ impl Outputs {
         if let Some(report) = self.report.take_if(|_| !self.asked.several) {
             let name = report.name.clone();
             report.write(wattwise_report::compare_html(comparison, details, command).as_bytes())?;
-            say!("report written ({name})");
+            note!("report written ({name})");
         }
         self.add_to_perfetto(case, job, comparison)?;
         self.write_ftrace(job, comparison)?;
@@ -181,7 +181,7 @@ impl Outputs {
         watch(job, &job.policies[0], comparison.window_s, &mut trace).map_err(Failure::work)?;
         let finished = trace.into_output().and_then(|(events, out)| out.finish().map(|()| events));
         let events = written(&target.name, finished)?;
-        say!("ftrace text written ({}): {events} events", target.name);
+        note!("ftrace text written ({}): {events} events", target.name);
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Outputs {
         if let Some((name, trace)) = self.perfetto {
             let finished = trace.into_output().and_then(|(n, out)| out.finish().map(|()| n));
             let n = written(&name, finished)?;
-            say!(
+            note!(
                 "Perfetto trace written ({name}): {} replays, {} runs, {} stays in C-states, {} wake-ups, {} \
                  changes of speed, {} values of power",
                 n.replays,
@@ -222,7 +222,7 @@ impl Outputs {
                 set.comparisons.iter().flat_map(wattwise_report::compare_sections).collect();
             let said = set.mix.as_ref().map_or_else(|| summary::answer(&set), |m| m.answer.text.clone());
             report.write(wattwise_page::page("compare", &said, &sections).as_bytes())?;
-            say!("report written ({name})");
+            note!("report written ({name})");
         }
         let look = |screen: Screen| match &set.mix {
             Some(mix) => mix::text(mix, &set.comparisons, screen.look(), self.shown.all),

@@ -3,7 +3,7 @@
 use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::screen::{Look, Screen, say};
+use crate::show::screen::{Look, Screen, note};
 use crate::show::table::{cell, drawn, wrapped};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let title = studies.iter().map(|s| s.title).collect::<Vec<_>>().join("; ");
         let name = report.name.clone();
         report.write(wattwise_page::page("reproduce", &title, &sections).as_bytes())?;
-        say!("report written ({name})");
+        note!("report written ({name})");
     }
     if args.json {
         print_json_as(SCHEMA, &Studies { studies })?;

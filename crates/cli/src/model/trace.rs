@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::recording::RecordingArgs;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wattwise_figure::shell;
 use wattwise_model::workload::{ClockOrigin, ForegroundOrigin, Program, Recorded, Strangers, Workload};
@@ -47,7 +47,7 @@ fn source(file: &Path) -> Source {
 }
 
 /// A summary, and what of it would be compared.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Shown {
     #[serde(flatten)]
@@ -56,8 +56,15 @@ pub(crate) struct Shown {
     work: Work,
 }
 
+impl Shown {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.summary, self.work.lines())
+    }
+}
+
 /// What of a recording is the work, and how its clock is known.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Work {
     /// Whose work it is, in words.
@@ -99,7 +106,7 @@ impl Work {
         let most =
             self.greatest_stranger.as_ref().map_or_else(String::new, |name| format!(", most of it {name}"));
         format!(
-            "foreground  {}, {} tasks; {:.1} % of the busy time is other programs'{most}\nclock       {}\n",
+            "foreground  {}, {} tasks; other programs had {:.1} % of the CPU time{most}\nclock       {}\n",
             self.foreground,
             self.foreground_tasks,
             self.strangers_share * 100.0,
@@ -130,7 +137,7 @@ fn show(source: Source, options: &ImportOptions, json: bool) -> Outcome {
     if json {
         print_json_as(SCHEMA, &Shown { summary, work })?;
     } else {
-        print(&format!("{summary}{}", work.lines()))?;
+        print(&Shown { summary, work }.text())?;
     }
     Ok(0)
 }
@@ -150,7 +157,7 @@ pub(crate) fn show_bundled(b: &Bundled, json: bool) -> Outcome {
 }
 
 /// What replaying a recording uses.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Imported {
     /// The recording.
@@ -206,6 +213,29 @@ impl Imported {
             warnings: r.map_or_else(Vec::new, |r| r.warnings.clone()),
         }
     }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let busy: Vec<String> = self.busy_s.iter().map(|s| format!("{s:.3}")).collect();
+        let mut out = format!(
+            "{}: can be replayed\n{} events ({} lost) on {} CPUs over {:.3} s\n{} tasks, {} steps in {} KiB\n\
+             busy: {} s a CPU\n{}",
+            self.name,
+            self.events,
+            self.lost,
+            self.cpus,
+            self.span_s,
+            self.tasks,
+            self.steps,
+            self.script_bytes / 1024,
+            busy.join(", "),
+            self.work.lines(),
+        );
+        for w in &self.warnings {
+            out += &format!("warning: {w}\n");
+        }
+        out
+    }
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Outcome {
@@ -215,25 +245,6 @@ pub(crate) fn import(args: &ImportArgs) -> Outcome {
         print_json_as(IMPORT_SCHEMA, &i)?;
         return Ok(0);
     }
-    let busy: Vec<String> = i.busy_s.iter().map(|s| format!("{s:.3}")).collect();
-    let mut out = format!(
-        "{}: can be replayed\n{} events ({} lost) on {} CPUs over {:.3} s\n{} tasks, {} steps in {} KiB\n\
-         busy: {} s a CPU\n{}",
-        i.name,
-        i.events,
-        i.lost,
-        i.cpus,
-        i.span_s,
-        i.tasks,
-        i.steps,
-        i.script_bytes / 1024,
-        busy.join(", "),
-        i.work.lines(),
-    );
-    for w in &i.warnings {
-        out += &format!("warning: {w}\n");
-    }
-    out += &format!("replay it: wattwise compare {}\n", shell::file(&args.file));
-    print(&out)?;
+    print(&format!("{}replay it: wattwise compare {}\n", i.text(), shell::file(&args.file)))?;
     Ok(0)
 }

@@ -7,7 +7,7 @@ use crate::model::compare::GoalWord;
 use crate::model::machine;
 use crate::model::recording::WhoseArgs;
 use crate::model::stop::Stop;
-use crate::show::screen::{self, Screen, say};
+use crate::show::screen::{self, Screen, note, say};
 use crate::show::tune::text;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ const USUAL_OUTPUT: &str = "wattwise-tuned.toml";
 #[derive(clap::Args)]
 #[command(
     after_help = "Half of the recordings are kept for the test, so give several: what was chosen by a recording looks better on it.\n\n  \
-    wattwise tune monday.perf tuesday.perf build.perf -m this --space schedutil,caps --budget 2min\n  \
+    wattwise tune monday.perf tuesday.perf build.perf -m this --space caps --budget 2min\n  \
     wattwise tune --space burst:busy=0..20,idle=0..40 --max-slowdown 3% -o burst.toml\n  \
     wattwise compare friday.perf -p burst.toml"
 )]
@@ -182,7 +182,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     show(args, &result)?;
     if !args.json {
         let path = target.display();
-        say!("policy file written: {path}; to try it: wattwise compare -p {}", shell::file(&target));
+        note!("policy file written: {path}; to try it: wattwise compare -p {}", shell::file(&target));
     }
     Ok(0)
 }
@@ -232,9 +232,9 @@ fn goes_on(
         plan.budget = args.budget.spend;
     }
     if earlier.torn {
-        say!("{}: its last line was cut short and is left out", log.display());
+        note!("{}: its last line was cut short and is left out", log.display());
     }
-    say!("{}: {}", log.display(), earlier.known.told());
+    note!("{}: {}", log.display(), earlier.known.told());
     Ok((plan, earlier.known.clone()))
 }
 

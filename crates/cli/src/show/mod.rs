@@ -1,10 +1,12 @@
 //! What several commands print.
 
 pub(crate) mod answer;
+pub(crate) mod benches;
 pub(crate) mod csv;
 pub(crate) mod markdown;
 pub(crate) mod mix;
 pub(crate) mod notes;
+pub(crate) mod older;
 pub(crate) mod report;
 pub(crate) mod result_file;
 pub(crate) mod screen;

@@ -59,11 +59,19 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
             d.figures.iter().map(|f| format!("{} ({:.0} %: {})", f.what, f.share * 100.0, f.by)).collect();
         notes.push(format!("between {} and {} decide: {}", d.between[0], d.between[1], figures.join("; ")));
     }
-    notes.push(format!(
-        "work: {}; {:.0} % of the cycles are background",
-        c.workload.foreground,
-        c.workload.background_share * 100.0
-    ));
+    // Of a recording the share that `trace` tells, too.
+    notes.push(match c.workload.others_share {
+        Some(share) => format!(
+            "work: {}; other programs had {:.1} % of the recorded CPU time",
+            c.workload.foreground,
+            share * 100.0
+        ),
+        None => format!(
+            "work: {}; {:.0} % of the cycles are background",
+            c.workload.foreground,
+            c.workload.background_share * 100.0
+        ),
+    });
     if !c.workload.clock.is_empty() {
         notes.push(format!("recorded clock: {}; memory-bound: {}", c.workload.clock, c.workload.memory));
     }

@@ -10,7 +10,7 @@ use wattwise_page::{Section, Table};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Result files: of compare, run, ab and bench, as --json, --output or ab's .jsonl gave them
+    /// Result files: of compare, tune, run, ab, record, trace, import, calibrate and bench, as --json, --output or ab's .jsonl gave them
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Write a report: one HTML file that needs no network, instead of printing

@@ -1,19 +1,19 @@
 //! Result files: told apart by their schema, and shown for people.
 
-use crate::machine::run;
+use crate::machine::{calibrate, record, run};
+use crate::model::trace;
 use crate::show::answer::{self, Shown};
+use crate::show::benches::{throughput_verdict, transition_verdict, wake_verdict};
 use crate::show::screen::Look;
 use crate::show::table::Order;
-use crate::show::{summary, table};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use crate::show::{benches, older, summary, table, tune};
 use serde::de::DeserializeOwned;
 use std::borrow::BorrowMut;
-use std::fmt::Write;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;
+use wattwise_figure::one_line;
 use wattwise_figure::shell;
-use wattwise_figure::{Spread, one_line};
 use wattwise_live::ab::log as ab_file;
 use wattwise_live::ab::log::Read;
 use wattwise_live::ab::result;
@@ -22,9 +22,12 @@ use wattwise_live::bench::throughput::Throughput;
 use wattwise_live::bench::transition;
 use wattwise_live::bench::transition::Matrix;
 use wattwise_live::bench::wake;
-use wattwise_live::bench::wake::{WakeLatency, WakeUps};
+use wattwise_live::bench::wake::WakeUps;
+use wattwise_lockbench::Bench;
 use wattwise_page::Section;
 use wattwise_replay::apply::is_ours;
+use wattwise_trace::record::RecordReport;
+use wattwise_tune::result::TuneResult;
 
 /// What a result file holds.
 pub(crate) enum ResultFile {
@@ -32,6 +35,13 @@ pub(crate) enum ResultFile {
     CompareSet(Box<ComparisonSet>),
     Run(Box<run::RunResult>),
     Ab(Box<Read>),
+    Judged(Box<result::Judgement>),
+    Tune(Box<TuneResult>),
+    Trace(Box<trace::Shown>),
+    Import(Box<trace::Imported>),
+    Record(Box<RecordReport>),
+    Calibration(Box<calibrate::Calibrated>),
+    Locks(Box<Bench>),
     Transition(Box<Matrix>),
     Throughput(Box<Throughput>),
     Wake(Box<WakeUps>),
@@ -73,12 +83,17 @@ impl ResultFile {
                 ResultFile::CompareSet(set)
             }),
             run::SCHEMA => whole(bytes).map(ResultFile::Run),
+            result::SCHEMA => whole(bytes).and_then(judged).map(ResultFile::Judged),
+            wattwise_tune::result::SCHEMA => whole(bytes).map(tuned).map(ResultFile::Tune),
+            trace::SCHEMA => whole(bytes).map(ResultFile::Trace),
+            trace::IMPORT_SCHEMA => whole(bytes).map(ResultFile::Import),
+            record::SCHEMA => whole(bytes).map(ResultFile::Record),
+            calibrate::SCHEMA => whole(bytes).map(ResultFile::Calibration),
+            wattwise_lockbench::SCHEMA => whole(bytes).map(ResultFile::Locks),
             transition::SCHEMA => whole(bytes).map(ResultFile::Transition),
             throughput::SCHEMA => whole(bytes).map(ResultFile::Throughput),
             wake::SCHEMA => whole(bytes).map(ResultFile::Wake),
-            _ => Err(format!(
-                "has schema '{schema}'; expected one of compare, run, ab, bench transition, throughput or wake"
-            )),
+            other => Err(older::refused(other, bytes)),
         }
     }
 
@@ -93,9 +108,16 @@ impl ResultFile {
             }
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
-            ResultFile::Transition(m) => transition(m),
-            ResultFile::Throughput(t) => throughput(t),
-            ResultFile::Wake(w) => wake(w),
+            ResultFile::Judged(judged) => result::text(judged),
+            ResultFile::Tune(t) => tune::text(t, look.colour),
+            ResultFile::Trace(t) => t.text(),
+            ResultFile::Import(i) => i.text(),
+            ResultFile::Record(r) => record::text(r),
+            ResultFile::Calibration(c) => calibrate::text(c),
+            ResultFile::Locks(b) => crate::bench::locks::text(b, look),
+            ResultFile::Transition(m) => benches::transition(m),
+            ResultFile::Throughput(t) => benches::throughput(t),
+            ResultFile::Wake(w) => benches::wake(w),
         }
     }
 
@@ -110,12 +132,17 @@ impl ResultFile {
                 _ => "No policy is within the limit of time in all of them".into(),
             },
             ResultFile::Run(r) => run_verdict(r),
-            ResultFile::Ab(read) => {
-                let judged = result::of(read);
-                let words =
-                    judged.comparisons.iter().filter_map(|c| c.verdicts.first()).map(|v| v.words.as_str());
-                words.collect::<Vec<_>>().join("; ")
-            }
+            ResultFile::Ab(read) => judged_verdict(&result::of(read)),
+            ResultFile::Judged(judged) => judged_verdict(judged),
+            ResultFile::Tune(t) => t.verdict.text.clone(),
+            ResultFile::Trace(t) => first_line(&t.text()),
+            ResultFile::Import(i) => first_line(&i.text()),
+            ResultFile::Record(r) => first_line(&record::text(r)),
+            ResultFile::Calibration(c) => first_line(&calibrate::text(c)),
+            ResultFile::Locks(b) => b
+                .verdict
+                .as_ref()
+                .map_or_else(|| format!("{} measurements", b.records.len()), |v| v.lock.clone()),
             ResultFile::Transition(m) => transition_verdict(m),
             ResultFile::Throughput(t) => throughput_verdict(t),
             ResultFile::Wake(w) => wake_verdict(w),
@@ -131,6 +158,15 @@ impl ResultFile {
             }
             ResultFile::Run(r) => wattwise_report::run_sections(&[(run_name(r), &r.measured)]),
             ResultFile::Ab(read) => wattwise_report::ab_sections(read, &result::of(read)),
+            ResultFile::Judged(_)
+            | ResultFile::Tune(_)
+            | ResultFile::Trace(_)
+            | ResultFile::Import(_)
+            | ResultFile::Record(_)
+            | ResultFile::Calibration(_)
+            | ResultFile::Locks(_) => {
+                vec![Section::Text { title: "Result".to_owned(), body: self.text(Look::PAGE, Shown { all: true, notes: true }) }]
+            }
             ResultFile::Transition(m) => wattwise_report::transition_sections(m),
             ResultFile::Throughput(t) => wattwise_report::throughput_sections(t),
             ResultFile::Wake(w) => wattwise_report::wake_sections(w),
@@ -176,6 +212,34 @@ pub(crate) fn run_name(r: &run::RunResult) -> String {
     }
 }
 
+/// An experiment whose comparisons are of arms that it has.
+fn judged(of: Box<result::Judgement>) -> Result<Box<result::Judgement>, String> {
+    let missing = of.comparisons.iter().find(|c| c.arm == 0 || c.arm >= of.arms.len());
+    match missing {
+        Some(c) => {
+            Err(format!("compares arm {} of {}; expected the whole result of an ab", c.arm, of.arms.len()))
+        }
+        None => Ok(of),
+    }
+}
+
+fn judged_verdict(judged: &result::Judgement) -> String {
+    let words = judged.comparisons.iter().filter_map(|c| c.verdicts.first()).map(|v| v.words.as_str());
+    words.collect::<Vec<_>>().join("; ")
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().find(|l| !l.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// A search whose command is shown only if it could be ours, as that of a comparison.
+fn tuned(mut of: Box<TuneResult>) -> Box<TuneResult> {
+    if of.winner.apply.take_if(|line| !is_ours(line)).is_some() {
+        of.winner.why_not = Some("the file's command is none that wattwise writes".into());
+    }
+    of
+}
+
 /// With a capital and a full stop.
 pub(crate) fn sentence(words: &str) -> String {
     let mut letters = words.chars();
@@ -191,178 +255,6 @@ fn run_verdict(r: &run::RunResult) -> String {
         (None, _) => "energy not known".to_owned(),
     };
     format!("{} and {energy}: one run supports no verdict", table::seconds(m.wall_s))
-}
-
-fn transition_verdict(m: &Matrix) -> String {
-    let means: Vec<f64> = m.pairs.iter().filter_map(|p| p.us.map(|s| s.mean)).collect();
-    let worst = m.pairs.iter().filter_map(|p| p.us.map(|s| s.p99)).fold(0.0, f64::max);
-    let missed = m.pairs.iter().filter(|p| p.us.is_none()).count();
-    if means.is_empty() {
-        return "no change of speed was seen in force".to_owned();
-    }
-    let (low, high) = means.iter().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| (l.min(*v), h.max(*v)));
-    let never = if missed > 0 { format!("; {missed} pairs were never in force") } else { String::new() };
-    format!(
-        "a change of speed takes {low:.0} to {high:.0} us in the mean, {worst:.0} us at most in 99 of 100{never}"
-    )
-}
-
-fn throughput_verdict(t: &Throughput) -> String {
-    let speed =
-        |khz: Option<u64>| khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3));
-    match t.knee.and_then(|at| t.levels.get(at)) {
-        Some(level) => {
-            format!("{} is the lowest speed whose figure is within noise of the best", speed(level.khz))
-        }
-        None => "no knee can be told: one speed, or not enough runs".to_owned(),
-    }
-}
-
-fn wake_verdict(w: &WakeUps) -> String {
-    let mean = |s: &WakeLatency| s.timer_us.as_ref().map(|u| u.mean);
-    let name = |s: &WakeLatency| s.state.clone().unwrap_or_else(|| "the machine as it is".to_owned());
-    let seen: Vec<(String, f64)> = w.states.iter().filter_map(|s| Some((name(s), mean(s)?))).collect();
-    match (seen.first(), seen.last()) {
-        (Some(first), Some(last)) if seen.len() > 1 => format!(
-            "a timer is late by {:.0} us in the mean with {}, by {:.0} us with {}",
-            first.1, first.0, last.1, last.0
-        ),
-        (Some(only), _) => format!("a timer is late by {:.0} us in the mean with {}", only.1, only.0),
-        _ => "no wake-up was measured".to_owned(),
-    }
-}
-
-/// A plain table: first column left, others right.
-fn plain(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let cell = |at: usize, text: String| {
-        table::cell(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
-    };
-    table.set_header(head.iter().enumerate().map(|(at, h)| cell(at, (*h).to_owned())));
-    for row in rows {
-        table.add_row(row.into_iter().enumerate().map(|(at, c)| cell(at, c)));
-    }
-    let text = table.to_string();
-    text.lines().map(|l| format!("{}\n", l.trim_end())).collect()
-}
-
-/// Delays in microseconds, from each speed (down) to each (across).
-pub(crate) fn transition(m: &Matrix) -> String {
-    let mhz = |khz: u64| format!("{:.0} MHz", khz as f64 / 1e3);
-    let mut out = sentence(&transition_verdict(m)) + "\n\n";
-    out += &format!(
-        "{}, {}: {} trials a pair, in force by {}\nmean ± standard deviation, us; from (down) to (across)\n",
-        m.machine, m.policy, m.trials, m.by
-    );
-    let names: Vec<String> = m.levels_khz.iter().map(|k| mhz(*k)).collect();
-    let mut head = vec![""];
-    head.extend(names.iter().map(String::as_str));
-    let cell = |from: u64, to: u64| {
-        let pair = m.pairs.iter().find(|p| (p.from_khz, p.to_khz) == (from, to));
-        match pair.map(|p| (p.us, p.missed)) {
-            None => "·".to_owned(),
-            Some((Some(s), 0)) => format!("{:.1} ± {:.1}", s.mean, s.sd),
-            Some((Some(s), missed)) => format!("{:.1} ± {:.1} ({missed} missed)", s.mean, s.sd),
-            Some((None, _)) => "never".to_owned(),
-        }
-    };
-    let rows = m.levels_khz.iter().map(|from| {
-        let mut row = vec![mhz(*from)];
-        row.extend(m.levels_khz.iter().map(|to| cell(*from, *to)));
-        row
-    });
-    out += &plain(&head, rows.collect());
-    out
-}
-
-fn csv_spread(s: Option<&Spread>) -> String {
-    s.map_or(",,,,,,".to_owned(), |s| {
-        format!("{},{},{},{},{},{},{}", s.n, s.mean, s.sd, s.p50, s.p95, s.p99, s.max)
-    })
-}
-
-/// One line a pair.
-pub(crate) fn transition_csv(m: &Matrix) -> String {
-    let mut out = "from_khz,to_khz,n,mean_us,sd_us,p50_us,p95_us,p99_us,max_us,missed\n".to_owned();
-    for p in &m.pairs {
-        _ = writeln!(out, "{},{},{},{}", p.from_khz, p.to_khz, csv_spread(p.us.as_ref()), p.missed);
-    }
-    out
-}
-
-/// A figure by speed, and the knee.
-pub(crate) fn throughput(t: &Throughput) -> String {
-    let mut out = sentence(&throughput_verdict(t)) + "\n\n";
-    out += &format!("{}\n{}; energy {}\n", shell::line(&t.command), t.machine, t.energy);
-    let show = |v: Option<f64>, d: usize| v.map_or("–".to_owned(), |v| format!("{v:.d$}"));
-    let rows = t.levels.iter().enumerate().map(|(at, l)| {
-        vec![
-            l.khz.map_or("as it is".to_owned(), |k| format!("{:.0} MHz", k as f64 / 1e3)),
-            format!("{} ± {}", show(l.figure.map(|f| f.mean), 2), show(l.figure.map(|f| f.sd), 2)),
-            show(l.cpu_percent, 1),
-            show(l.joules, 2),
-            if t.knee == Some(at) { "<- knee".to_owned() } else { String::new() },
-        ]
-    });
-    let unit = if t.unit.is_empty() { "figure" } else { &t.unit };
-    out += &plain(&["speed", unit, "CPU %", "J", ""], rows.collect());
-    out
-}
-
-/// One line a run.
-pub(crate) fn throughput_csv(t: &Throughput) -> String {
-    let mut out = "khz,run,figure,cpu_percent,joules,wall_s\n".to_owned();
-    let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
-    for l in &t.levels {
-        for (at, run) in l.trials.iter().enumerate() {
-            _ = writeln!(
-                out,
-                "{},{at},{},{},{},{}",
-                l.khz.map_or(String::new(), |k| k.to_string()),
-                run.figure,
-                number(run.cpu_percent),
-                number(run.joules),
-                run.wall_s
-            );
-        }
-    }
-    out
-}
-
-/// Wake-ups by C-state.
-pub(crate) fn wake(w: &WakeUps) -> String {
-    let mut out = sentence(&wake_verdict(w)) + "\n\n";
-    out += &format!(
-        "{}: CPU {} sleeps {} us at a time{}; from due to running, us\n",
-        w.machine,
-        w.cpus.0,
-        w.sleep_us,
-        w.cpus.1.map_or("; no second CPU to wake it".to_owned(), |c| format!(", woken by CPU {c}"))
-    );
-    let row = |kind: &str, s: &WakeLatency, spread: Option<&Spread>| {
-        let mut row = vec![format!("{} {kind}", s.state.as_deref().unwrap_or("as it is"))];
-        row.push(s.latency_us.map_or(String::new(), |l| l.to_string()));
-        match spread {
-            Some(s) => row.extend([s.mean, s.p50, s.p99, s.max].map(|v| format!("{v:.1}"))),
-            None => row.extend(["–"; 4].map(str::to_owned)),
-        }
-        row.push(
-            s.entered
-                .iter()
-                .filter(|e| e.1 > 0)
-                .map(|(n, c)| format!("{n} {c}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        );
-        row
-    };
-    let rows = w
-        .states
-        .iter()
-        .flat_map(|s| [row("timer", s, s.timer_us.as_ref()), row("other CPU", s, s.cross_us.as_ref())]);
-    out += &plain(&["deepest state", "table", "mean", "p50", "p99", "max", "entered"], rows.collect());
-    out
 }
 
 #[cfg(test)]
@@ -485,6 +377,6 @@ mod tests {
             }
             assert!(shown > ROUNDS / 20, "{name}: damage that leaves nothing to show finds nothing: {shown}");
         }
-        assert_eq!(kinds.len(), 6, "{kinds:?}");
+        assert_eq!(kinds.len(), 12, "{kinds:?}");
     }
 }

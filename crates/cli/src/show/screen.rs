@@ -6,7 +6,7 @@
 
 use crate::exit::Failure;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI8, Ordering};
 use wattwise_figure::on_screen;
 
 /// Whether standard output has something else: an output file named `-`.
@@ -15,6 +15,29 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 /// Leaves standard output to a result: what is printed from now on goes to standard error.
 pub(crate) fn leave_standard_output() {
     LEFT.store(true, Ordering::Relaxed);
+}
+
+/// How much is said beside results: below 0 only failures, above 0 also what is read and decided.
+static SAID: AtomicI8 = AtomicI8::new(0);
+
+/// How much is to be said from now on.
+pub(crate) fn say_only(quiet: bool, verbose: bool) {
+    SAID.store(i8::from(verbose) - i8::from(quiet), Ordering::Relaxed);
+}
+
+/// Whether what is beside the result is to be said (not with `--quiet`).
+pub(crate) fn notes() -> bool {
+    SAID.load(Ordering::Relaxed) >= 0
+}
+
+/// Whether what is read and decided is to be said (`--verbose`).
+pub(crate) fn details() -> bool {
+    SAID.load(Ordering::Relaxed) > 0
+}
+
+/// Whether a line of progress is shown.
+pub(crate) fn shows_progress() -> bool {
+    notes() && Screen::Err.can_rewrite()
 }
 
 /// What the tables' styles are written as: bold, dim, green, and back.
@@ -33,6 +56,8 @@ pub(crate) struct Look {
 }
 
 impl Look {
+    /// A text in a page, which has room.
+    pub(crate) const PAGE: Look = Look { colour: false, columns: 160 };
     /// A text for files and tests.
     #[cfg(test)]
     pub(crate) const PLAIN: Look = Look { colour: false, columns: COLUMNS };
@@ -124,6 +149,14 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints a script or a page of ours as it is: no stranger's text is in it.
+pub(crate) fn print_generated(text: &[u8]) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        r => r.map_err(Failure::work),
+    }
+}
+
 /// Prints a value as JSON. What a terminal acts on is written as JSON's own escapes, which mean the same.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::work)?;
@@ -137,7 +170,7 @@ pub(crate) fn tell(text: &str) {
 
 /// Writes over the line of progress.
 pub(crate) fn progress(text: &str) {
-    if Screen::Err.can_rewrite() {
+    if shows_progress() {
         _ = std::io::stderr().lock().write_all(format!("\r\x1b[K{}", on_screen(text)).as_bytes());
     }
 }
@@ -149,6 +182,26 @@ macro_rules! say {
     };
 }
 pub(crate) use say;
+
+/// Says what is neither the result nor a failure: not with `--quiet`.
+macro_rules! note {
+    ($($words:tt)*) => {
+        if $crate::show::screen::notes() {
+            $crate::show::screen::say!($($words)*)
+        }
+    };
+}
+pub(crate) use note;
+
+/// Says what was read and decided: only with `--verbose`.
+macro_rules! detail {
+    ($($words:tt)*) => {
+        if $crate::show::screen::details() {
+            $crate::show::screen::say!($($words)*)
+        }
+    };
+}
+pub(crate) use detail;
 
 #[cfg(test)]
 mod tests {

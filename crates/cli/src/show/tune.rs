@@ -109,7 +109,7 @@ fn notes(r: &TuneResult) -> Vec<String> {
         r.spent.trials,
         r.spent.out,
         r.spent.replays,
-        r.spent.trials * r.spent.replays_a_trial,
+        r.spent.trials.saturating_mul(r.spent.replays_a_trial),
         r.seed
     ));
     for c in &r.cases {

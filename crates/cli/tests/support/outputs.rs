@@ -60,6 +60,12 @@ pub(crate) const OUTPUTS: &[OutputCase] = &[
     ),
     case("tune", "resume", Kind::Resumed, ""),
     case("record", "output", Kind::Recording, "record -o {} -- true"),
+    case(
+        "compare",
+        "keep",
+        Kind::Recording,
+        "compare -m thinkpad-r51 -p schedutil --exact --keep {} -- true",
+    ),
     case("run", "output", Kind::Result, "run -o {} -- true"),
     case("ab", "output", Kind::NewLog, "ab --of time --idle-floor 0 --warm-up 1 --pairs 3 -o {} true true"),
     case("ab", "resume", Kind::Resumed, ""),

@@ -110,7 +110,11 @@ pub fn somebody_is_in_charge(folder: &Path) -> Result<bool, Problem> {
 }
 
 fn cannot(path: &Path, e: &std::io::Error) -> Problem {
-    Problem::Failed(format!("{}: {e}; run as root or give --journal FOLDER", path.display()))
+    let told = format!("{}: {e}; run as root or give --journal FOLDER", path.display());
+    match e.kind() {
+        std::io::ErrorKind::PermissionDenied => Problem::Impossible(told),
+        _ => Problem::Failed(told),
+    }
 }
 
 fn read_in(folder: &PrivateFolder) -> Result<Option<HeldMask>, Problem> {

@@ -29,7 +29,7 @@ use wattwise_hw::cpus::topology::Topology;
 /// A mask as it may be put in force: not empty, of CPUs that are online.
 ///
 /// # Errors
-/// [`Problem::Input`] that names the CPUs in question.
+/// [`Problem::Input`] that names the CPUs in question; [`Problem::Impossible`] for CPUs that the machine does not have.
 pub fn check_mask(kept: &CpuSet, topology: &Topology) -> Result<(), Problem> {
     let online = &topology.online;
     if kept.is_empty() {
@@ -37,7 +37,9 @@ pub fn check_mask(kept: &CpuSet, topology: &Topology) -> Result<(), Problem> {
     }
     let missing = kept.without(&topology.present);
     if !missing.is_empty() {
-        return Err(Problem::Input(format!("this machine has no CPU {missing}; expected CPUs of {online}")));
+        return Err(Problem::Impossible(format!(
+            "this machine has no CPU {missing}; expected CPUs of {online}"
+        )));
     }
     let offline = kept.without(online);
     if !offline.is_empty() {

@@ -536,7 +536,7 @@ impl<'r> Planner<'r> {
             ))),
             Some(cpu) => {
                 let names: Vec<String> = cpu.states.iter().map(|s| s.name.clone()).collect();
-                Err(unknown("--cstate", name, &names, "these CPUs"))
+                Err(no_state(name, &names))
             }
         }
     }
@@ -1021,6 +1021,18 @@ fn no_authority(policy: &CpufreqPolicy, cpufreq: &Cpufreq) -> String {
             policy.name(),
             policy.governors.join(", ")
         ),
+    }
+}
+
+/// A C-state that others have is missing here; any other name is a slip of the pen.
+fn no_state(name: &str, names: &[String]) -> PlanError {
+    let is_state = name.strip_prefix('C').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()));
+    match is_state {
+        true => PlanError::Impossible(format!(
+            "--cstate '{name}': these CPUs have no such C-state; they have {}",
+            names.join(", ")
+        )),
+        false => unknown("--cstate", name, names, "these CPUs"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ab::conduct::End;
 use crate::ab::log::{ArmText, Of, Read, Run};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattwise_figure::mean_sd;
 use wattwise_figure::verdict::{Aim, Answer, Verdict, judge, quantile, words};
 
@@ -10,11 +10,11 @@ use wattwise_figure::verdict::{Aim, Answer, Verdict, judge, quantile, words};
 pub const SCHEMA: &str = "wattwise.ab-result/1";
 
 /// A judged experiment.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// [`SCHEMA`].
-    pub schema: &'static str,
+    pub schema: String,
     /// The arms; the first is what the others are compared with.
     pub arms: Vec<ArmText>,
     /// What was to be compared.
@@ -44,7 +44,7 @@ pub struct Judgement {
 }
 
 /// One arm against the first.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The other arm.
@@ -54,13 +54,13 @@ pub struct Comparison {
 }
 
 /// A judged quantity.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judged {
     /// Of what.
     pub what: String,
     /// Which question that answers.
-    pub question: &'static str,
+    pub question: String,
     /// (A, B), in order.
     #[serde(skip)]
     pub pairs: Vec<(f64, f64)>,
@@ -69,7 +69,7 @@ pub struct Judged {
     /// The other arm's.
     pub other: Option<MeanSd>,
     /// Their unit; empty for a figure of the command's own.
-    pub unit: &'static str,
+    pub unit: String,
     /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -78,7 +78,7 @@ pub struct Judged {
 }
 
 /// An arm's values over its runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeanSd {
     /// Their mean.
@@ -153,7 +153,7 @@ pub fn of(read: &Read) -> Judgement {
         .filter_map(|(at, b)| Some((at, b.iter().find_map(|t| t.dropped.clone())?)))
         .collect();
     let mut result = Judgement {
-        schema: SCHEMA,
+        schema: SCHEMA.into(),
         arms: h.arms.clone(),
         of: h.of,
         machine: h.machine.clone(),
@@ -198,11 +198,11 @@ fn compared(read: &Read, arm: usize, aim: &Aim) -> Comparison {
             .map(|of| MeanSd::of(&pairs.iter().map(of).collect::<Vec<_>>()));
         Some(Judged {
             what: (*name).to_owned(),
-            question,
+            question: (*question).to_owned(),
             pairs,
             first,
             other,
-            unit: unit(name),
+            unit: unit(name).to_owned(),
             verdict,
             words,
         })
@@ -317,10 +317,10 @@ fn side_by_side(r: &Judgement, c: &Comparison) -> String {
     for v in &c.verdicts {
         rows.push([
             v.what.clone(),
-            mean(v.first, v.unit),
-            mean(v.other, v.unit),
+            mean(v.first, &v.unit),
+            mean(v.other, &v.unit),
             v.verdict.change(),
-            v.question.to_owned(),
+            v.question.clone(),
         ]);
     }
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);

@@ -221,7 +221,10 @@ impl<'r> Observer<'r> {
 
     fn model_name(&self) -> String {
         match &self.model {
-            Some(Model::Residency(m)) => format!("C-state residencies at the watts of {}", m.machine()),
+            Some(Model::Residency(m)) => format!(
+                "C-state residencies at the watts of {}, other programs' time awake left out",
+                m.machine()
+            ),
             Some(Model::CpuTime(p)) => {
                 format!(
                     "the command's CPU time at the watts of {}, all else in its deepest C-state",
@@ -272,7 +275,7 @@ impl<'r> Observer<'r> {
             Some(Model::Residency(model)) => {
                 let after = model.read();
                 let m = model.between(&self.start.residency, &after, window_s);
-                (Some(m.joules), Provenance::Modelled { by: self.model_name() }, Vec::new())
+                (Some(m.charged_j(cpu_s)), Provenance::Modelled { by: self.model_name() }, Vec::new())
             }
             Some(Model::CpuTime(prices)) => {
                 let joules = prices.cpu_time_j(cpu_s, window_s);

@@ -79,12 +79,22 @@ pub struct Residency(Vec<u64>);
 /// What the model makes of a window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Modelled {
-    /// J.
+    /// J, whoever was awake.
     pub joules: f64,
+    /// What a second awake costs above the deepest C-state, J: the mean of the CPUs by their time awake.
+    pub awake_more_w: f64,
     /// CPU time awake, s, all CPUs.
     pub awake_s: f64,
     /// CPU time in each C-state of the model, s, all CPUs.
     pub idle_s: Vec<f64>,
+}
+
+impl Modelled {
+    /// What a command is charged that had so much CPU time: the window, less what other programs' time awake costs above the
+    /// deepest C-state. A command's CPU time is counted more finely than residencies are, and may come out above them.
+    pub fn charged_j(&self, cpu_s: f64) -> f64 {
+        self.joules - self.awake_more_w * (self.awake_s - cpu_s).max(0.0)
+    }
 }
 
 impl ResidencyModel {
@@ -143,24 +153,40 @@ impl ResidencyModel {
             }
         }
         let mut joules = base_w * window_s;
-        let mut awake_s = 0.0;
+        let (mut awake_s, mut awake_more_j) = (0.0, 0.0);
         for (cpu, states) in idle_s.iter().enumerate() {
             // A counter that ends its state late may show a little more than the window.
             let idle: f64 = states.iter().sum::<f64>();
             let awake = (window_s - idle).max(0.0);
             awake_s += awake;
             joules += awake * awake_w[cpu];
+            awake_more_j += awake * (awake_w[cpu] - idle_w[cpu].last().copied().unwrap_or(0.0));
             joules += states.iter().zip(&idle_w[cpu]).map(|(s, w)| s * w).sum::<f64>();
         }
         let states = idle_s.first().map_or(0, Vec::len);
         let idle_s = (0..states).map(|at| idle_s.iter().map(|s| s[at]).sum()).collect();
-        Modelled { joules, awake_s, idle_s }
+        let awake_more_w = if awake_s > 0.0 { awake_more_j / awake_s } else { 0.0 };
+        Modelled { joules, awake_more_w, awake_s, idle_s }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two CPUs for 10 s; one is awake all the time, 4 s of it with the command, the other never.
+    #[test]
+    fn a_command_is_charged_for_its_own_time_awake() {
+        let m = Modelled {
+            joules: 10.0 * (5.0 + 3.0 + 0.5),
+            awake_more_w: 2.5,
+            awake_s: 10.0,
+            idle_s: vec![10.0],
+        };
+        // The base and both CPUs asleep for 10 s, and 4 s of one of them awake.
+        assert_eq!(m.charged_j(4.0), 10.0 * (5.0 + 0.5 + 0.5) + 4.0 * 2.5);
+        assert_eq!((m.charged_j(10.0), m.charged_j(10.1)), (m.joules, m.joules));
+    }
 
     #[test]
     fn utilisation_by_aperf_and_mperf() {

@@ -23,8 +23,13 @@
 //! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `until_s`: it has as many rounds
 //! as it would begin before that time with a CPU of `reference_khz` to itself. So the work is the same under every policy, and
 //! takes longer where CPUs are slower or shared; `compare` warns of that. `deadline_us` is the longest response time that it tolerates.
+//!
+//! `memory_share` is the share of run time at the reference clock that waits for memory, which no clock shortens: a number is a
+//! guess, `[least, greatest]` an interval, and without it the share is drawn as that of a recording without counters.
+//! `ipc_factor = [least, greatest]` says by what the machine's instructions per cycle may differ from those that the run times
+//! are for; without it that is a guess, too. What is not certain is drawn anew in each replica of a comparison.
 
-use super::{Dist, Pattern, Program, Role, Step, Task, TaskId, Workload};
+use super::{Dist, Known, Pattern, Program, Role, Scripted, Step, Task, TaskId, Workload};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -46,8 +51,8 @@ struct File {
     summary: String,
     #[serde(default = "default_khz")]
     reference_khz: u32,
-    #[serde(default)]
-    memory_share: f64,
+    memory_share: Option<MemoryShare>,
+    ipc_factor: Option<[f64; 2]>,
     #[serde(default)]
     jobs: BTreeMap<String, u64>,
     #[serde(default)]
@@ -57,6 +62,38 @@ struct File {
 
 fn default_khz() -> u32 {
     3_000_000
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "expected a share such as 0.2, or [least, greatest]")]
+enum MemoryShare {
+    Guess(f64),
+    Between([f64; 2]),
+}
+
+impl File {
+    /// What is known of how the work's time comes about.
+    fn scripted(&self) -> Result<Scripted, String> {
+        let memory = match self.memory_share {
+            None => Known::Nothing,
+            Some(MemoryShare::Guess(share)) if (0.0..=1.0).contains(&share) => Known::Guess(share),
+            Some(MemoryShare::Between([a, b])) if 0.0 <= a && a <= b && b <= 1.0 => Known::Between(a, b),
+            Some(MemoryShare::Guess(share)) => {
+                return Err(format!("memory_share = {share}: expected 0 to 1, such as 0.2 for 20 %"));
+            }
+            Some(MemoryShare::Between([a, b])) => {
+                return Err(format!("memory_share = [{a}, {b}]: expected 0 <= least <= greatest <= 1"));
+            }
+        };
+        let ipc = match self.ipc_factor {
+            None => Known::Nothing,
+            Some([a, b]) if 0.01 <= a && a <= b && b <= 100.0 => Known::Between(a, b),
+            Some([a, b]) => {
+                return Err(format!("ipc_factor = [{a}, {b}]: expected 0.01 <= least <= greatest <= 100"));
+            }
+        };
+        Ok(Scripted { memory, ipc })
+    }
 }
 
 #[derive(Deserialize)]
@@ -153,9 +190,6 @@ fn check(file: &File) -> Result<(), String> {
     if !(1_000..=100_000_000).contains(&file.reference_khz) {
         return Err(format!("reference_khz = {}: expected 1000 to 100000000", file.reference_khz));
     }
-    if !(0.0..=1.0).contains(&file.memory_share) {
-        return Err(format!("memory_share = {}: expected 0 to 1, such as 0.2 for 20 %", file.memory_share));
-    }
     if !(0.0..=1e7).contains(&file.span_s) {
         return Err(format!("span_s = {}: expected 0 to 1e7", file.span_s));
     }
@@ -204,6 +238,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
         fail(format!("line {line}: {}", e.message()))
     })?;
     check(&file).map_err(fail)?;
+    let scripted = file.scripted().map_err(fail)?;
     let mut first = Vec::new();
     let mut at = 0u32;
     for t in &file.task {
@@ -256,7 +291,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
                 // Seeds differ by task and copy: `seed` counts on, so that copy 0 of seed 1 is seed 1.
                 seed: if table.seed == 0 { (i as u64 + 1) * 1_000_003 + copy } else { table.seed + copy },
                 reference_khz: file.reference_khz,
-                memory_share: file.memory_share,
+                memory_share: scripted.written_share(),
             };
             tasks.push(Task {
                 nice: table.nice,
@@ -271,6 +306,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
     Ok(Workload {
         jobs: file.jobs.values().copied().collect(),
         locks,
+        scripted: Some(scripted),
         ..Workload::new(file.name.clone(), format!("generated: {}", file.summary), tasks, span_ns)
     })
 }
@@ -348,6 +384,9 @@ mod tests {
             ("[[task]]\nname='a'\nsteps=[{take='b'}]", "no such entry"),
             ("[[task]]\nname='a'\nrounds=1\nsteps=[{jump=1}]", "line 6"),
             ("[[task]]\nname='a'\ncount=1000000\nrounds=1\nsteps=[{run_us=1}]", "tasks"),
+            ("ipc_factor=[2,1]\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "ipc_factor"),
+            ("memory_share=[0.4,1.2]\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "memory_share"),
+            ("memory_share='x'\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "such as 0.2"),
             ("memory_share=2\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "memory_share"),
             ("[[task]]\nname='a'\nrounds=1\nuntil_s=-1\nsteps=[{run_us=1}]", "until_s"),
             ("", "line"),

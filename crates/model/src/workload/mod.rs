@@ -10,10 +10,12 @@ pub mod file;
 pub mod pattern;
 pub mod replica;
 pub mod script;
+pub mod scripted;
 
 pub use episodes::{EpisodeLabels, EpisodeName};
 pub use pattern::{Dist, Pattern, Step};
 pub use script::{Script, ScriptBuilder, ScriptPosition, ScriptReader};
+pub use scripted::{Known, Scripted};
 use std::sync::Arc;
 use wattwise_figure::one_line;
 
@@ -69,6 +71,8 @@ pub struct Workload {
     pub locks: u32,
     /// What is known of the recording; `None` for generated work.
     pub recorded: Option<Recorded>,
+    /// What a workload file says of how its work's time comes about; `None` where the programs hold all of it.
+    pub scripted: Option<Scripted>,
     /// To which episode each run of a recording belongs, once it has been found ([`Workload::label_episodes`]).
     pub episodes: Option<Arc<EpisodeLabels>>,
     /// When the foreground is released, in ns since the start: a recorded command's exec, a generated task's first run.
@@ -283,6 +287,7 @@ impl Workload {
             jobs: Vec::new(),
             locks: 0,
             recorded: None,
+            scripted: None,
             episodes: None,
             release_ns: 0,
             span_ns,
@@ -300,6 +305,7 @@ impl Workload {
             (Some(_), None) | (None, Some(_)) => false,
             _ => {
                 self.tasks == other.tasks
+                    && self.scripted == other.scripted
                     && (&self.jobs, self.locks, self.span_ns) == (&other.jobs, other.locks, other.span_ns)
             }
         }

@@ -6,7 +6,7 @@ use wattwise_advice::compare::PolicyDetail;
 use wattwise_advice::result::{
     Answer, Comparison, Deciding, DecidingFigure, FigureRange, IdleResidency, InputFigure, Inputs, Interval,
     KindResponses, Latency, MissedTask, PolicyResult, Responses, SpeedResidency, Split, Uncertain,
-    WorkloadInfo,
+    UncertainInput, WorkloadInfo,
 };
 use wattwise_advice::time::{Judged, TimeKind};
 use wattwise_figure::Histogram;
@@ -288,6 +288,7 @@ fn workload(work_s: f64) -> WorkloadInfo {
         background_share: 0.07,
         clock: "2400 MHz, measured while recording".to_owned(),
         memory: "unknown: 0 to 40 % of the run time, drawn".to_owned(),
+        others_share: Some(0.07),
     }
 }
 
@@ -368,6 +369,14 @@ fn inputs(cpus: usize) -> Inputs {
             "{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"
         ),
         machine_figures: machine_figures(),
+        uncertain: vec![UncertainInput {
+            what: "workload.memory_bound".to_owned(),
+            unit: String::new(),
+            nominal: 0.2,
+            low: 0.0,
+            high: 0.4,
+            by: "recording on a machine with performance counters".to_owned(),
+        }],
         idle_policy: "menu".to_owned(),
         warnings: vec![
             "12 wake-ups had no waker in the trace; they keep their recorded times.".to_owned(),

@@ -776,6 +776,7 @@ impl<'o> Lifter<'o> {
             source: format!("{} ({})", read.format, name),
             tasks,
             episodes: None,
+            scripted: None,
             recorded: Some(Recorded {
                 events: read.events,
                 lost: read.lost,

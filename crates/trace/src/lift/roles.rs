@@ -22,13 +22,15 @@
 //! wake. Union-find over the wake-ups gives these components; one with a foreground task in it does not
 //! repeat.
 
+mod others;
+
 use crate::events::{Comm, Comms};
 use crate::{ImportOptions, Notes, TraceError};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use wattwise_figure::nearest;
 use wattwise_model::workload::{ForegroundOrigin, Role, Strangers};
 
-/// Names of a recorder's child before its exec. They are the recorders' own names too, whose work is no stranger's.
+/// Names of a recorder's child before its exec. They are the recorders' own names too.
 const RECORDERS: [&str; 4] = ["wattwise", "perf-exec", "trace-cmd", "perf"];
 
 /// A command of this name only says how long to record.
@@ -126,7 +128,7 @@ pub(super) struct Fate {
     pub(super) role: Role,
     pub(super) ends: bool,
     pub(super) repeats: bool,
-    /// Background of the user's: `--only-foreground` leaves it out.
+    /// Another program's, not the recorder's: `--only-foreground` leaves it out.
     pub(super) stranger: bool,
 }
 
@@ -139,6 +141,8 @@ pub(super) struct Cast {
     pub(super) release: Option<u64>,
     pub(super) strangers: Strangers,
     pub(super) warnings: Vec<String>,
+    /// Which tasks are the recorder's own.
+    recorder: Vec<bool>,
 }
 
 impl<'o> Roles<'o> {
@@ -294,11 +298,16 @@ impl<'o> Roles<'o> {
             };
             return Err(TraceError::NoForeground { name: file.into(), what });
         }
-        for (task, kernel) in kernel.iter().enumerate() {
+        let recorder = self.recorder(names, comms);
+        for (task, (kernel, recorder)) in kernel.iter().zip(recorder).enumerate() {
             cast.fates[task].stranger = !is_work(&cast.fates[task]) && !kernel;
+            cast.recorder.push(recorder);
         }
         self.repetition(&mut cast.fates);
-        cast.strangers = self.strangers(&cast.fates, names, comms);
+        cast.strangers = self.strangers(&cast, names, comms);
+        if let Some(warning) = others::crowded(&cast.strangers) {
+            cast.warnings.push(warning);
+        }
         Ok(cast)
     }
 
@@ -474,28 +483,17 @@ impl<'o> Roles<'o> {
             fate.repeats = fate.role == Role::Background && !work[c as usize];
         }
     }
-
-    fn strangers(&self, fates: &[Fate], names: &[Comm], comms: &Comms) -> Strangers {
-        let mut strangers = Strangers::default();
-        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-        for ((kin, fate), comm) in self.kin.iter().zip(fates).zip(names) {
-            strangers.all_ns = strangers.all_ns.saturating_add(kin.busy_ns);
-            let name = comms.name(*comm);
-            if fate.stranger && !RECORDERS.contains(&name) {
-                strangers.busy_ns = strangers.busy_ns.saturating_add(kin.busy_ns);
-                let sum = by_name.entry(name).or_default();
-                *sum = sum.saturating_add(kin.busy_ns);
-            }
-        }
-        // Of equals the first by name.
-        let greatest = by_name.into_iter().rev().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0);
-        strangers.greatest = greatest.map(|(name, ns)| (name.to_owned(), ns));
-        strangers
-    }
 }
 
 impl Cast {
     fn new(fates: Vec<Fate>, origin: ForegroundOrigin) -> Cast {
-        Cast { fates, origin, release: None, strangers: Strangers::default(), warnings: Vec::new() }
+        Cast {
+            fates,
+            origin,
+            release: None,
+            strangers: Strangers::default(),
+            warnings: Vec::new(),
+            recorder: Vec::new(),
+        }
     }
 }

@@ -9,8 +9,8 @@
 //! perf.data: header | ids | events' attributes | data ... | features (file.rs)
 //! ```
 //!
-//! The recorder looks at no event while the command runs: a stretch of ring goes to the file by one
-//! write. A *round* is one pass over all rings; whatever is read later is not older than the round
+//! The recorder looks at no event while the command runs, unless somebody watches and wants them counted: a stretch of ring goes
+//! to the file by one write. A *round* is one pass over all rings; whatever is read later is not older than the round
 //! before, which is what lets readers sort with little memory.
 //!
 //! Where the processor counts cycles, instructions and cache misses, these are in one group with
@@ -81,7 +81,7 @@ impl RecordOptions {
 }
 
 /// What was recorded.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordReport {
     /// Size of the recording's event data in bytes.
@@ -156,12 +156,32 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RecordError {
     move |error| RecordError::System { what, error }
 }
 
+/// How far a recording is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since the events were enabled.
+    pub elapsed: Duration,
+    /// Events written so far.
+    pub events: u64,
+}
+
 /// Records while a command runs.
 ///
 /// # Errors
 /// When this machine does not permit it, the command cannot be started, or the file cannot be
 /// written. A file that was begun stays and can be read as far as it goes.
 pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
+    run_watched(options, None)
+}
+
+/// [`run`], with somebody who is told after each round how far it is. Only then are the events counted while the command runs.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    options: &RecordOptions,
+    tell: Option<&dyn Fn(Progress)>,
+) -> Result<RecordReport, RecordError> {
     let create = |error| RecordError::Create { path: options.output.clone(), error };
     let output = |error| RecordError::Output { path: options.output.clone(), error };
     let tracefs = Tracefs::find()?;
@@ -176,6 +196,9 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let mut notes = Notes { cpu_khz: clock::scaling(&cpus), ..Notes::default() };
     let mut writer =
         Writer::create(&options.output, &kinds, &opened, &tracefs, &cpus, &notes).map_err(create)?;
+    if tell.is_some() {
+        writer.count_as_it_goes();
+    }
     if proc_is_ours() {
         writer.names_of_tasks().map_err(output)?;
     }
@@ -186,7 +209,7 @@ pub fn run(options: &RecordOptions) -> Result<RecordReport, RecordError> {
     let mut child = spawn(&options.command)?;
     notes.command = child.as_ref().map(Running::id);
     writer.note(&notes).map_err(output)?;
-    let status = drain(&mut rings, &mut writer, &mut child, options, &signals, start, &mut looks);
+    let status = drain(&mut rings, &mut writer, &mut child, (options, tell), &signals, start, &mut looks);
     opened.enable(false).map_err(system("disabling the events"))?;
     let (status, stopped) = status?;
     let exit_code = status.map(|s| i32::from(wattwise_child::exit_code(s)));
@@ -257,7 +280,7 @@ fn drain(
     rings: &mut [Ring],
     writer: &mut Writer,
     child: &mut Option<Running>,
-    options: &RecordOptions,
+    (options, tell): (&RecordOptions, Option<&dyn Fn(Progress)>),
     signals: &Signals,
     start: Instant,
     looks: &mut ClockLooks,
@@ -285,6 +308,9 @@ fn drain(
         }
         writer.end_of_round().map_err(|error| RecordError::Output { path: options.output.clone(), error })?;
         looks.look();
+        if let Some(tell) = tell {
+            tell(Progress { elapsed: start.elapsed(), events: writer.seen() });
+        }
         let over = options.duration.is_some_and(|d| start.elapsed() >= d);
         let signalled = signals.caught().is_some();
         let Some(running) = child.as_ref() else {

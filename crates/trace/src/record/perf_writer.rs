@@ -67,6 +67,8 @@ pub(super) struct Writer {
     data_bytes: u64,
     /// Whether anything came since the last round's mark.
     fresh: bool,
+    /// Samples so far, where somebody watches.
+    seen: Option<u64>,
 }
 
 /// Where a feature's content is: its place and its length.
@@ -140,6 +142,7 @@ impl Writer {
             data_at,
             data_bytes: 0,
             fresh: false,
+            seen: None,
         };
         let table = writer.table(notes);
         head[table_at as usize..][..table.len()].copy_from_slice(&table);
@@ -197,10 +200,25 @@ impl Writer {
         Ok(())
     }
 
+    /// From here on samples are counted as they are written.
+    pub(super) fn count_as_it_goes(&mut self) {
+        self.seen = Some(0);
+    }
+
+    /// Samples written so far; 0 where they are not counted.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen.unwrap_or(0)
+    }
+
     /// Copies what is new in a ring.
     pub(super) fn stretch(&mut self, ring: &mut Ring) -> io::Result<()> {
+        // The two stretches of a ring are one row of records: one may lie across the ring's end.
+        let mut skip = 0;
         ring.read(|bytes| {
             self.fresh = true;
+            if let Some(seen) = &mut self.seen {
+                *seen += samples(bytes, &mut skip);
+            }
             self.out.file().write_all(bytes)?;
             self.data_bytes += bytes.len() as u64;
             Ok(())
@@ -290,6 +308,19 @@ impl Writer {
         }
         Ok(counts)
     }
+}
+
+/// Samples whose records begin in these bytes. The first `skip` bytes are the rest of an earlier record; what the last record has
+/// beyond the end is left there. Records are multiples of 8 bytes, as rings are, so that no head is ever divided.
+fn samples(bytes: &[u8], skip: &mut usize) -> u64 {
+    let (mut at, mut count) = (*skip, 0);
+    while let Some(head) = bytes.get(at..at + 8) {
+        let kind = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        count += u64::from(kind == RECORD_SAMPLE);
+        at += usize::from(u16::from_le_bytes([head[6], head[7]])).max(8);
+    }
+    *skip = at.saturating_sub(bytes.len());
+    count
 }
 
 /// What is noted before the end.

@@ -5,7 +5,7 @@ mod tune;
 
 use crate::args::select::mechanism;
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::screen::say;
+use crate::show::screen::{note, say};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -279,7 +279,7 @@ fn govern(args: &Args, policy: &str, period: Option<u64>, how: &How) -> Outcome 
         signals.caught().is_none()
     };
     let mut told = |force: &Force<'_>, kept: &CpuSet| {
-        say!("following {name} by {}; CPU {kept} kept at first; Ctrl-C ends it", force.kind());
+        note!("following {name} by {}; CPU {kept} kept at first; Ctrl-C ends it", force.kind());
     };
     let summary = follow(&spec, &name, &args.journal, &how.options(), &mut pause, &mut told)?;
     if args.json {

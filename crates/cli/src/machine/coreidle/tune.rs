@@ -10,6 +10,7 @@
 //! Else the answer is *off*, which is the default everywhere.
 
 use crate::args::output::OutputPath;
+use crate::args::state;
 use crate::machine::ab;
 use crate::machine::coreidle::{Failure, Outcome, print, print_json, spec};
 use clap::Parser;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use wattwise_control::cores::held;
 use wattwise_control::cores::hold::Options;
 use wattwise_control::govern::cores::Following;
 use wattwise_figure::Provenance;
@@ -45,9 +47,9 @@ pub(crate) struct Args {
     /// Most time for them
     #[arg(long, value_name = "DURATION", default_value = "30min")]
     budget: String,
-    /// All runs, as JSON lines [default: wattwise-coreidle-tune.jsonl]
-    #[arg(long, short, value_name = "FILE", default_value = "wattwise-coreidle-tune.jsonl")]
-    output: OutputPath,
+    /// All runs, as JSON lines [default: coreidle-tune-TIME-PID.jsonl where 'ab' keeps its logs]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<OutputPath>,
     /// Take modelled energy for evidence, where nothing meters it
     #[arg(long)]
     modelled: bool,
@@ -96,6 +98,8 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
         false => args.policy.clone(),
     };
     let policies = policies.iter().map(|p| Ok(spec(p, None)?.1)).collect::<Result<Vec<_>, Failure>>()?;
+    // Who may not keep work on few CPUs is told before the first run.
+    held::read(folder)?;
     let read = experiment(folder, args, &policies)?;
     let judged = result::of(&read);
     let mut trials: Vec<Trial> =
@@ -133,6 +137,10 @@ pub(crate) fn run(folder: &Path, json: bool, args: &Args) -> Outcome {
 
 /// Step 1, by `ab` itself.
 fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<Read, Failure> {
+    let output = match &args.output {
+        Some(path) => path.path().to_owned(),
+        None => state::log("coreidle-tune", "--output")?,
+    };
     let mut words: Vec<String> = vec!["ab".into(), "current".into()];
     words.extend(policies.iter().cloned());
     words.extend([
@@ -141,12 +149,7 @@ fn experiment(folder: &Path, args: &Args, policies: &[String]) -> Result<Read, F
         "--pilot".into(),
         args.pairs.min(10).to_string(),
     ]);
-    words.extend([
-        "--budget".into(),
-        args.budget.clone(),
-        "--output".into(),
-        args.output.display().to_string(),
-    ]);
+    words.extend(["--budget".into(), args.budget.clone(), "--output".into(), output.display().to_string()]);
     words.extend(["--journal".into(), folder.display().to_string(), "--".into()]);
     words.extend(args.command.iter().cloned());
     let parsed = Ab::try_parse_from(words).map_err(|e| {

@@ -2,7 +2,7 @@
 
 use super::columns;
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::show::screen::{Screen, say};
+use crate::show::screen::{Screen, note};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
     let name = args.file.display().to_string();
     let bytes = bytes(args, &name)?;
     if Screen::Err.is_terminal() {
-        say!("fitting the library anew without each kind of the table's machines, some seconds");
+        note!("fitting the library anew without each kind of the table's machines, some seconds");
     }
     let scored = match args.data_set {
         DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),

@@ -108,7 +108,7 @@ pub fn run(
     notes.extend(subjects.iter().filter_map(Subject::caveat));
     let cells = wattwise_lockbench::judge::cells(&records);
     Ok(Bench {
-        schema: SCHEMA,
+        schema: SCHEMA.into(),
         machine: "this machine".to_owned(),
         figures: Provenance::Measured { by: "the time-stamp counter and the process's CPU time".to_owned() },
         energy,

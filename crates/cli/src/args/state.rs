@@ -1,0 +1,96 @@
+//! Where a command keeps what is not its result: logs of experiments and recordings that nobody named.
+//!
+//! | who | folder |
+//! |---|---|
+//! | who sets `XDG_STATE_HOME` | `$XDG_STATE_HOME/wattwise` |
+//! | root | `/run/wattwise`, where journals are |
+//! | anybody else | `~/.local/state/wattwise` |
+//!
+//! It is the user's own (mode 0700), and no stranger's link leads to it.
+
+use crate::exit::Failure;
+use rustix::fs::Mode;
+use std::path::PathBuf;
+
+/// Recordings that are kept: the oldest beyond these are removed.
+const KEPT: usize = 8;
+/// How the names of recordings begin that are kept without having been named.
+const RECORDING: &str = "compare-";
+
+fn path(env: impl Fn(&str) -> Option<std::ffi::OsString>, root: bool) -> Option<PathBuf> {
+    let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let of_home = || Some(absolute("HOME")?.join(".local/state"));
+    let of_user = absolute("XDG_STATE_HOME").or_else(|| of_home().filter(|_| !root));
+    of_user.or_else(|| root.then(|| PathBuf::from("/run"))).map(|folder| folder.join("wattwise"))
+}
+
+/// The folder, which is made if need be. `flag` names a file elsewhere.
+///
+/// # Errors
+/// It cannot be made, or there is no home.
+pub(crate) fn folder(flag: &str) -> Result<PathBuf, Failure> {
+    let is_root = rustix::process::geteuid().is_root();
+    let folder = path(|name| std::env::var_os(name), is_root).ok_or_else(|| {
+        Failure::input(format!(
+            "no folder for logs: HOME is not set; set XDG_STATE_HOME, or name a file with {flag}"
+        ))
+    })?;
+    wattwise_hw::root::folder::make(&folder, Mode::from_raw_mode(0o700))
+        .map_err(|e| Failure::input(format!("{}: {e}; name another file with {flag}", folder.display())))?;
+    Ok(folder)
+}
+
+/// Seconds since 1970, for names.
+pub(crate) fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_secs())
+}
+
+/// A new log's place.
+///
+/// # Errors
+/// As [`folder`].
+pub(crate) fn log(of: &str, flag: &str) -> Result<PathBuf, Failure> {
+    Ok(folder(flag)?.join(format!("{of}-{}-{}.jsonl", now(), std::process::id())))
+}
+
+/// A new recording's place. The oldest go, so that there are never many.
+///
+/// # Errors
+/// As [`folder`].
+pub(crate) fn recording(flag: &str) -> Result<PathBuf, Failure> {
+    let folder = folder(flag)?;
+    let names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let is_ours = |name: &str| name.starts_with(RECORDING) && name.ends_with(".perf");
+    let mut old: Vec<PathBuf> =
+        names.filter(|e| e.file_name().to_str().is_some_and(is_ours)).map(|e| e.path()).collect();
+    // Names have the time: in their order the oldest is first.
+    old.sort();
+    for path in &old[..(old.len() + 1).saturating_sub(KEPT)] {
+        _ = std::fs::remove_file(path);
+    }
+    Ok(folder.join(format!("{RECORDING}{}-{}.perf", now(), std::process::id())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_the_users_state() {
+        let of = |set: &[(&str, &str)], root| {
+            let env = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).into());
+            path(env, root).map(|p| p.display().to_string())
+        };
+        let home = ("HOME", "/home/a");
+        assert_eq!(of(&[home], false).as_deref(), Some("/home/a/.local/state/wattwise"));
+        assert_eq!(of(&[home, ("XDG_STATE_HOME", "/s")], false).as_deref(), Some("/s/wattwise"));
+        assert_eq!(
+            of(&[home, ("XDG_STATE_HOME", "s")], false).as_deref(),
+            Some("/home/a/.local/state/wattwise")
+        );
+        assert_eq!(of(&[home], true).as_deref(), Some("/run/wattwise"));
+        assert_eq!(of(&[home, ("XDG_STATE_HOME", "/s")], true).as_deref(), Some("/s/wattwise"));
+        assert_eq!(of(&[], false), None);
+    }
+}
