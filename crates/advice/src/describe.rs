@@ -166,10 +166,10 @@ pub(crate) fn workload_info(workload: &Workload, reference: &Outcome) -> Workloa
     }
 }
 
-/// By how much later than `until_s` work may be done before that is said, as a share.
+/// By how much later than `rounds_within_s` work may be done before that is said, as a share.
 const MUCH_LATER: f64 = 0.1;
 
-/// What `until_s` did not mean here: it fixes rounds as if each task had a CPU to itself.
+/// What `rounds_within_s` did not mean here: it fixes rounds as if each task had a CPU to itself.
 fn late(workload: &Workload, reference: &Outcome) -> Option<String> {
     let until = |t: &Task| match &t.program {
         Program::Pattern(p) if t.is_foreground() && p.until_ns != u64::MAX => p.until_ns,
@@ -180,7 +180,7 @@ fn late(workload: &Workload, reference: &Outcome) -> Option<String> {
     let (until_s, done_s) = (until_ns as f64 * 1e-9, reference.work.done_ns? as f64 * 1e-9);
     (done_s > until_s * (1.0 + MUCH_LATER)).then(|| {
         format!(
-            "until_s = {until_s} of {name} is the time that its rounds take on a CPU of its own; here the reference takes {} for them",
+            "rounds_within_s = {until_s} of {name} is the time that its rounds take on a CPU of its own; here the reference takes {} for them",
             crate::say::seconds(done_s)
         )
     })

@@ -227,7 +227,7 @@ fn rounds_that_take_longer_than_until_s_are_told() {
         let workload = file::parse(&text(count), "x.toml").unwrap();
         compared(Rule::default(), "xeon-4210", &workload, &["performance"], 0).unwrap().inputs.warnings
     };
-    let told = |all: Vec<String>| all.into_iter().find(|w| w.starts_with("until_s = 1 of h"));
+    let told = |all: Vec<String>| all.into_iter().find(|w| w.starts_with("rounds_within_s = 1 of h"));
     assert_eq!(told(warnings(1)), None);
     assert!(told(warnings(40)).is_some_and(|w| w.contains("the reference takes 1.")));
 }

@@ -20,7 +20,7 @@
 //! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number.
 //!
 //! A task is `role = "foreground"` (the default: its completion is the work) or `"background"`, which goes on for
-//! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `until_s`: it has as many rounds
+//! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `rounds_within_s`: it has as many rounds
 //! as it would begin before that time with a CPU of `reference_khz` to itself. So the work is the same under every policy, and
 //! takes longer where CPUs are slower or shared; `compare` warns of that. `deadline_us` is the longest response time that it tolerates.
 //!
@@ -110,7 +110,8 @@ struct TaskTable {
     role: RoleWord,
     deadline_us: Option<f64>,
     rounds: Option<u64>,
-    until_s: Option<f64>,
+    #[serde(alias = "until_s")]
+    rounds_within_s: Option<f64>,
     #[serde(default)]
     start_us: Option<Length>,
     #[serde(default)]
@@ -251,14 +252,14 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
     let mut span_ns = (file.span_s * 1e9) as u64;
     for (i, table) in file.task.iter().enumerate() {
         let here = |what: String| fail(format!("task '{}': {what}", table.name));
-        let until_ns = match table.until_s {
+        let until_ns = match table.rounds_within_s {
             None => u64::MAX,
             Some(s) if (0.0..=1e7).contains(&s) => (s * 1e9) as u64,
-            Some(s) => return Err(here(format!("until_s = {s}: expected 0 to 1e7 seconds"))),
+            Some(s) => return Err(here(format!("rounds_within_s = {s}: expected 0 to 1e7 seconds"))),
         };
-        if !table.ends() && table.until_s.is_none() && !table.waits() && table.role == RoleWord::Foreground {
+        if !table.ends() && table.rounds_within_s.is_none() && !table.waits() && table.role == RoleWord::Foreground {
             return Err(here(
-                "never ends: give it rounds, until_s, a job to take, or role = \"background\"".into(),
+                "never ends: give it rounds, rounds_within_s, a job to take, or role = \"background\"".into(),
             ));
         }
         let deadline_ns = match table.deadline_us {
@@ -388,7 +389,7 @@ mod tests {
             ("memory_share=[0.4,1.2]\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "memory_share"),
             ("memory_share='x'\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "such as 0.2"),
             ("memory_share=2\n[[task]]\nname='a'\nrounds=1\nsteps=[{run_us=1}]", "memory_share"),
-            ("[[task]]\nname='a'\nrounds=1\nuntil_s=-1\nsteps=[{run_us=1}]", "until_s"),
+            ("[[task]]\nname='a'\nrounds=1\nuntil_s=-1\nsteps=[{run_us=1}]", "rounds_within_s"),
             ("", "line"),
         ] {
             let message = error(body);

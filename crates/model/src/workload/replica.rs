@@ -15,7 +15,7 @@ const MOST_STEPS: u64 = 50_000_000;
 /// A generated task has too many rounds before its end to be counted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "task '{task}': more than {MOST_STEPS} steps before until_s; expected a shorter time or longer steps"
+    "task '{task}': more than {MOST_STEPS} steps in rounds_within_s; expected a shorter time or longer steps"
 )]
 pub struct TooManyRounds {
     /// Its name.
