@@ -92,7 +92,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
                 nominal_samples: (&nominal[policy], &nominal[self.runs.reference]),
                 column: &self.columns[policy],
                 base: (self.raced_out[policy] || self.confirmed.contains(&policy))
-                    .then_some(&self.columns[self.runs.reference].own[..]),
+                    .then_some(&self.columns[self.runs.reference]),
                 raced_out: self.raced_out[policy],
                 best_share: standing.best_share[policy],
                 tied: standing.leader == Some(policy) || standing.ties.contains(&policy),

@@ -1,7 +1,7 @@
 //! From samples and verdicts to the figures of the result.
 
 use crate::answer;
-use crate::judge::{Column, Sample, minus};
+use crate::judge::{Column, Kept, Sample, minus};
 use crate::result::*;
 use crate::runs::Ran;
 use crate::time::quantile;
@@ -22,7 +22,7 @@ pub(crate) struct Described<'a> {
     pub(crate) column: &'a Column,
     /// The reference's figures in the replicas that the others ran in, where this policy's are others: then its joules and
     /// seconds are its ratios times the reference's medians, so that rows can be held against each other.
-    pub(crate) base: Option<&'a [Sample]>,
+    pub(crate) base: Option<&'a Column>,
     /// It was left after these replicas, as it could not be the best.
     pub(crate) raced_out: bool,
     /// Where it stands among those that were not raced out.
@@ -33,7 +33,7 @@ pub(crate) struct Described<'a> {
 impl Described<'_> {
     fn over(&self, of: fn(&Sample) -> f64) -> Interval {
         let Some(base) = self.base else { return interval(self.column.own.iter().map(of)) };
-        let (ratio, base) = (self.ratio(of), interval(base.iter().map(of)).median);
+        let (ratio, base) = (self.ratio(of), interval(base.own.iter().map(of)).median);
         Interval { median: ratio.median * base, low: ratio.low * base, high: ratio.high * base }
     }
 
@@ -42,6 +42,30 @@ impl Described<'_> {
             let base = of(reference);
             if base > 0.0 { of(own) / base } else { 1.0 }
         }))
+    }
+
+    /// Response times beside the reference's in the replicas that the others ran in.
+    fn rebased(&self, own: &Responses, of: impl Fn(&Kept) -> Option<&Responses>) -> Responses {
+        let Some(base) = self.base.and_then(|base| of(&base.kept)) else { return own.clone() };
+        let mut own = own.clone();
+        let factor = |now: f64, then: f64| if then > 0.0 { now / then } else { 1.0 };
+        let all = factor(base.waiting_s, own.reference_waiting_s);
+        (own.waiting_s, own.reference_waiting_s) = (own.waiting_s * all, own.reference_waiting_s * all);
+        for kind in &mut own.kinds {
+            let Some(same) = kind.like(&base.kinds) else { continue };
+            let scaled = |own: &mut Option<f64>, then: &mut Option<f64>, now: Option<f64>| {
+                if let (Some(before), Some(now)) = (*then, now) {
+                    *own = own.map(|s| s * factor(now, before));
+                    *then = Some(now);
+                }
+            };
+            scaled(&mut kind.p50_s, &mut kind.reference_p50_s, same.p50_s);
+            scaled(&mut kind.p95_s, &mut kind.reference_p95_s, same.p95_s);
+            let waiting = factor(same.waiting_s, kind.reference_waiting_s);
+            kind.waiting_s *= waiting;
+            kind.reference_waiting_s *= waiting;
+        }
+        own
     }
 
     /// The policy's entry of the result.
@@ -91,8 +115,8 @@ impl Described<'_> {
             },
             provenance: "modelled".into(),
             approximation: self.policy.speed.approximation().map(str::to_owned),
-            responses: kept.responses.clone(),
-            other_responses: kept.others.clone(),
+            responses: kept.responses.as_ref().map(|r| self.rebased(r, |base| base.responses.as_ref())),
+            other_responses: self.rebased(&kept.others, |base| Some(&base.others)),
             missed_by_task: kept.missed.clone(),
         }
     }

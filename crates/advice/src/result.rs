@@ -183,6 +183,14 @@ pub struct KindResponses {
     pub slower: bool,
 }
 
+impl KindResponses {
+    /// The same kind among others' kinds: of one task, which may have several by size, the one with about as many episodes.
+    pub fn like<'k>(&self, kinds: &'k [KindResponses]) -> Option<&'k KindResponses> {
+        let differs = |k: &KindResponses| (k.episodes - self.episodes).abs();
+        kinds.iter().filter(|k| k.kind == self.kind).min_by(|a, b| differs(a).total_cmp(&differs(b)))
+    }
+}
+
 /// What one task misses of its deadlines or periods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MissedTask {

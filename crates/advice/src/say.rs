@@ -87,10 +87,7 @@ pub fn row_kind<'a>(c: &Comparison, r: &'a PolicyResult) -> Option<&'a KindRespo
         let (a, b) = (most(a), most(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     })?;
-    // One task may have several kinds, by size: in other replicas they have about as many episodes.
-    let differs = |k: &KindResponses| (k.episodes - most.episodes).abs();
-    let same = own.kinds.iter().filter(|k| k.kind == most.kind);
-    same.min_by(|a, b| differs(a).total_cmp(&differs(b))).or_else(|| shown_kind(own))
+    most.like(&own.kinds).or_else(|| shown_kind(own))
 }
 
 /// The kind that gains most, where one does.

@@ -165,7 +165,10 @@ impl ResultFile {
             | ResultFile::Record(_)
             | ResultFile::Calibration(_)
             | ResultFile::Locks(_) => {
-                vec![Section::Text { title: "Result".to_owned(), body: self.text(Look::PAGE, Shown { all: true, notes: true }) }]
+                vec![Section::Text {
+                    title: "Result".to_owned(),
+                    body: self.text(Look::PAGE, Shown { all: true, notes: true }),
+                }]
             }
             ResultFile::Transition(m) => wattwise_report::transition_sections(m),
             ResultFile::Throughput(t) => wattwise_report::throughput_sections(t),

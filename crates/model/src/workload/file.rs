@@ -257,7 +257,11 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
             Some(s) if (0.0..=1e7).contains(&s) => (s * 1e9) as u64,
             Some(s) => return Err(here(format!("rounds_within_s = {s}: expected 0 to 1e7 seconds"))),
         };
-        if !table.ends() && table.rounds_within_s.is_none() && !table.waits() && table.role == RoleWord::Foreground {
+        if !table.ends()
+            && table.rounds_within_s.is_none()
+            && !table.waits()
+            && table.role == RoleWord::Foreground
+        {
             return Err(here(
                 "never ends: give it rounds, rounds_within_s, a job to take, or role = \"background\"".into(),
             ));
