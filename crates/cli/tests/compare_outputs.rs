@@ -47,12 +47,17 @@ fn markdown_is_tables_of_equal_rows() {
     }
 }
 
+/// Several works on one machine are one day; on several machines each is by itself, with a summary.
 #[test]
-fn several_end_with_a_summary() {
+fn several_works_are_a_mix_and_several_machines_a_summary() {
     let text = printed(&TWO);
-    assert_eq!(text.matches("\non a model of i7-4510u: ").count(), 2, "{text}");
-    let summary = text.split("Best over all 2 comparisons").nth(1).unwrap();
-    assert!(summary.contains("2 of 2"), "{summary}");
+    assert_eq!(text.matches("on a model of i7-4510u: ").count(), 1, "{text}");
+    assert!(text.starts_with("a mix of ") && text.contains("\nBest over the mix: "), "{text}");
+    let weighted = printed(&["burst=3", "tbench", "-m", "i7-4510u", "-p", "performance", "--exact"]);
+    assert!(weighted.starts_with("a mix of burst (75 %), tbench (25 %)\n"), "{weighted}");
+    let text = printed(&["tbench", "-m", "i7-4510u", "-m", "core-i5-2gen", "-p", "performance", "--exact"]);
+    assert_eq!(text.matches("\non a model of ").count(), 2, "{text}");
+    assert!(text.contains("Best over all 2 comparisons"), "{text}");
 }
 
 #[test]
@@ -95,7 +100,7 @@ fn bad_outputs_are_refused_before_the_work() {
         (&["--perfetto", &there, "--report", &there], "different files"),
         (&["--ftrace", &there], "one --policy"),
         (&["--ftrace", &there, "-p", "performance", "-p", "powersave"], "one --policy"),
-        (&["desktop", "--report", &there], "one workload"),
+        (&["desktop=0", "--report", &there], "a weight above 0"),
     ] {
         let out = compare(&[&["tbench", "-m", "i7-4510u"], args].concat());
         let error = String::from_utf8(out.stderr).unwrap();

@@ -104,6 +104,8 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
     ("workloads show", Nothing("takes the name of a bundled workload, no file")),
     ("workloads list", Nothing("its workloads are its own")),
     ("emulate", Nothing("mounts bundled machines alone; what is printed meanwhile is the command's own")),
+    ("completions", Nothing("its words are the commands' own")),
+    ("man", Nothing("its words are the commands' own")),
     ("bench sim", Nothing("its jobs are its own")),
     (
         "bench locks",
