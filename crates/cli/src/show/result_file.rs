@@ -6,7 +6,7 @@ use crate::show::answer::{self, Shown};
 use crate::show::benches::{throughput_verdict, transition_verdict, wake_verdict};
 use crate::show::screen::Look;
 use crate::show::table::Order;
-use crate::show::{benches, older, summary, table, tune};
+use crate::show::{benches, mix, older, summary, table, tune};
 use serde::de::DeserializeOwned;
 use std::borrow::BorrowMut;
 use std::path::Path;
@@ -80,6 +80,9 @@ impl ResultFile {
             }
             wattwise_advice::summary::SCHEMA => whole::<ComparisonSet>(bytes).map(|mut set| {
                 set.comparisons = set.comparisons.into_iter().map(checked).collect();
+                if let Some(answer) = set.mix.as_mut().map(|mix| &mut mix.answer) {
+                    only_ours(&mut answer.apply, &mut answer.why_not);
+                }
                 ResultFile::CompareSet(set)
             }),
             run::SCHEMA => whole(bytes).map(ResultFile::Run),
@@ -102,9 +105,15 @@ impl ResultFile {
         match self {
             ResultFile::Compare(c) => answer::comparison(c, look, Order::Best, shown),
             ResultFile::CompareSet(set) => {
-                let each =
-                    set.comparisons.iter().map(|c| answer::comparison(c, look, Order::Best, shown) + "\n");
-                each.collect::<String>() + &summary::text(set, look)
+                let each = || {
+                    let one = |c| answer::comparison(c, look, Order::Best, shown) + "\n";
+                    set.comparisons.iter().map(one).collect::<String>()
+                };
+                match &set.mix {
+                    Some(mix) if shown.all => each() + &mix::text(mix, &set.comparisons, look, true),
+                    Some(mix) => mix::text(mix, &set.comparisons, look, false),
+                    None => each() + &summary::text(set, look),
+                }
             }
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
@@ -126,6 +135,9 @@ impl ResultFile {
         match self {
             ResultFile::Compare(c) => c.answer.text.clone(),
             ResultFile::CompareSet(set) => match (&set.summary.best, set.summary.best_ratio) {
+                _ if set.mix.is_some() => {
+                    set.mix.as_ref().map_or_else(String::new, |m| m.answer.text.clone())
+                }
                 (Some(best), Some(ratio)) => {
                     format!("{best} needs {:.1} % of the reference's energy over all", ratio * 100.0)
                 }
@@ -201,10 +213,15 @@ fn in_lines(mut read: Read) -> Read {
 /// A comparison whose command is shown only if it could be ours: whoever pastes it would run it.
 fn checked<C: BorrowMut<Comparison>>(mut of: C) -> C {
     let answer = &mut of.borrow_mut().answer;
-    if answer.apply.take_if(|line| !is_ours(line)).is_some() {
-        answer.why_not = Some("the file's command is none that wattwise writes".into());
-    }
+    only_ours(&mut answer.apply, &mut answer.why_not);
     of
+}
+
+/// Takes away a command that could not be ours.
+fn only_ours(apply: &mut Option<String>, why_not: &mut Option<String>) {
+    if apply.take_if(|line| !is_ours(line)).is_some() {
+        *why_not = Some("the file's command is none that wattwise writes".into());
+    }
 }
 
 /// How a run is named beside others.
