@@ -102,6 +102,9 @@ struct Ran<'r, 'a, 'j> {
     weight: f64,
 }
 
+/// Each work's comparison, with what a report draws; and the mix.
+pub type Mixed = (Vec<(Comparison, Vec<PolicyDetail>)>, Option<Mix>);
+
 /// Compares the policies in every work, and over the mix. With `searched` they are where a search begins. Where it is stopped
 /// before all works have run, the mix is none.
 ///
@@ -111,7 +114,7 @@ pub fn compare_mix(
     works: &[MixWork<'_, '_>],
     options: &Options<'_>,
     searched: bool,
-) -> Result<(Vec<(Comparison, Vec<PolicyDetail>)>, Option<Mix>), CompareError> {
+) -> Result<Mixed, CompareError> {
     let first = 1;
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
@@ -183,7 +186,7 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
     let chosen = choose(&choice).unwrap_or(reference);
     let rows: Vec<MixPolicy> = (0..policies.len()).map(|p| row(ran, &costs, &standing, p)).collect();
     let answer =
-        answer(&Mixed { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
+        answer(&Judged { ran, costs: &costs, standing: &standing, rows: &rows, chosen, tried }, options);
     let weight =
         |r: &Ran<'_, '_, '_>| MixWeight { workload: r.runs.job.workload.name.clone(), weight: r.weight };
     let mut sorted = rows;
@@ -232,7 +235,7 @@ fn row(ran: &[Ran<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy:
     }
 }
 
-struct Mixed<'m> {
+struct Judged<'m> {
     ran: &'m [Ran<'m, 'm, 'm>],
     costs: &'m [Vec<f64>],
     standing: &'m Standing,
@@ -241,7 +244,7 @@ struct Mixed<'m> {
     tried: Option<usize>,
 }
 
-fn answer(m: &Mixed<'_>, options: &Options<'_>) -> MixAnswer {
+fn answer(m: &Judged<'_>, options: &Options<'_>) -> MixAnswer {
     let (policies, reference): (&[PolicySpec], usize) = (&m.ran[0].runs.policies, m.ran[0].runs.reference);
     let ratio = ratios(m.costs, m.chosen, reference);
     let against = AgainstReference {
@@ -267,7 +270,7 @@ fn answer(m: &Mixed<'_>, options: &Options<'_>) -> MixAnswer {
     }
 }
 
-fn text(m: &Mixed<'_>, policies: &[PolicySpec], kept: bool, against: AgainstReference) -> String {
+fn text(m: &Judged<'_>, policies: &[PolicySpec], kept: bool, against: AgainstReference) -> String {
     let of = m.tried.map_or_else(String::new, |n| format!(", best of {n} tried"));
     let works = m.ran.len();
     let own = &m.rows[m.chosen];

@@ -142,6 +142,8 @@ fn what_is_wrong_is_refused_before_anything_is_written() {
     lab.refused(&["set", "--cstate", "C6"], 2, "C6=off");
     lab.refused(&["set", "--freq", "min", "--until", "pid:0"], 2, "no such process");
     lab.refused(&["set", "--freq", "min", "--journal", "/proc/nowhere"], 3, "--journal");
+    let Some(lab) = Lab::new("amd-laptop") else { return };
+    lab.refused(&["set", "--driver-mode", "passive", "--epp", "power"], 3, "driver amd-pstate keeps none");
     let Some(lab) = Lab::new("core-i5-2gen") else { return };
     lab.done(&["set", "--cpus", "3", "--online", "off"]);
     lab.refused(&["set", "--cpus", "3", "--governor", "powersave"], 2, "offline");
@@ -160,6 +162,63 @@ fn what_is_wrong_is_refused_before_anything_is_written() {
     let out = lab.run(&["set", "--max", "min"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stdout).contains("IGNORED"), "{}", text(&out.stdout));
+}
+
+/// The line that `compare` prints for a machine in active mode, and the word that `run` takes for it.
+#[test]
+fn a_mode_and_a_governor_are_one_set() {
+    let one = ["set", "--driver-mode", "passive", "--governor", "schedutil", "--max", "60%"];
+    // Servers have their turn in the crate `control`: mounted, their many domains take long.
+    for (name, driver) in [("hybrid-laptop", "intel_pstate"), ("amd-laptop", "amd_pstate")] {
+        let Some(lab) = Lab::new(name) else { return };
+        let before = lab.machine.snapshot();
+        let said = lab.done(&[&one[..], &["--dry-run"]].concat());
+        assert!(said.starts_with(&format!("{driver} mode: active -> passive\n")), "{said}");
+        assert!(
+            said.contains("governor: powersave -> schedutil  (judged when the mode is in force)\n"),
+            "{said}"
+        );
+        assert!(said.contains("policy0 maximum: "), "{said}");
+        let json: serde_json::Value =
+            serde_json::from_str(&lab.done(&[&one[..], &["--dry-run", "--json"]].concat())).unwrap();
+        assert_eq!(
+            (&json["changes"][0]["judged_later"], &json["changes"][1]["judged_later"]),
+            (&false.into(), &true.into())
+        );
+        assert!(json["changes"][1].get("got").is_none(), "nobody can know that yet");
+        assert_eq!(lab.machine.snapshot(), before, "{name}: a dry run changes nothing");
+
+        let said = lab.done(&one);
+        assert!(said.contains("was powersave, asked schedutil, got schedutil"), "{said}");
+        assert_eq!(lab.file(&format!("{CPUFREQ}/scaling_governor")), "schedutil");
+        lab.done(&["restore"]);
+        assert_eq!(lab.machine.snapshot(), before, "{name}");
+
+        let shown = lab.at().join(CPUFREQ).join("scaling_governor").display().to_string();
+        assert_eq!(lab.done(&["run", "-p", "ondemand:up_threshold=77", "--", "cat", &shown]), "ondemand\n");
+        assert_eq!(lab.machine.snapshot(), before, "{name}: put back after the run");
+
+        let out = lab.run(&["set", "--driver-mode", "passive", "--governor", "interactive"]);
+        assert_eq!(out.status.code(), Some(1));
+        assert!(text(&out.stderr).contains("'interactive' is unknown to policy0"), "{}", text(&out.stderr));
+        assert_eq!(lab.machine.snapshot(), before, "{name}");
+        // Killed while it holds them: the journal knows all of it.
+        let root = lab.at().display().to_string();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wattwise"))
+            .args(lab.args(&[&one[..], &["--until", "forever"]].concat(), &root))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        assert!(line.contains("got passive"), "{line}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_ne!(lab.machine.snapshot(), before);
+        lab.done(&["restore"]);
+        assert_eq!(lab.machine.snapshot(), before, "{name}: after kill -9");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::govern::cores::Following;
 use crate::problem::Problem;
 use crate::set::original::Restored;
 use crate::set::plan::{Inventory, Setting, plan};
-use crate::set::transaction::{Change, Transaction, TransactionError};
+use crate::set::transaction::{Transaction, TransactionError};
 use std::path::Path;
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
@@ -83,20 +83,16 @@ fn hold_settings<'r>(
         .resolve(&inventory.topology, offline_too)
         .map_err(|e| Problem::Input(e.to_string()))?;
     let plan = plan(root, &inventory, &cpus, &wishes.settings)?;
-    if let Some((step, refusal)) = plan.steps.iter().find_map(|s| s.verdict.as_ref().err().map(|r| (s, r))) {
+    if let Some((step, refusal)) = plan.refused() {
         let (what, value) = (&step.change.what, &step.change.value);
         return Err(Problem::Input(format!("{what} cannot become '{value}': {}", refusal.rule)));
     }
-    let changes: Vec<Change> = plan.steps.iter().map(|s| s.change.clone()).collect();
-    if changes.is_empty() {
-        return Ok(None);
-    }
-    let held =
-        Transaction::apply(root, journal, why, &changes, &plan.beside, stop).map_err(|e| match &e {
-            // Nothing was changed, and somebody with the right to could have.
-            TransactionError::Journal { .. } => Problem::Impossible(e.to_string()),
-            _ => Problem::Failed(e.to_string()),
-        })?;
+    let held = plan.apply(root, journal, why, stop).map_err(|e| match &e {
+        // Nothing was changed, and somebody with the right to could have.
+        TransactionError::Journal { .. } => Problem::Impossible(e.to_string()),
+        _ => Problem::Failed(e.to_string()),
+    })?;
+    let Some(held) = held else { return Ok(None) };
     if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {
         return Err(Problem::Failed(format!(
             "{} was asked to be '{}' and stays '{}': the driver took the write and did nothing",

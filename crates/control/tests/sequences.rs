@@ -28,8 +28,7 @@ fn set(m: &Emulator, journal: &Path, cpus: &CpuSet, settings: &[Setting]) -> Res
     if changes.is_empty() {
         return Ok(());
     }
-    let made = Transaction::apply(m, journal, "test", &changes, &plan.beside, &|| None)
-        .map_err(|e| e.to_string())?;
+    let made = plan.apply(m, journal, "test", &|| None).map_err(|e| e.to_string())?.expect("changes");
     // What is reported done is in force.
     for outcome in made.outcomes() {
         let places = |c: &Change| {
@@ -470,7 +469,7 @@ fn random_settings(m: &Emulator, random: &mut Random) -> Vec<Setting> {
     };
     let mut settings = Vec::new();
     for _ in 0..1 + random.below(3) {
-        let setting = match random.below(10) {
+        let setting = match random.below(11) {
             0 | 1 => match policy.filter(|p| !p.governors.is_empty()) {
                 Some(p) => Setting::Governor(p.governors[random.below(p.governors.len())].clone()),
                 None => Setting::Latency(Some(10_000)),
@@ -484,6 +483,9 @@ fn random_settings(m: &Emulator, random: &mut Random) -> Vec<Setting> {
             },
             7 => Setting::Boost(random.below(2) == 0),
             8 => Setting::Online(random.below(2) == 0),
+            9 if inventory.cpufreq.driver.is_some() => {
+                Setting::DriverMode(["active", "passive", "guided"][random.below(3)].into())
+            }
             _ => Setting::CState("1".into(), random.below(2) == 0),
         };
         settings.push(setting);

@@ -139,6 +139,49 @@ fn a_driver_changes_its_mode() {
     check(&m).unwrap();
 }
 
+/// drivers/cpufreq/intel_pstate.c, intel_pstate_register_driver and intel_pstate_hwp_offline; drivers/cpufreq/amd-pstate.c,
+/// mode_state_machine and amd_pstate_init_boost_support.
+#[test]
+fn a_driver_that_is_registered_anew_starts_from_its_defaults() {
+    let m = named("hybrid-laptop").unwrap();
+    let (pstate, policy) = (format!("{CPU}/intel_pstate"), format!("{CPU}/cpufreq/policy0"));
+    let set = |m: &Emulator, path: &str, value: &str| m.write(path, value.as_bytes()).unwrap();
+    let top = show(&m, &format!("{policy}/scaling_max_freq"));
+    for (file, value) in
+        [("no_turbo", "1"), ("max_perf_pct", "60"), ("min_perf_pct", "40"), ("hwp_dynamic_boost", "1")]
+    {
+        set(&m, &format!("{pstate}/{file}"), value);
+    }
+    set(&m, &format!("{policy}/energy_performance_preference"), "balance_power");
+    set(&m, &format!("{policy}/scaling_governor"), "performance");
+    set(&m, &format!("{policy}/scaling_max_freq"), "1000000");
+    set(&m, &format!("{pstate}/status"), "passive");
+    assert_eq!(show(&m, &format!("{pstate}/no_turbo")), "0");
+    assert_eq!(show(&m, &format!("{pstate}/max_perf_pct")), "100");
+    assert_ne!(show(&m, &format!("{pstate}/min_perf_pct")), "40");
+    assert_eq!(show(&m, &format!("{policy}/scaling_max_freq")), top);
+    assert_eq!(show(&m, &format!("{policy}/energy_performance_preference")), "balance_power");
+    assert!(root::text(&m, &format!("{pstate}/hwp_dynamic_boost")).is_none());
+    set(&m, &format!("{pstate}/status"), "active");
+    assert_eq!(show(&m, &format!("{pstate}/hwp_dynamic_boost")), "1");
+    assert_eq!(show(&m, &format!("{policy}/scaling_governor")), "powersave");
+
+    let m = named("amd-laptop").unwrap();
+    let status = format!("{CPU}/amd_pstate/status");
+    set(&m, &status, "passive");
+    set(&m, &format!("{policy}/scaling_governor"), "ondemand");
+    set(&m, &format!("{policy}/scaling_max_freq"), "2000000");
+    set(&m, &status, "guided");
+    assert_eq!(show(&m, &format!("{policy}/scaling_governor")), "ondemand", "the same driver stays");
+    assert_eq!(show(&m, &format!("{policy}/scaling_max_freq")), "2000000");
+    set(&m, &format!("{CPU}/cpufreq/boost"), "0");
+    set(&m, &status, "disable");
+    assert!(root::text(&m, &format!("{CPU}/cpufreq/boost")).is_none());
+    set(&m, &status, "active");
+    assert_eq!(show(&m, &format!("{CPU}/cpufreq/boost")), "1");
+    check(&m).unwrap();
+}
+
 #[test]
 fn a_cpu_leaves_and_returns() {
     let m = named("skylake-server-active").unwrap();

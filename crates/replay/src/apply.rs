@@ -3,7 +3,7 @@
 //! On Linux that is `wattwise set`, whose changes can be undone; on FreeBSD and OpenBSD the system's own commands.
 //! Whether Linux takes a governor at all depends on the driver: one that chooses by itself (intel_pstate and amd-pstate in
 //! active mode) has no governors but `powersave` and `performance`, which there are its own policies, and must be
-//! switched to passive mode first.
+//! switched to passive mode in the same `set`.
 
 use crate::spec::{Deepest, PolicySpec};
 use std::fmt;
@@ -58,6 +58,12 @@ impl Driver {
     }
 }
 
+/// Whether a name is a governor of cpufreq's: a driver that chooses by itself takes it in passive mode alone.
+pub fn is_governor(name: &str) -> bool {
+    let on_linux = speed::find(name).is_some_and(|s| s.systems().contains(&System::Linux));
+    on_linux && !DRIVERS.iter().any(|d| d.own == Some(name))
+}
+
 /// Where a policy is to be applied.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -101,15 +107,11 @@ impl Commands {
         Commands(vec![words.into_iter().map(Into::into).collect()])
     }
 
-    /// The flags of a single `wattwise set`, or the command that has to be given before it.
-    ///
-    /// # Errors
-    /// That command, as a line.
-    pub fn flags_of_set(&self) -> Result<&[String], String> {
+    /// The flags, where it is `wattwise set`.
+    pub fn flags_of_set(&self) -> Option<&[String]> {
         match &self.0[..] {
-            [set] => Ok(set.get(SET.len()..).unwrap_or_default()),
-            [first, ..] => Err(shell::line(first)),
-            [] => Ok(&[]),
+            [words] => words.strip_prefix(&SET.map(String::from)),
+            _ => None,
         }
     }
 }
@@ -135,7 +137,8 @@ const FLAGS: [&str; 10] = [
     "--driver-mode",
 ];
 
-/// Whether a line could be ours: only then is it shown as a command. A result file comes from a stranger, who may have written
+/// Whether a line could be ours, of this version or an older one, which gave the driver's mode in a command before: only then
+/// is it shown as a command. A result file comes from a stranger, who may have written
 /// any command in it.
 pub fn is_ours(line: &str) -> bool {
     line.split(" && ").all(|command| {
@@ -244,12 +247,9 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     if spec.deepest.is_some() {
         flags.extend(deeper_states(spec, target)?.map(|name| ("--cstate", format!("{name}=off"))));
     }
-    let set = |flags: Vec<Flag>| {
-        let words = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
-        SET.map(String::from).into_iter().chain(words).collect::<Vec<_>>()
-    };
-    let first = mode.map(|mode| set(vec![("--driver-mode", mode.into())]));
-    Ok(Commands(first.into_iter().chain([set(flags)]).collect()))
+    let mode = mode.map(|mode| ("--driver-mode", mode.to_owned()));
+    let words = mode.into_iter().chain(flags).flat_map(|(flag, value)| [flag.to_owned(), value]);
+    Ok(Commands::one(SET.map(String::from).into_iter().chain(words)))
 }
 
 /// A flag of `wattwise set`, and its value.
@@ -452,7 +452,7 @@ mod tests {
         );
         assert_eq!(laptop("performance+noboost"), ok("wattwise set --governor performance --boost off"));
         assert_eq!(laptop("powersave"), ok("wattwise set --governor powersave --max min"));
-        let passive = "wattwise set --driver-mode passive && wattwise set --governor schedutil";
+        let passive = "wattwise set --driver-mode passive --governor schedutil";
         assert_eq!(laptop("schedutil"), ok(passive));
         assert_eq!(
             laptop("schedutil:rate_limit=2ms+teo+min=1.2GHz+cmax=C6"),
@@ -471,10 +471,7 @@ mod tests {
         );
         assert_eq!(old("powersave"), ok("wattwise set --governor powersave"));
         assert_eq!(old("userspace:khz=1.5GHz"), ok("wattwise set --freq 1500000"));
-        assert_eq!(
-            old("intel_pstate"),
-            ok("wattwise set --driver-mode active && wattwise set --governor powersave")
-        );
+        assert_eq!(old("intel_pstate"), ok("wattwise set --driver-mode active --governor powersave"));
         assert!(old("hwp").is_err_and(|e| e.contains("intel_cpufreq has no mode that is hwp")));
     }
 
@@ -538,6 +535,7 @@ mod tests {
             }
         }
         assert!(made > 30, "{made}");
+        assert!(is_ours("wattwise set --driver-mode passive && wattwise set --governor schedutil"));
         for line in [
             "",
             "rm -rf ~",
@@ -556,6 +554,25 @@ mod tests {
         ] {
             assert!(!is_ours(line), "{line}");
         }
+    }
+
+    #[test]
+    fn what_a_driver_does_by_itself_is_no_governor() {
+        assert!(["schedutil", "ondemand", "userspace"].into_iter().all(is_governor));
+        assert!(!["hwp", "intel_pstate", "amd-pstate-epp", "powerd", "nothing"].into_iter().any(is_governor));
+    }
+
+    /// What a run holds is what is printed.
+    #[test]
+    fn the_flags_of_a_set_are_its_words() {
+        let flags = |policy: &str, system| {
+            let machine = library::machine("alderlake-p-laptop").expect("bundled");
+            let made = commands(&PolicySpec::parse(policy).expect("a policy"), &Target::of(&machine, system));
+            made.expect("it can be applied").flags_of_set().map(<[String]>::to_vec)
+        };
+        let words = ["--driver-mode", "passive", "--governor", "schedutil"].map(String::from);
+        assert_eq!(flags("schedutil", System::Linux), Some(words.to_vec()));
+        assert_eq!(flags("performance", System::OpenBsd), None, "apm -H");
     }
 
     /// `touch` is not run, however a C-state is called that did not come from a file of ours.

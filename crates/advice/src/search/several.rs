@@ -113,7 +113,9 @@ impl Race<'_, '_, '_> {
     /// The rungs of the first ladder's whole tens that keep the limit of time.
     fn coarse(&self) -> impl Iterator<Item = &Rung> {
         let kept = |e: &&Entrant| {
-            e.rung.percent % 10 == 0 && e.column.kept.admissible && e.rung.policy.limits.max.is_some()
+            e.rung.percent.is_multiple_of(10)
+                && e.column.kept.admissible
+                && e.rung.policy.limits.max.is_some()
         };
         self.entrants.iter().filter(kept).map(|e| &e.rung)
     }

@@ -14,7 +14,7 @@ use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_policy::System;
-use wattwise_replay::apply::{Target, commands};
+use wattwise_replay::apply::{Target, commands, is_governor};
 use wattwise_replay::library;
 use wattwise_replay::spec::{PolicySpec, cores_spec, is_cores};
 
@@ -71,7 +71,7 @@ pub(crate) struct SettingArgs {
     /// The firmware's platform profile
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Mode of intel_pstate or amd-pstate: active, passive, guided, off
+    /// Mode of intel_pstate or amd-pstate: active, passive, guided, off. It is put in force before the settings given with it
     #[arg(long, value_name = "MODE")]
     driver_mode: Option<String>,
     /// Take the CPUs online or offline
@@ -195,7 +195,8 @@ struct Profile {
 }
 
 impl ArmArgs<'_> {
-    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), settings, or a profile's or a policy's file;
+    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), for which a driver that chooses speeds itself
+    /// becomes passive, settings, or a profile's or a policy's file;
     /// after `+`, or alone, a core policy (`powersave+consolidate`).
     pub(crate) fn wishes(&self, text: &str) -> Result<Wishes, Failure> {
         let (speed, last) = text.rsplit_once('+').unwrap_or(("current", text));
@@ -220,10 +221,13 @@ impl ArmArgs<'_> {
         }
         let cpufreq = Cpufreq::read(self.root);
         let governors = cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default();
-        if !governors.iter().any(|g| g == name) {
-            return Err(self.no_governor(name, &governors, &cpufreq));
-        }
         let mut settings = vec![Setting::Governor(name.to_owned())];
+        if !governors.iter().any(|g| g == name) {
+            if !comes_with_passive_mode(name, &cpufreq) {
+                return Err(self.no_governor(name, &governors, &cpufreq));
+            }
+            settings.push(Setting::DriverMode("passive".to_owned()));
+        }
         for tunable in tunables.split(',').filter(|t| !t.is_empty()) {
             let (key, value) = tunable.split_once('=').ok_or_else(|| {
                 Failure::input(format!("'{text}': '{tunable}'; expected NAME=VALUE, such as up_threshold=90"))
@@ -250,12 +254,7 @@ impl ArmArgs<'_> {
         let commands = commands(&spec, &self.target()).map_err(|why| {
             Failure::impossible(format!("{path}: {name} cannot be put in force here: {why}"))
         })?;
-        // A mode of the driver changes what else can be set: it is not held for the length of a command.
-        let flags = commands.flags_of_set().map_err(|mode| {
-            Failure::impossible(format!(
-                "{path}: {name} needs another mode of this machine's driver first: {mode}"
-            ))
-        })?;
+        let flags = commands.flags_of_set().unwrap_or_default();
         let args = OneWord::try_parse_from(flags).map_err(|e| {
             let reason = e.to_string();
             Failure::input(format!("{path}: {}", reason.lines().next().unwrap_or_default()))
@@ -301,6 +300,12 @@ impl ArmArgs<'_> {
             )),
         }
     }
+}
+
+/// Whether a driver that chooses speeds by itself takes this governor once it is passive.
+fn comes_with_passive_mode(name: &str, cpufreq: &Cpufreq) -> bool {
+    let is_active = cpufreq.driver.as_ref().is_some_and(|d| d.mode == "active");
+    is_active && is_governor(name)
 }
 
 fn profile(path: &str, text: &str) -> Result<Wishes, Failure> {

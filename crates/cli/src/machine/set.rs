@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wattwise_control::set::plan::{ChangePlan, Inventory, PlanError, Setting, plan};
 use wattwise_control::set::transaction;
-use wattwise_control::set::transaction::{Change, Transaction, TransactionError};
+use wattwise_control::set::transaction::TransactionError;
 use wattwise_figure::units::duration_ns;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::writers;
@@ -74,6 +74,8 @@ pub(crate) struct PlannedWrite<'a> {
     /// The rule that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+    /// Whether it is judged only once the driver's mode, changed before it, is in force.
+    judged_later: bool,
 }
 
 /// What was changed, or would be.
@@ -151,8 +153,9 @@ fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
             target: step.change.target.to_string(),
             old: &step.old,
             asked: &step.change.value,
-            got: step.verdict.as_deref().ok(),
+            got: step.verdict.as_deref().ok().filter(|_| !step.judged_later),
             refused: refused(step),
+            judged_later: step.judged_later,
         })
         .collect();
     let code = if rows.iter().any(|r| r.refused.is_some()) { 2 } else { 0 };
@@ -169,6 +172,7 @@ fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
         match (&row.refused, row.got) {
             (Some(why), _) => _ = write!(out, "  REFUSED: {why}"),
             (None, Some(got)) if got != row.asked => _ = write!(out, "  (will show {got})"),
+            (None, None) => out += "  (judged when the mode is in force)",
             _ => {}
         }
         _ = writeln!(out, "\n    {}", row.target);
@@ -183,25 +187,19 @@ fn notes(plan: &ChangePlan) -> String {
 
 /// Makes a plan's changes and says what came of each.
 pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &Hold, json: bool) -> Outcome {
-    if let Some((step, refusal)) = plan.steps.iter().find_map(|s| s.verdict.as_ref().err().map(|r| (s, r))) {
+    if let Some((step, refusal)) = plan.refused() {
         return Err(Failure::input(format!(
             "{} cannot become '{}': {}; nothing was changed",
             step.change.what, step.change.value, refusal.rule
         )));
     }
     let signals = Signals::catch().map_err(Failure::work)?;
-    let changes: Vec<Change> = plan.steps.iter().map(|s| s.change.clone()).collect();
     let stop = || signals.reason();
     let command = crate::args::command_line();
-    let mut held = if changes.is_empty() {
-        None
-    } else {
-        let made = Transaction::apply(root, journal, &command, &changes, &plan.beside, &stop);
-        Some(made.map_err(|e| match e {
-            TransactionError::Journal { .. } => Failure::impossible(e),
-            other => Failure::work(other),
-        })?)
-    };
+    let mut held = plan.apply(root, journal, &command, &stop).map_err(|e| match e {
+        TransactionError::Journal { .. } => Failure::impossible(e),
+        other => Failure::work(other),
+    })?;
     let outcomes = held.as_ref().map(|t| t.outcomes().to_vec()).unwrap_or_default();
     if json {
         let rows = outcomes.iter().map(|o| PlannedWrite {
@@ -211,6 +209,7 @@ pub(crate) fn apply(root: &dyn Root, journal: &Path, plan: &ChangePlan, hold: &H
             asked: &o.asked,
             got: Some(&o.got),
             refused: None,
+            judged_later: false,
         });
         print_json(&SetOutput {
             schema: SCHEMA,

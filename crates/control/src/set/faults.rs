@@ -18,9 +18,9 @@ const FIRST: &str = "sys/devices/system/cpu/cpufreq/policy0";
 const SECOND: &str = "sys/devices/system/cpu/cpufreq/policy1";
 
 /// An emulated machine that fails as the plan has it, in a boot of its own.
-struct Failing {
-    machine: Emulator,
-    boot: &'static str,
+pub(super) struct Failing {
+    pub(super) machine: Emulator,
+    pub(super) boot: &'static str,
 }
 
 struct FailingNode(Box<dyn Node>);
@@ -142,7 +142,7 @@ fn play(root: &dyn Root, folder: &Path, within: usize, end: End) -> String {
 }
 
 /// What `restore` does, without faults. What it could not do.
-fn restore(root: &dyn Root, folder: &Path) -> Vec<(String, String)> {
+pub(super) fn restore(root: &dyn Root, folder: &Path) -> Vec<(String, String)> {
     let listing = journal::list(folder).expect("a folder of journals");
     assert!(listing.unreadable.is_empty(), "{:?}", listing.unreadable);
     let boot = boot_id(root);
@@ -158,7 +158,7 @@ fn restore(root: &dyn Root, folder: &Path) -> Vec<(String, String)> {
 }
 
 /// In memory, where there is such a place: every journal is synced.
-fn folder() -> tempfile::TempDir {
+pub(super) fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
 

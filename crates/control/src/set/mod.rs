@@ -1,11 +1,15 @@
 //! Settings: from wishes to writes, and back.
 //!
-//! `plan` turns wishes into changes in the order that the kernel needs; `transaction` makes them all or none; `journal`
+//! `plan` turns wishes into changes in the order that the kernel needs, `mode` foresees what a mode of the driver changes for
+//! them; `transaction` makes them all or none; `journal`
 //! keeps the originals on disk; `original` puts them back; `target` is the one place where a value is read or written.
 
 #[cfg(test)]
 mod faults;
 pub mod journal;
+pub mod mode;
+#[cfg(test)]
+mod mode_faults;
 pub mod original;
 pub mod plan;
 pub mod target;

@@ -5,13 +5,15 @@
 //! which the kernel takes them, and judges each by the table of the kernel's [rules] as if
 //! those before it were already made. Nothing is written here: a plan can be shown, refused or applied.
 //!
-//! Order: a CPU comes online before anything else, the driver's mode before what it offers, governors
+//! Order: a CPU comes online before anything else, the driver's [mode](crate::set::mode) before what it offers, governors
 //! before what they permit, boost before limits, limits before the speed within them; a CPU goes offline
 //! last.
 
+use crate::set::mode::{Coming, RESET, Then};
 use crate::set::target::Target;
-use crate::set::transaction::Change;
+use crate::set::transaction::{Change, Transaction, TransactionError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use wattwise_figure::nearest;
 use wattwise_figure::units::{Speed, show_khz, show_ns, show_uw};
 use wattwise_hw::cpus::cpuid::CpuFacts;
@@ -85,6 +87,8 @@ pub struct Step {
     pub old: String,
     /// What the kernel will show afterwards, or the rule that refuses.
     pub verdict: Result<String, Refusal>,
+    /// Whether that can be judged only once the driver's mode, an earlier step, is in force.
+    pub judged_later: bool,
 }
 
 /// Writes in order.
@@ -96,6 +100,50 @@ pub struct ChangePlan {
     pub beside: Vec<Change>,
     /// What the user should know before.
     pub notes: Vec<String>,
+    /// What is planned anew once a mode of the driver is in force; the steps for it are foreseen.
+    pub then: Option<Then>,
+}
+
+impl ChangePlan {
+    /// The first write that the kernel would refuse, and its rule.
+    pub fn refused(&self) -> Option<(&Step, &Refusal)> {
+        self.steps.iter().find_map(|s| Some((s, s.verdict.as_ref().err()?)))
+    }
+
+    /// Makes all changes or none, as [`Transaction::apply`] does; none where nothing would change.
+    ///
+    /// A mode of the driver is put in force first. The settings that came with it are then planned again, for what is really
+    /// there, and made under the same journal, which has held the originals of all from the beginning.
+    pub fn apply<'r>(
+        &self,
+        root: &'r dyn Root,
+        journal: &Path,
+        command: &str,
+        stop: &dyn Fn() -> Option<String>,
+    ) -> Result<Option<Transaction<'r>>, TransactionError> {
+        let mut changes: Vec<Change> = self.steps.iter().map(|s| s.change.clone()).collect();
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let Some(then) = &self.then else {
+            return Transaction::apply(root, journal, command, &changes, &self.beside, stop).map(Some);
+        };
+        let foreseen = changes.split_off(then.first);
+        let beside = [&foreseen[..], &self.beside].concat();
+        let mut transaction = Transaction::begin(root, journal, command, &changes, &beside)?;
+        transaction.make_all(&changes, stop)?;
+        let planned = then.planned(root).and_then(|(changes, beside)| {
+            transaction.admit(&beside)?;
+            transaction.admit(&changes)?;
+            Ok(changes)
+        });
+        let changes =
+            planned.map_err(|why| transaction.failed(&format!("with --driver-mode {}", then.mode), why))?;
+        transaction.make_all(&changes, stop)?;
+        transaction.settle();
+        transaction.tell(&foreseen);
+        Ok(Some(transaction))
+    }
 }
 
 /// A wish that cannot be fulfilled; nothing was written.
@@ -134,18 +182,28 @@ struct Overlay<'r> {
     made: BTreeMap<String, String>,
     /// Folders of governors that are not in force yet.
     coming: BTreeSet<String>,
+    /// Attributes that a mode of the driver takes away.
+    hidden: BTreeSet<String>,
 }
 
 impl View for Overlay<'_> {
     fn text(&self, path: &str) -> Option<String> {
+        if self.hidden.contains(path) {
+            return None;
+        }
         self.made.get(path).cloned().or_else(|| text(self.root, path))
     }
     fn list(&self, path: &str) -> Vec<String> {
         let governor = self.coming.get(path).and_then(|folder| folder.rsplit('/').next());
-        match governor {
-            Some(governor) => rules::tunables(governor).map(str::to_owned).collect(),
-            None => self.root.list(path).unwrap_or_default(),
+        if let Some(governor) = governor {
+            return rules::tunables(governor).map(str::to_owned).collect();
         }
+        let folder = format!("{path}/");
+        let made = self.made.keys().filter_map(|p| p.strip_prefix(&folder)).filter(|n| !n.contains('/'));
+        let mut names = self.root.list(path).unwrap_or_default();
+        names.extend(made.map(str::to_owned));
+        names.retain(|name| !self.hidden.contains(&format!("{folder}{name}")));
+        names
     }
 }
 
@@ -154,6 +212,8 @@ struct Planner<'r> {
     inventory: &'r Inventory,
     cpus: &'r CpuSet,
     plan: ChangePlan,
+    /// The mode of the driver that the steps from here on are for, if it is not in force.
+    coming: Option<&'r Coming>,
 }
 
 fn input(message: impl Into<String>) -> PlanError {
@@ -171,20 +231,23 @@ pub fn plan(
     cpus: &CpuSet,
     settings: &[Setting],
 ) -> Result<ChangePlan, PlanError> {
-    let mut planner = Planner {
-        overlay: Overlay { root, made: BTreeMap::new(), coming: BTreeSet::new() },
-        inventory,
-        cpus,
-        plan: ChangePlan::default(),
-    };
-    if settings.iter().any(|s| matches!(s, Setting::DriverMode(_))) && settings.len() > 1 {
-        return Err(input("--driver-mode changes which settings there are: give it alone, then the others"));
-    }
+    let overlay = Overlay { root, made: BTreeMap::new(), coming: BTreeSet::new(), hidden: BTreeSet::new() };
+    let mode =
+        settings.iter().find_map(|s| if let Setting::DriverMode(mode) = s { Some(mode) } else { None });
+    let coming = mode.and_then(|mode| Coming::of(root, inventory, mode));
+    let mut planner = Planner { overlay, inventory, cpus, plan: ChangePlan::default(), coming: None };
     let mut ordered: Vec<&Setting> = settings.iter().collect();
     ordered.sort_by_key(|s| phase(s));
-    for setting in ordered {
+    let of_mode = ordered.iter().rposition(|s| matches!(s, Setting::DriverMode(_))).map_or(0, |at| at + 1);
+    let (first, rest) = ordered.split_at(of_mode);
+    for setting in first {
         planner.setting(setting)?;
     }
+    match (mode, &coming) {
+        (Some(mode), Some(coming)) => planner.foresee(mode, coming, rest)?,
+        _ => rest.iter().try_for_each(|setting| planner.setting(setting))?,
+    }
+    planner.inventory = inventory;
     planner.beside();
     Ok(planner.plan)
 }
@@ -204,6 +267,39 @@ fn phase(setting: &Setting) -> u32 {
 }
 
 impl<'r> Planner<'r> {
+    /// Plans settings for a mode of the driver that is not in force yet. Where the mode itself is refused there is nothing to
+    /// plan them for.
+    fn foresee(&mut self, mode: &str, coming: &'r Coming, settings: &[&Setting]) -> Result<(), PlanError> {
+        if settings.is_empty() || self.plan.refused().is_some() {
+            return Ok(());
+        }
+        // What an offline CPU's domain is set to cannot be read, so not be put back either once the mode has reset it.
+        if self.plan.steps.iter().any(|s| s.change.target.path().ends_with("/online")) {
+            return Err(input(
+                "--online on with --driver-mode and others: bring the CPUs online first, alone",
+            ));
+        }
+        self.plan.then = Some(Then {
+            mode: mode.to_owned(),
+            first: self.plan.steps.len(),
+            cpus: self.cpus.clone(),
+            settings: settings.iter().map(|s| (*s).clone()).collect(),
+        });
+        self.inventory = &coming.inventory;
+        self.coming = Some(coming);
+        self.overlay.made.extend(coming.made.clone());
+        self.overlay.hidden.extend(coming.hidden.iter().cloned());
+        for setting in settings {
+            match needs_policies(setting).filter(|_| coming.unseen) {
+                Some(flag) => self.plan.notes.push(format!(
+                    "{flag} is judged when the mode is in force: the driver is off now and shows no frequency domains"
+                )),
+                None => self.setting(setting)?,
+            }
+        }
+        Ok(())
+    }
+
     fn setting(&mut self, setting: &Setting) -> Result<(), PlanError> {
         match setting {
             Setting::Online(on) => self.online(*on),
@@ -231,14 +327,23 @@ impl<'r> Planner<'r> {
     /// write.
     fn write(&mut self, path: String, what: String, value: impl Into<String>) -> Result<(), PlanError> {
         let value = value.into();
-        let old = Target::File(path.clone()).read(self.overlay.root).map_err(|e| {
-            impossible(format!("{what}: {}", wattwise_hw::probe::why(&e, &path, self.overlay.root)))
-        })?;
+        let old = match Target::File(path.clone()).read(self.overlay.root) {
+            Ok(old) => old,
+            Err(_) if self.comes_with_the_mode(&path) => "its default".to_owned(),
+            Err(e) => {
+                let why = wattwise_hw::probe::why(&e, &path, self.overlay.root);
+                return Err(impossible(format!("{what}: {why}")));
+            }
+        };
         let current = self.overlay.made.get(&path).unwrap_or(&old);
         if *current == value {
             return Ok(());
         }
-        let verdict = rules::judge(&self.overlay, &path, &value);
+        let judged_later = self.is_judged_later(&path);
+        let verdict = match judged_later {
+            true => Ok(value.clone()),
+            false => rules::judge(&self.overlay, &path, &value),
+        };
         if let Ok(stored) = &verdict {
             self.overlay.made.insert(path.clone(), stored.clone());
         }
@@ -246,8 +351,28 @@ impl<'r> Planner<'r> {
             change: Change { target: Target::File(path), what, value, elsewhere: None },
             old,
             verdict,
+            judged_later,
         });
         Ok(())
+    }
+
+    fn comes_with_the_mode(&self, path: &str) -> bool {
+        self.coming.is_some_and(|c| c.made.contains_key(path))
+    }
+
+    /// Whether nothing that is there now tells what the kernel will do with a write.
+    fn is_judged_later(&self, path: &str) -> bool {
+        let Some(coming) = self.coming else { return false };
+        match path.rsplit('/').next() {
+            Some("scaling_governor") => !coming.governors_known,
+            Some("scaling_min_freq" | "scaling_max_freq" | "scaling_setspeed") => !coming.range_known,
+            _ => false,
+        }
+    }
+
+    /// Whether the governors of these policies are known: those of a mode to come may not be.
+    fn lists_governors(&self) -> bool {
+        self.coming.is_none_or(|c| c.governors_known)
     }
 
     /// The policies that drive the chosen CPUs, or why there are none.
@@ -278,7 +403,7 @@ impl<'r> Planner<'r> {
 
     fn governor(&mut self, name: &str) -> Result<(), PlanError> {
         for policy in self.policies()? {
-            if !policy.governors.iter().any(|g| g == name) {
+            if self.lists_governors() && !policy.governors.iter().any(|g| g == name) {
                 return Err(unknown("--governor", name, &policy.governors, policy.name()));
             }
             self.write(
@@ -297,7 +422,7 @@ impl<'r> Planner<'r> {
         {
             return Err(input(format!("--min {low}% is above --max {high}%; expected a range")));
         }
-        let boosted = self.turns_boost_on();
+        let boosted = self.turns_boost_on() || self.coming.is_some_and(|c| !c.range_known);
         for policy in self.policies()? {
             let name = policy.name();
             if boosted {
@@ -378,7 +503,7 @@ impl<'r> Planner<'r> {
     fn held_speed(&mut self, speed: Speed) -> Result<(), PlanError> {
         for policy in self.policies()? {
             let name = policy.name();
-            if !policy.governors.iter().any(|g| g == "userspace") {
+            if self.lists_governors() && !policy.governors.iter().any(|g| g == "userspace") {
                 return Err(impossible(no_authority(policy, &self.inventory.cpufreq)));
             }
             let chosen = self.overlay.text(&format!("{}/scaling_governor", policy.path));
@@ -768,7 +893,8 @@ impl<'r> Planner<'r> {
                 value: value.to_owned(),
                 elsewhere: Some(elsewhere),
             };
-            self.plan.steps.push(Step { change, old: "its default".to_owned(), verdict });
+            let (old, judged_later) = ("its default".to_owned(), false);
+            self.plan.steps.push(Step { change, old, verdict, judged_later });
         }
         Ok(())
     }
@@ -797,6 +923,14 @@ impl<'r> Planner<'r> {
         if !modes.contains(&mode) {
             let modes: Vec<String> = modes.iter().map(|m| (*m).to_owned()).collect();
             return Err(unknown("--driver-mode", mode, &modes, driver.name));
+        }
+        let policies = self.inventory.cpufreq.policies().iter();
+        let unread: Vec<&str> = policies.filter(|p| p.affected.is_empty()).map(CpufreqPolicy::name).collect();
+        if !unread.is_empty() && driver.mode != mode {
+            self.plan.notes.push(format!(
+                "every CPU of {} is offline: what is set there cannot be read, is reset by the mode and does not come back",
+                unread.join(", ")
+            ));
         }
         self.write(format!("{CPUS}/{}/status", driver.name), format!("{} mode", driver.name), mode)
     }
@@ -879,6 +1013,7 @@ impl<'r> Planner<'r> {
             change: Change { target, what, value: shown(new), elsewhere: None },
             old: shown(old),
             verdict: Ok(shown(new)),
+            judged_later: false,
         });
         Ok(())
     }
@@ -910,6 +1045,11 @@ impl<'r> Planner<'r> {
                 beside.push(Change { target: Target::File(path), what, value, elsewhere: None });
             }
         };
+        if self.plan.steps.iter().any(|s| s.change.target.path().ends_with("_pstate/status")) {
+            for (file, what) in RESET {
+                watch(format!("{CPUS}/{file}"), what.to_owned());
+            }
+        }
         for path in policies {
             // A governor's tunables go with it, and come back with their defaults.
             let governor = text(self.overlay.root, &format!("{path}/scaling_governor")).unwrap_or_default();
@@ -920,6 +1060,7 @@ impl<'r> Planner<'r> {
             }
             let name = path.strip_suffix("/cpufreq").unwrap_or(path).rsplit('/').next().unwrap_or(path);
             for (file, word) in [
+                ("boost", "boost"),
                 ("scaling_governor", "governor"),
                 ("scaling_min_freq", "minimum"),
                 ("scaling_max_freq", "maximum"),
@@ -943,6 +1084,20 @@ impl<'r> Planner<'r> {
         }
         self.plan.beside = beside;
     }
+}
+
+/// The flag of a setting that is of frequency domains.
+fn needs_policies(setting: &Setting) -> Option<&'static str> {
+    Some(match setting {
+        Setting::Governor(_) => "--governor",
+        Setting::Limits(None, _) => "--max",
+        Setting::Limits(..) => "--min",
+        Setting::Freq(_) => "--freq",
+        Setting::Epp(_) => "--epp",
+        Setting::Boost(_) => "--boost",
+        Setting::Tunable(..) => "--tunable",
+        _ => return None,
+    })
 }
 
 /// The zones that a name means, each with its twins: an outermost zone can be shown by several doors, under one name. The
@@ -1013,7 +1168,7 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
 fn no_authority(policy: &CpufreqPolicy, cpufreq: &Cpufreq) -> String {
     match &cpufreq.driver {
         Some(driver) if driver.mode == "active" => format!(
-            "--freq: {} in active mode lets the hardware choose the speed; bound it with --min and --max, or give --driver-mode passive first",
+            "--freq: {} in active mode lets the hardware choose the speed; bound it with --min and --max, or give --driver-mode passive with it",
             driver.name
         ),
         _ => format!(

@@ -96,26 +96,59 @@ impl<'r> Transaction<'r> {
         beside: &[Change],
         stop: &dyn Fn() -> Option<String>,
     ) -> Result<Transaction<'r>, TransactionError> {
+        let mut transaction = Transaction::begin(root, journal, command, changes, beside)?;
+        transaction.make_all(changes, stop)?;
+        transaction.settle();
+        Ok(transaction)
+    }
+
+    /// Journals the originals of changes and of what is beside them; nothing is changed yet.
+    pub(super) fn begin(
+        root: &'r dyn Root,
+        journal: &Path,
+        command: &str,
+        changes: &[Change],
+        beside: &[Change],
+    ) -> Result<Transaction<'r>, TransactionError> {
         let items = originals(root, changes, beside)?;
         let journal = Journal::begin(journal, &boot_id(root), command, &items)
             .map_err(|error| TransactionError::Journal { path: journal.to_owned(), error })?;
-        let mut transaction = Transaction { root, journal: Some(journal), items, outcomes: Vec::new() };
+        Ok(Transaction { root, journal: Some(journal), items, outcomes: Vec::new() })
+    }
+
+    /// Makes changes one after the other; the first that fails undoes everything.
+    pub(super) fn make_all(
+        &mut self,
+        changes: &[Change],
+        stop: &dyn Fn() -> Option<String>,
+    ) -> Result<(), TransactionError> {
         for change in changes {
-            let done = match stop() {
+            match stop() {
                 Some(reason) => Err(reason),
-                None => transaction.make(change),
-            };
-            if let Err(why) = done {
-                let restored = transaction.undo();
-                return Err(TransactionError::Failed {
-                    what: change.what.clone(),
-                    why,
-                    undone: restored.to_string(),
-                });
+                None => self.make(change),
+            }
+            .map_err(|why| self.failed(&change.what, why))?;
+        }
+        Ok(())
+    }
+
+    /// Undoes everything, because something failed.
+    pub(super) fn failed(&mut self, what: &str, why: String) -> TransactionError {
+        TransactionError::Failed { what: what.to_owned(), why, undone: self.undo().to_string() }
+    }
+
+    /// Journals what earlier changes have made appear, before later ones change it.
+    pub(super) fn admit(&mut self, changes: &[Change]) -> Result<(), String> {
+        for change in changes {
+            let is_known = |t: &Target| self.items.iter().any(|i| i.target == *t);
+            if is_known(&change.target) || change.elsewhere.is_some() {
+                continue;
+            }
+            if let Ok(original) = change.target.read(self.root) {
+                self.appeared(&change.target, &change.what, original)?;
             }
         }
-        transaction.settle();
-        Ok(transaction)
+        Ok(())
     }
 
     fn make(&mut self, change: &Change) -> Result<(), String> {
@@ -155,9 +188,14 @@ impl<'r> Transaction<'r> {
         }
         let found = places.find_map(|(target, what)| Some((target, what, target.read(self.root).ok()?)));
         let (target, what, original) = found.ok_or("the governor is in force and has no such tunable")?;
+        self.appeared(target, what, original)
+    }
+
+    /// A new item, journalled: its place.
+    fn appeared(&mut self, target: &Target, what: &str, original: String) -> Result<usize, String> {
         let item = Item {
             target: target.clone(),
-            what: what.clone(),
+            what: what.to_owned(),
             original,
             appeared: true,
             ours: Vec::new(),
@@ -172,7 +210,7 @@ impl<'r> Transaction<'r> {
 
     /// Notes what the values are once all changes are made: later ones may have moved earlier ones, and
     /// those beside them.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for (at, item) in self.items.iter_mut().enumerate() {
             let Ok(now) = item.target.read(self.root) else { continue };
             if now != item.original && !item.ours.contains(&now) {
@@ -192,6 +230,22 @@ impl<'r> Transaction<'r> {
                 && let Ok(now) = item.target.read(self.root)
             {
                 outcome.got = now;
+            }
+        }
+    }
+
+    /// Adds to the outcomes what was asked for and came about without a write of its own: a governor that a mode of the driver
+    /// starts with.
+    pub(super) fn tell(&mut self, changes: &[Change]) {
+        for change in changes {
+            let target = change.target.to_string();
+            let item = self.items.iter().find(|i| i.target == change.target);
+            let now = change.target.read(self.root).ok().filter(|now| *now == change.value);
+            if let (Some(item), Some(got)) = (item, now)
+                && !self.outcomes.iter().any(|o| o.target == target)
+            {
+                let (what, asked) = (change.what.clone(), change.value.clone());
+                self.outcomes.push(Outcome { what, target, old: item.original.clone(), asked, got });
             }
         }
     }
@@ -242,7 +296,9 @@ fn originals(root: &dyn Root, changes: &[Change], beside: &[Change]) -> Result<V
                 unsettled: true,
                 back: false,
             }),
-            Err(_) if beside || change.elsewhere.is_some() => {}
+            // What is not there yet, a later change may make: it is read then.
+            Err(e) if beside && e.kind() == io::ErrorKind::NotFound => {}
+            Err(_) if change.elsewhere.is_some() => {}
             Err(e) => {
                 let why = why(&e, &change.target.path(), root);
                 return Err(TransactionError::Original { what: change.what.clone(), why });
