@@ -86,7 +86,7 @@ fn planted_machine() -> MachineModel {
 fn planted_work() -> Workload {
     let (run, sleep) = (CYCLES / 1e3, SLEEP_S * 1e6);
     let text = format!(
-        "name = 'planted'\nsummary = 'rounds'\nreference_khz = 1000000\n[[task]]\nname = 'work'\nrounds = {ROUNDS}\n\
+        "name = 'planted'\nsummary = 'rounds'\nreference_khz = 1000000\nmemory_share = [0, 0]\nipc_factor = [1, 1]\n[[task]]\nname = 'work'\nrounds = {ROUNDS}\n\
          steps = [{{ run_us = {run} }}, {{ sleep_us = {sleep} }}]\n"
     );
     file::parse(&text, "planted.toml").unwrap()
