@@ -4,6 +4,7 @@ use clap::{ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use wattwise_figure::shell;
+use wattwise_replay::{library, mixes};
 
 /// The line that was meant by a call whose first word that is a program stands without `--`; none where there is no such word, or the
 /// command runs none. `words` have the program's own name first.
@@ -27,7 +28,7 @@ pub(crate) fn meant(program: &Command, words: &[OsString]) -> Option<String> {
             let end = (at + 1 + values(command, word)).min(words.len());
             before.extend(words[at..end].iter().map(OsString::as_os_str));
             at = end;
-        } else if is_program(word) {
+        } else if is_program(word) && !(command.get_name() == "compare" && is_bundled(word)) {
             let ours = std::iter::once(OsStr::new("wattwise")).chain(before);
             let line = ours.chain([OsStr::new("--")]).chain(words[at..].iter().map(OsString::as_os_str));
             return Some(shell::line(line.map(|w| w.to_string_lossy().into_owned())));
@@ -38,6 +39,12 @@ pub(crate) fn meant(program: &Command, words: &[OsString]) -> Option<String> {
         }
     }
     None
+}
+
+/// Whether a word names a bundled workload or mix: some are named after the program that they are recordings of.
+fn is_bundled(word: &OsStr) -> bool {
+    let name = word.to_string_lossy();
+    mixes::find(&name).is_some() || library::workloads().iter().any(|w| w.name == name)
 }
 
 fn is_flag(word: &OsStr) -> bool {
