@@ -43,7 +43,8 @@ pub fn timer(cpu: usize, sleep: Duration, times: usize) -> Result<Vec<f64>, Stri
 /// From a write on one CPU until the reader that slept on another runs, us.
 pub fn cross(sleeper: usize, waker: usize, sleep: Duration, times: usize) -> Result<Vec<f64>, String> {
     let start = Instant::now();
-    let woken_at = AtomicU64::new(0);
+    // A time for each wake-up: on a busy host the next one may come before the reader has run.
+    let woken_at: Vec<AtomicU64> = (0..times).map(|_| AtomicU64::new(0)).collect();
     let (mut read, mut write) = std::io::pipe().map_err(|e| e.to_string())?;
     std::thread::scope(|scope| {
         let woken_at = &woken_at;
@@ -53,12 +54,13 @@ pub fn cross(sleeper: usize, waker: usize, sleep: Duration, times: usize) -> Res
             let mut byte = [0];
             while read.read(&mut byte).map_err(|e| e.to_string())? > 0 {
                 let now = start.elapsed().as_nanos() as u64;
-                late.push((now - woken_at.load(Ordering::Acquire)) as f64 / 1e3);
+                let at = woken_at.get(late.len()).map_or(now, |at| at.load(Ordering::Acquire));
+                late.push(now.saturating_sub(at) as f64 / 1e3);
             }
             Ok(late)
         };
         let reader = wattwise_threads::named("sleeper").spawn_scoped(scope, reads).map_err(no_thread)?;
-        pin_and_wake(waker, sleep, times, &mut write, woken_at, start)?;
+        pin_and_wake(waker, sleep, &mut write, woken_at, start)?;
         drop(write);
         reader.join().unwrap_or_else(|_| Err("the sleeping thread panicked".to_owned()))
     })
@@ -71,21 +73,20 @@ fn no_thread(e: std::io::Error) -> String {
 fn pin_and_wake(
     waker: usize,
     sleep: Duration,
-    times: usize,
     write: &mut std::io::PipeWriter,
-    woken_at: &AtomicU64,
+    woken_at: &[AtomicU64],
     start: Instant,
 ) -> Result<(), String> {
     let before = sched_getaffinity(None).map_err(|e| e.to_string())?;
     pin(waker)?;
     let mut done = Ok(());
-    for _ in 0..times {
+    for at in woken_at {
         // Awake all the while: only the sleeper's way out of its C-state is in the figure.
         let due = Instant::now() + sleep;
         while Instant::now() < due {
             std::hint::spin_loop();
         }
-        woken_at.store(start.elapsed().as_nanos() as u64, Ordering::Release);
+        at.store(start.elapsed().as_nanos() as u64, Ordering::Release);
         if let Err(e) = write.write_all(&[1]) {
             done = Err(e.to_string());
             break;
