@@ -566,7 +566,7 @@ fn a_recording_made_here_knows_its_command_and_its_clock() {
     use wattwise_trace::record::{RecordOptions, run};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made.perf");
-    let script = "sleep 0.3 & i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; dd if=/dev/zero of=/dev/null bs=1M count=20";
+    let script = "sleep 3 & i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; dd if=/dev/zero of=/dev/null bs=1M count=20";
     let command = ["sh", "-c", script].map(String::from).to_vec();
     let report = match run(&RecordOptions::new(&path, command)) {
         Err(e) if e.is_impossible() && std::env::var_os("CI").is_none() => {
