@@ -108,7 +108,7 @@ tsan:
 soak: tsan
 	sh scripts/soak.sh $(SOAK_SECONDS)
 	WATTWISE_NAMES=10000 $(CARGO) test -p wattwise --features full --test hostile_commands
-	WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
+	WATTWISE_ALL_POINTS=1 WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
 	$(CARGO) test -p wattwise --test hardware killed
 	sh scripts/mutated.sh $(SOAK_INPUTS)
 	$(CARGO) lab rules --kernel 6.12

@@ -143,8 +143,11 @@ fn a_governor_that_an_active_driver_does_not_have_comes_with_the_drivers_mode() 
         let root = format!("emulated:{machine}");
         let out = wattwise(folder.path(), &["run", "--root", &root, "-p", "schedutil", "--", "true"]);
         assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
-        assert!(text(&out.stdout).contains("under schedutil") || text(&out.stderr).contains("under schedutil"));
-        let mode = ["set", "--root", &root, "--driver-mode", "passive", "--governor", "schedutil", "--dry-run"];
+        assert!(
+            text(&out.stdout).contains("under schedutil") || text(&out.stderr).contains("under schedutil")
+        );
+        let mode =
+            ["set", "--root", &root, "--driver-mode", "passive", "--governor", "schedutil", "--dry-run"];
         assert!(wattwise(folder.path(), &mode).status.success());
     }
 }

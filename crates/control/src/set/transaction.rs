@@ -85,6 +85,13 @@ pub struct Transaction<'r> {
     outcomes: Vec<Outcome>,
 }
 
+/// Whether an attribute is not there, as those of a CPU that is offline.
+fn is_absent(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    error.kind() == std::io::ErrorKind::NotFound
+        || [Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error).contains(&error.raw_os_error().unwrap_or(0))
+}
+
 impl<'r> Transaction<'r> {
     /// Makes all changes or none. `beside` are values that follow from the changes and must come back with
     /// them; `stop` is asked before each write, and its reason undoes all.
@@ -209,20 +216,26 @@ impl<'r> Transaction<'r> {
     }
 
     /// Notes what the values are once all changes are made: later ones may have moved earlier ones, and
-    /// those beside them.
+    /// those beside them. One that cannot be read or noted now stays unsettled, and the journal with it: whatever it turns out to be, it is
+    /// taken for ours and put back.
     pub(super) fn settle(&mut self) {
         for (at, item) in self.items.iter_mut().enumerate() {
-            let Ok(now) = item.target.read(self.root) else { continue };
-            if now != item.original && !item.ours.contains(&now) {
-                if let Some(journal) = &mut self.journal {
-                    // A journal that can no longer be written still holds the originals.
-                    _ = journal.wrote(at, &now);
+            let now = match item.target.read(self.root) {
+                Ok(now) => now,
+                Err(e) => {
+                    item.unsettled = !is_absent(&e);
+                    continue;
                 }
+            };
+            item.unsettled = false;
+            if now != item.original && !item.ours.contains(&now) {
+                // A journal that can no longer be written still holds the originals.
+                let noted = self.journal.as_mut().is_none_or(|journal| journal.wrote(at, &now).is_ok());
+                item.unsettled = !noted;
                 item.ours.push(now);
             }
         }
-        self.items.iter_mut().for_each(|item| item.unsettled = false);
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = self.journal.as_mut().filter(|_| self.items.iter().all(|i| !i.unsettled)) {
             _ = journal.done();
         }
         for outcome in &mut self.outcomes {
