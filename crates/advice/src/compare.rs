@@ -20,7 +20,7 @@ use wattwise_sim::outcome::Timeline;
 /// What a report draws of one policy beyond its figures.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDetail {
-    /// Its [`PolicyResult::policy`].
+    /// Its [`policy`](crate::result::PolicyResult::policy).
     pub policy: String,
     /// Power, speeds and states over time.
     pub timeline: Timeline,

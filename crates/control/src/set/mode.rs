@@ -5,7 +5,7 @@
 //! whole machine (drivers/cpufreq/intel_pstate.c, `intel_pstate_register_driver`; amd-pstate.c, `mode_state_machine`, and
 //! `amd_pstate_init_boost_support`). Two modes of one driver, amd-pstate's passive and guided, leave all as it is.
 //!
-//! So settings that come with a mode are planned twice. [`Coming`] is the machine as it will be, as far as its files tell
+//! So settings that come with a mode are planned twice. `Coming` is the machine as it will be, as far as its files tell
 //! now: by it a dry run judges, and what it names is journalled. Once the mode is in force the settings are planned again
 //! ([`Then`]) with what is really there. What cannot be known before is the list of governors: a driver that chooses
 //! speeds itself names its own two, and cpufreq's appear with the mode.
