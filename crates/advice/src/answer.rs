@@ -1,7 +1,6 @@
 //! The answer in words.
 
 use crate::choice::Choice;
-use crate::describe::interval;
 use crate::result::{AgainstReference, Answer, Interval, Nearly, PolicyResult, Responses as PolicyResponses};
 use crate::rule::Goal;
 use crate::ties::{NOTICEABLE, share};
@@ -70,14 +69,14 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
 fn against_reference(a: &Answered<'_>, chosen: usize) -> AgainstReference {
     let ratios = a.choice.columns[chosen].cost_ratios(a.goal);
     AgainstReference {
-        ratio: interval(ratios.iter().copied()),
+        ratio: Interval::of(ratios.iter().copied()),
         chance: share(ratios.iter().map(|r| *r < 1.0)),
     }
 }
 
 /// Policies that are better than the chosen one by a noticeable share, but within the limit of time in too few replicas.
 fn nearly(a: &Answered<'_>, chosen: usize) -> Vec<Nearly> {
-    let median = |p: usize| interval(a.choice.columns[p].cost_ratios(a.goal).into_iter()).median;
+    let median = |p: usize| Interval::of(a.choice.columns[p].cost_ratios(a.goal).into_iter()).median;
     let own = median(chosen);
     let is_nearly = |p: &usize| {
         let r = &a.results[*p];
@@ -88,7 +87,7 @@ fn nearly(a: &Answered<'_>, chosen: usize) -> Vec<Nearly> {
     let named = |&p: &usize| Nearly {
         policy: a.results[p].policy.clone(),
         within_share: a.results[p].within_share,
-        ratio: interval(a.choice.columns[p].cost_ratios(a.goal).into_iter()),
+        ratio: Interval::of(a.choice.columns[p].cost_ratios(a.goal).into_iter()),
     };
     found.iter().take(MOST_NEARLY).map(named).collect()
 }

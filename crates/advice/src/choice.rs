@@ -1,7 +1,7 @@
 //! Which of the policies that cannot be told apart is recommended.
 
 use crate::judge::Column;
-use crate::ties::Standing;
+use crate::ties::{self, Candidate, Standing};
 use crate::time::{TimeKind, quantile};
 use std::collections::BTreeSet;
 use wattwise_replay::spec::PolicySpec;
@@ -15,12 +15,15 @@ pub(crate) struct Choice<'a> {
     /// By policy.
     pub(crate) columns: &'a [Column],
     pub(crate) reference: usize,
+    /// By policy, what is to be small; empty where it was left early.
+    pub(crate) candidates: &'a [Candidate],
     pub(crate) standing: &'a Standing,
     pub(crate) kind: TimeKind,
     pub(crate) apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
 }
 
-/// The reference if it costs hardly more than the leader. Else of the leader and its equals one of the fastest: one that can
+/// The reference if it costs hardly more than the leader. Else of the leader and those of its equals that cost less than the
+/// reference one of the fastest: one that can
 /// be applied before one that cannot, one in the driver's mode before one in another, the one that changes least, the simplest.
 /// `None` where no policy keeps the limit of time.
 pub(crate) fn choose(c: &Choice<'_>) -> Option<usize> {
@@ -28,7 +31,10 @@ pub(crate) fn choose(c: &Choice<'_>) -> Option<usize> {
     if leader == c.reference || c.standing.close.contains(&c.reference) {
         return Some(c.reference);
     }
-    let mut equals = c.standing.equal.clone();
+    // An equal of the leader may still cost more than the reference does.
+    let reference = &c.candidates[c.reference];
+    let saves = |p: &usize| quantile(&ties::excess(&c.candidates[*p], reference), 0.5) < 0.0;
+    let mut equals: Vec<usize> = c.standing.equal.iter().copied().filter(saves).collect();
     equals.push(leader);
     let fastest = equals.iter().map(|&p| time(c, p)).fold(f64::INFINITY, f64::min);
     let as_fast = match c.kind {
@@ -73,6 +79,39 @@ fn parts(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Kept;
+    use crate::result::Responses;
+
+    /// The leader saves 0.8 %; its equal costs 0.1 % more than the reference, and would have been chosen for its plainer name.
+    #[test]
+    fn what_costs_more_than_the_reference_is_not_chosen() {
+        let candidate = |cost: f64| Candidate { cost: vec![cost; 20], admissible: true, surely: true };
+        let chosen = |third: f64| {
+            let candidates = [100.0, 99.2, third].map(candidate);
+            let policies =
+                ["schedutil", "ondemand+max=90%", "performance"].map(|p| PolicySpec::parse(p).unwrap());
+            let kept = Kept {
+                admissible: true,
+                surely: true,
+                responses: None,
+                others: Responses::default(),
+                missed: Vec::new(),
+            };
+            let columns =
+                [(); 3].map(|()| Column { own: Vec::new(), reference: Vec::new(), kept: kept.clone() });
+            choose(&Choice {
+                policies: &policies,
+                columns: &columns,
+                reference: 0,
+                candidates: &candidates,
+                standing: &ties::standing(&candidates),
+                kind: TimeKind::Makespan,
+                apply: &|_| Err("nothing is applied".into()),
+            })
+        };
+        assert_eq!(chosen(100.1), Some(1));
+        assert_eq!(chosen(99.5), Some(2));
+    }
 
     #[test]
     fn changes_are_counted_beside_what_is_set_already() {

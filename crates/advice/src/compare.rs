@@ -5,56 +5,16 @@
 //! of being best. [`search_best`] tries limits beside the policies that it is given (`search`).
 
 pub use crate::error::CompareError;
+pub use crate::options::{Options, PolicyDetail};
 
 use crate::conclude::{Found, conclude};
+use crate::field::field;
 use crate::judge::{self, cost};
 use crate::result::Comparison;
-use crate::rule::Rule;
 use crate::runs::Runs;
 use crate::search;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wattwise_replay::job::ReplayJob;
-use wattwise_replay::spec::PolicySpec;
-use wattwise_sim::outcome::Timeline;
-
-/// What a report draws of one policy beyond its figures.
-#[derive(Clone, Debug, Default)]
-pub struct PolicyDetail {
-    /// Its [`policy`](crate::result::PolicyResult::policy).
-    pub policy: String,
-    /// Power, speeds and states over time.
-    pub timeline: Timeline,
-    /// Time from runnable to running: `(least ns of the slot, wake-ups)`, rising.
-    pub wake_histogram: Vec<(u64, u64)>,
-}
-
-/// How to compare.
-pub struct Options<'a> {
-    /// What is to be small, and how much slower a policy may be.
-    pub rule: Rule,
-    /// Replicas beside the nominal run; 0 for that run alone.
-    pub replicas: u64,
-    /// The policy that the others are held against; it always runs.
-    pub reference: &'a PolicySpec,
-    /// How a policy is put in force, or why it cannot be.
-    pub apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
-    /// Called with the number of runs done so far.
-    pub done: &'a (dyn Fn(usize) + Sync),
-    /// Set by a user who has seen enough: the nominal run and the replicas done by then are the answer, which says so.
-    pub stop: &'a AtomicBool,
-}
-
-impl Options<'_> {
-    /// How many runs there will be for so many policies.
-    pub fn runs(&self, policies: usize) -> usize {
-        (self.replicas as usize + 1) * policies
-    }
-
-    /// About how many runs a search from so many policies takes.
-    pub fn runs_of_search(&self, policies: usize) -> usize {
-        search::runs(policies, self.replicas as usize)
-    }
-}
 
 /// Compares the policies of a job.
 ///
@@ -82,7 +42,7 @@ pub fn compare_from(
     let (nominal, judged) = runs.nominal()?;
     let stopped = || options.stop.load(Ordering::Relaxed);
     let numbers = first..first.saturating_add(options.replicas);
-    let field = runs.field(numbers, judged.kind, &stopped)?;
+    let field = field(&runs, numbers, judged.kind, &stopped)?;
     conclude(Found::all(&runs, (nominal, judged), field), options, &|_| Ok(None))
 }
 
@@ -131,7 +91,7 @@ pub fn draws(
 ) -> Result<Vec<Vec<OneDraw>>, CompareError> {
     let runs = Runs::new(job, (options.reference, options.rule), &|| {})?;
     let kind = runs.kind()?;
-    let field = runs.field(first..first + options.replicas, kind, &|| false)?;
+    let field = field(&runs, first..first + options.replicas, kind, &|| false)?;
     let columns = judge::columns(&runs, field.columns, kind);
     let drawn = |replica: usize| {
         let policies = columns.iter().zip(&runs.policies);

@@ -2,14 +2,15 @@
 
 use crate::answer::{self, Answered};
 use crate::choice::{Choice, choose};
-use crate::compare::{Options, PolicyDetail};
 use crate::deciding::deciding;
 use crate::describe::{Described, inputs, workload_info};
 use crate::error::CompareError;
+use crate::field::Field;
 use crate::judge::{self, Column};
+use crate::options::{Options, PolicyDetail};
 use crate::result::{Comparison, Deciding, PolicyResult, SCHEMA};
 use crate::rule::Goal;
-use crate::runs::{Field, Ran, Replayed, Runs};
+use crate::runs::{Ran, Replayed, Runs};
 use crate::ties::{self, Candidate, Standing};
 use crate::time::Judged;
 use wattwise_model::machine::Drawn;
@@ -102,11 +103,17 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         (0..self.columns.len()).map(result).collect()
     }
 
-    fn choice<'s>(&'s self, standing: &'s Standing, options: &'s Options<'_>) -> Choice<'s> {
+    fn choice<'s>(
+        &'s self,
+        candidates: &'s [Candidate],
+        standing: &'s Standing,
+        options: &'s Options<'_>,
+    ) -> Choice<'s> {
         Choice {
             policies: &self.runs.policies,
             columns: &self.columns,
             reference: self.runs.reference,
+            candidates,
             standing,
             kind: self.judged.kind,
             apply: options.apply,
@@ -136,7 +143,7 @@ pub(crate) fn conclude(
     let (candidates, standing, chosen) = loop {
         let candidates = found.candidates();
         let standing = ties::standing(&candidates);
-        let chosen = choose(&found.choice(&standing, options));
+        let chosen = choose(&found.choice(&candidates, &standing, options));
         let fresh = match chosen.filter(|&c| c != found.runs.reference && choices.next().is_some()) {
             Some(chosen) => again(chosen)?.map(|column| (chosen, column)),
             None => None,
@@ -153,7 +160,7 @@ pub(crate) fn conclude(
     let results = found.results(&standing);
     let mut answer = answer::answer(&Answered {
         results: &results,
-        choice: found.choice(&standing, options),
+        choice: found.choice(&candidates, &standing, options),
         chosen,
         tried: found.searched.then_some(results.len()),
         goal: found.runs.rule.goal,

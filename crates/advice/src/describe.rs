@@ -4,7 +4,6 @@ use crate::answer;
 use crate::judge::{Column, Kept, Sample, minus};
 use crate::result::*;
 use crate::runs::Ran;
-use crate::time::quantile;
 use wattwise_model::machine::Confidence;
 use wattwise_model::workload::{Program, Task, Workload};
 use wattwise_policy::chosen::IdleSpec;
@@ -32,13 +31,13 @@ pub(crate) struct Described<'a> {
 
 impl Described<'_> {
     fn over(&self, of: fn(&Sample) -> f64) -> Interval {
-        let Some(base) = self.base else { return interval(self.column.own.iter().map(of)) };
-        let (ratio, base) = (self.ratio(of), interval(base.own.iter().map(of)).median);
+        let Some(base) = self.base else { return Interval::of(self.column.own.iter().map(of)) };
+        let (ratio, base) = (self.ratio(of), Interval::of(base.own.iter().map(of)).median);
         Interval { median: ratio.median * base, low: ratio.low * base, high: ratio.high * base }
     }
 
     fn ratio(&self, of: fn(&Sample) -> f64) -> Interval {
-        interval(self.column.own.iter().zip(&self.column.reference).map(|(own, reference)| {
+        Interval::of(self.column.own.iter().zip(&self.column.reference).map(|(own, reference)| {
             let base = of(reference);
             if base > 0.0 { of(own) / base } else { 1.0 }
         }))
@@ -125,13 +124,6 @@ impl Described<'_> {
 /// The largest share that a judged task misses.
 fn missed_share(missed: &[MissedTask]) -> f64 {
     missed.iter().map(|m| m.share).fold(0.0, f64::max)
-}
-
-/// Median and the 90 % interval of a sample.
-pub(crate) fn interval(values: impl Iterator<Item = f64>) -> Interval {
-    let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
-    all.sort_by(f64::total_cmp);
-    Interval { median: quantile(&all, 0.5), low: quantile(&all, 0.05), high: quantile(&all, 0.95) }
 }
 
 fn split(e: &Energy) -> Split {

@@ -44,6 +44,13 @@ pub(crate) struct Sample {
     pub(crate) late: Vec<Late>,
 }
 
+impl Sample {
+    /// Once all is said of single responses: they are most of what a sample holds.
+    fn forget_responses(&mut self) {
+        (self.waits, self.others, self.late) = Default::default();
+    }
+}
+
 /// What is to be small.
 pub(crate) fn cost(s: &Sample, goal: Goal) -> f64 {
     match goal {
@@ -162,29 +169,41 @@ pub(crate) struct Column {
 
 /// The columns of a field, in the order of the policies.
 pub(crate) fn columns(runs: &Runs<'_, '_>, columns: Vec<Vec<Sample>>, kind: TimeKind) -> Vec<Column> {
-    let reference = columns.get(runs.reference).cloned().unwrap_or_default();
+    let reference = Reference::new(runs, columns.get(runs.reference).cloned().unwrap_or_default(), kind);
     let one = |(policy, own)| column(runs, (own, &reference), policy == runs.reference, kind);
     columns.into_iter().enumerate().map(one).collect()
+}
+
+/// The reference in some replicas.
+pub(crate) struct Reference {
+    /// With its single responses.
+    raw: Vec<Sample>,
+    /// Judged against itself, without them.
+    completed: Vec<Sample>,
+}
+
+impl Reference {
+    pub(crate) fn new(runs: &Runs<'_, '_>, raw: Vec<Sample>, kind: TimeKind) -> Reference {
+        let mut completed = raw.clone();
+        keep(runs, &mut completed, &raw, kind);
+        completed.iter_mut().for_each(Sample::forget_responses);
+        Reference { raw, completed }
+    }
 }
 
 /// One policy's column, from its samples and the reference's in the same replicas.
 pub(crate) fn column(
     runs: &Runs<'_, '_>,
-    (mut own, reference): (Vec<Sample>, &[Sample]),
+    (mut own, reference): (Vec<Sample>, &Reference),
     is_reference: bool,
     kind: TimeKind,
 ) -> Column {
-    let mut completed = reference.to_vec();
-    keep(runs, &mut completed, reference, kind);
-    let mut kept = keep(runs, &mut own, reference, kind);
+    let mut kept = keep(runs, &mut own, &reference.raw, kind);
     if is_reference {
         (kept.admissible, kept.surely) = (true, true);
     }
-    // All is said of single responses; they are most of what a sample holds.
-    for sample in own.iter_mut().chain(&mut completed) {
-        (sample.waits, sample.others, sample.late) = Default::default();
-    }
-    Column { own, reference: completed, kept }
+    own.iter_mut().for_each(Sample::forget_responses);
+    Column { own, reference: reference.completed.clone(), kept }
 }
 
 impl Column {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `compare` | the order of all that follows |
 //! | `runs` | from a job to what ran, in the nominal model and in replicas |
+//! | `field` | all policies in many replicas |
 //! | `replicas` | the circumstances of one replica: machine, work, moment |
 //! | `judge` | from what ran to samples, and whether a policy keeps the limit of time |
 //! | `time`, `groups` | what is judged as time, and of which tasks: makespan, response times, deadlines |
@@ -13,7 +14,7 @@
 //! | `conclude` | from all runs to the result |
 //! | `choice` | which of the policies that show no clear difference is recommended |
 //! | `describe` | the figures of one policy |
-//! | `rule` | what to minimise |
+//! | `rule`, `options` | what to minimise; how to compare |
 //! | `deciding`, `sensitivity`, `measurable` | which uncertain figures decide, and how they can be measured |
 //! | `answer`, `say`, `words` | the answer, figures and policies in words |
 //! | `result` | what is told, as JSON |
@@ -35,6 +36,7 @@ mod deciding;
 mod describe;
 pub mod each;
 mod error;
+mod field;
 mod groups;
 pub mod itself;
 mod judge;
@@ -42,6 +44,7 @@ mod limit;
 pub mod measurable;
 mod missed;
 pub mod mix;
+mod options;
 pub mod paired;
 mod replicas;
 pub mod responses;

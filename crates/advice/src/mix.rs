@@ -5,11 +5,11 @@
 //! uncertain figures, so the mix is drawn as a whole.
 
 use crate::choice::{Choice, choose};
-use crate::compare::{Options, PolicyDetail};
 use crate::conclude::{Found, conclude};
-use crate::describe::interval;
 use crate::error::CompareError;
+use crate::field::field;
 use crate::judge::Column;
+use crate::options::{Options, PolicyDetail};
 use crate::result::{AgainstReference, Comparison, Interval};
 use crate::runs::Runs;
 use crate::search;
@@ -115,6 +115,9 @@ pub fn compare_mix(
     options: &Options<'_>,
     searched: bool,
 ) -> Result<Mixed, CompareError> {
+    if works.is_empty() {
+        return Ok((Vec::new(), None));
+    }
     let first = 1;
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
@@ -137,7 +140,7 @@ pub fn compare_mix(
     let mut ran = Vec::new();
     for (runs, &weight) in all.iter().zip(&weights) {
         let (nominal, judged) = runs.nominal()?;
-        let field = runs.field(first..first.saturating_add(options.replicas), judged.kind, &stopped)?;
+        let field = field(runs, first..first.saturating_add(options.replicas), judged.kind, &stopped)?;
         let mut found = Found::all(runs, (nominal, judged), field);
         found.searched = tried.is_some();
         ran.push(Ran { runs, columns: found.columns.clone(), weight });
@@ -179,6 +182,7 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
         policies,
         columns: &columns,
         reference,
+        candidates: &candidates,
         standing: &standing,
         kind: TimeKind::Makespan,
         apply: options.apply,
@@ -199,7 +203,7 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
 
 /// The policy's column in the work in which it takes longest against the reference, its time that ratio.
 fn slowest(ran: &[Ran<'_, '_, '_>], policy: usize) -> Column {
-    let median = |c: &Column| interval(c.own.iter().map(|s| s.time_ratio)).median;
+    let median = |c: &Column| Interval::of(c.own.iter().map(|s| s.time_ratio)).median;
     let all = ran.iter().map(|r| &r.columns[policy]);
     let worst = all.max_by(|a, b| median(a).total_cmp(&median(b)));
     let Some(worst) = worst else { unreachable!("a mix has works") };
@@ -221,14 +225,14 @@ fn row(ran: &[Ran<'_, '_, '_>], costs: &[Vec<f64>], standing: &Standing, policy:
     let name = |r: &Ran<'_, '_, '_>| r.runs.job.workload.name.clone();
     let energy = |r: &Ran<'_, '_, '_>| {
         let column = &r.columns[policy];
-        interval(column.own.iter().zip(&column.reference).map(|(own, base)| own.energy_j / base.energy_j))
+        Interval::of(column.own.iter().zip(&column.reference).map(|(own, base)| own.energy_j / base.energy_j))
     };
     let worst = ran.iter().map(|r| (name(r), energy(r))).max_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let (workload, energy_ratio) = worst.unwrap_or_default();
     MixPolicy {
         policy: policies[policy].text.clone(),
-        mean_w: interval(costs[policy].iter().copied()),
-        power_ratio: interval(ratios(costs, policy, reference).into_iter()),
+        mean_w: Interval::of(costs[policy].iter().copied()),
+        power_ratio: Interval::of(ratios(costs, policy, reference).into_iter()),
         over_limit_in: ran.iter().filter(|r| !r.columns[policy].kept.admissible).map(name).collect(),
         best_share: standing.best_share[policy],
         worst: MixWorst { workload, energy_ratio },
@@ -248,7 +252,7 @@ fn answer(m: &Judged<'_>, options: &Options<'_>) -> MixAnswer {
     let (policies, reference): (&[PolicySpec], usize) = (&m.ran[0].runs.policies, m.ran[0].runs.reference);
     let ratio = ratios(m.costs, m.chosen, reference);
     let against = AgainstReference {
-        ratio: interval(ratio.iter().copied()),
+        ratio: Interval::of(ratio.iter().copied()),
         chance: share(ratio.iter().map(|r| *r < 1.0)),
     };
     let kept = m.chosen == reference;

@@ -2,7 +2,7 @@
 //!
 //! SI units, named in the fields. Additive changes keep the schema's number; anything else raises it.
 
-use crate::time::Judged;
+use crate::time::{Judged, quantile};
 use serde::{Deserialize, Serialize};
 
 /// The schema's name and number.
@@ -213,6 +213,15 @@ pub struct Interval {
     pub low: f64,
     /// 5 of 100 have more.
     pub high: f64,
+}
+
+impl Interval {
+    /// Of figures by replica.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Interval {
+        let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        all.sort_by(f64::total_cmp);
+        Interval { median: quantile(&all, 0.5), low: quantile(&all, 0.05), high: quantile(&all, 0.95) }
+    }
 }
 
 /// What the replicas say of one policy. Where they are other replicas than the reference's ([`PolicyResult::raced_out_after`], and the

@@ -7,15 +7,12 @@
 
 use crate::error::CompareError;
 use crate::groups::endless;
-use crate::judge::{self, Sample};
 use crate::replicas::Replica;
 use crate::responses::Seen;
 use crate::responses::kinds::Names;
 use crate::rule::Rule;
 use crate::time::{Judged, TimeKind, judged, makespan_ns};
-use std::ops::Range;
 use std::sync::Arc;
-use wattwise_model::machine::Drawn;
 use wattwise_model::workload::Workload;
 use wattwise_policy::chosen::IdleSpec;
 use wattwise_replay::job::{Circumstances, ReplayJob, limit_ns, machine_idle, simulate};
@@ -77,14 +74,6 @@ pub(crate) struct Runs<'a, 'j> {
     pub(crate) reference: usize,
     pub(crate) rule: Rule,
     tell: &'a (dyn Fn() + Sync),
-}
-
-/// All policies in several replicas.
-pub(crate) struct Field {
-    /// By policy, the samples by replica.
-    pub(crate) columns: Vec<Vec<Sample>>,
-    /// By replica, what was drawn.
-    pub(crate) draws: Vec<Vec<Drawn>>,
 }
 
 /// All policies in one replica.
@@ -155,25 +144,6 @@ impl<'a, 'j> Runs<'a, 'j> {
         let other = |p: usize| self.run(&with, &self.policies[p], Some(window_ns), detail);
         let ran = wattwise_threads::map::<_, _, _, Result<_, _>>(others, other)?;
         Ok((self.replayed(replica, reference, ran)?, judged))
-    }
-
-    /// Samples of all policies in the replicas `numbers`, until somebody says stop.
-    pub(crate) fn field(
-        &self,
-        numbers: Range<u64>,
-        kind: TimeKind,
-        stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Field, CompareError> {
-        let one =
-            |number| self.replica(number).map(|r| (judge::samples(self, &r, kind), r.replica.into_drawn()));
-        let replicas: Vec<(Vec<Sample>, Vec<Drawn>)> =
-            wattwise_threads::filter_map::<_, _, _, Result<_, _>>(numbers, |n| (!stopped()).then(|| one(n)))?;
-        let mut field = Field { columns: vec![Vec::new(); self.policies.len()], draws: Vec::new() };
-        for (samples, drawn) in replicas {
-            field.columns.iter_mut().zip(samples).for_each(|(column, sample)| column.push(sample));
-            field.draws.push(drawn);
-        }
-        Ok(field)
     }
 
     /// What is judged as time: by the nominal run of the reference policy.

@@ -1,6 +1,6 @@
 //! The command line: one line a command.
 
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::show::screen::say;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -109,7 +109,10 @@ pub(crate) fn main() -> ExitCode {
 
 fn run(command: Command) -> Outcome {
     match command {
-        Command::Compare(args) => crate::model::compare::run(&args),
+        Command::Compare(args) => crate::model::compare::run(&args).map_err(|f| match f.code {
+            2 => Failure { message: f.message + &without_dashes(), ..f },
+            _ => f,
+        }),
         Command::Tune(args) => crate::model::tune::run(&args),
         Command::Record(args) => crate::machine::record::run(&args),
         Command::Trace(args) => crate::model::trace::run(&args),
@@ -138,7 +141,7 @@ fn run(command: Command) -> Outcome {
 }
 
 /// Where a command stands without `--` before it: the line that was meant, behind the mistake.
-pub(crate) fn without_dashes() -> String {
+fn without_dashes() -> String {
     let meant = crate::dashes::meant(&Cli::command(), &arguments());
     meant.map_or_else(String::new, |line| format!("; a command stands after --: {line}"))
 }

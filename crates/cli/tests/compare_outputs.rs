@@ -39,7 +39,7 @@ fn csv_has_a_row_a_policy_and_comparison() {
 fn markdown_is_tables_of_equal_rows() {
     let text = printed(&[&TWO[..], &["--markdown"]].concat());
     let tables: Vec<&str> = text.split("\n\n").filter(|part| part.starts_with('|')).collect();
-    assert_eq!(tables.len(), 3, "two comparisons and their summary: {text}");
+    assert_eq!(tables.len(), 4, "two comparisons, the mix and the summary: {text}");
     for table in tables {
         let columns = |line: &str| line.replace("\\|", "").matches('|').count();
         let first = columns(table.lines().next().unwrap());

@@ -41,6 +41,9 @@ pub fn find(name: &str) -> Option<&'static NamedMix> {
     MIXES.iter().find(|m| m.name == name)
 }
 
+/// The largest weight.
+const MOST: f64 = 1e6;
+
 /// A work as it is written, with its weight: `desktop=3`. Without one it is 1. A file that has the whole name is that file.
 ///
 /// # Errors
@@ -50,8 +53,8 @@ pub fn weighted(text: &str) -> Result<(&str, f64), String> {
         return Ok((text, 1.0));
     };
     match weight.parse::<f64>() {
-        Ok(w) if w > 0.0 && w.is_finite() => Ok((name, w)),
-        _ => Err(format!("{text}: expected a weight above 0 after '=', such as {name}=3")),
+        Ok(w) if w > 0.0 && w <= MOST => Ok((name, w)),
+        _ => Err(format!("{text}: expected a weight above 0 and at most {MOST} after '=', such as {name}=3")),
     }
 }
 

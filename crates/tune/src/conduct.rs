@@ -1,14 +1,15 @@
 //! The search itself: batches of policies that race side by side, until trials, time or patience are over.
 
+pub use crate::spend::{Spend, USUAL_TRIALS};
+
 use crate::field::{Fate, Field, Race};
 use crate::log::{Known, Line, Log, Trial};
 use crate::result::Ended;
 use crate::search::{Method, Score, Search};
 use crate::space::Space;
-use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wattwise_advice::paired::{Look, Ratios};
 use wattwise_replay::spec::PolicySpec;
 
@@ -17,28 +18,6 @@ const BATCH: usize = 16;
 /// Points that are asked for before the space counts as looked at, after so many policies that were known already.
 const ASKED: usize = 64;
 const ASKED_ANYWHERE: usize = 2000;
-/// Trials without any other limit.
-pub const USUAL_TRIALS: u64 = 400;
-
-/// How much a search may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spend {
-    /// Trials.
-    pub trials: Option<u64>,
-    /// Time.
-    pub time: Option<Duration>,
-}
-
-impl Spend {
-    /// The most trials that it allows; none where the time alone says.
-    pub fn most_trials(&self) -> Option<u64> {
-        match self {
-            Spend { trials: None, time: None } => Some(USUAL_TRIALS),
-            Spend { trials, .. } => *trials,
-        }
-    }
-}
-
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {

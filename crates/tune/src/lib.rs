@@ -6,7 +6,7 @@
 //! | `space` | which settings are free, and between which values |
 //! | `search` | where to look next |
 //! | `field` | the cases, and what a policy comes to in them |
-//! | `conduct` | the search, batch by batch |
+//! | `conduct`, `spend` | the search, batch by batch; how much it may take |
 //! | `gain` | a gain over recordings, with its interval |
 //! | `tune` | all of it: search, confirmation, test, verdict |
 //! | `verdict` | what follows, in words |
@@ -34,6 +34,7 @@ pub mod log;
 pub mod result;
 pub mod search;
 pub mod space;
+mod spend;
 pub mod split;
 pub mod tune;
 mod verdict;

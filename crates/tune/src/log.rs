@@ -18,8 +18,8 @@
 //! The winner is in the file before the test set is opened, and what was seen of the test set is not looked at again: it
 //! cannot choose. Only the last line can be torn.
 
-use crate::conduct::Spend;
 use crate::result::{Ended, Used};
+use crate::spend::Spend;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -18,7 +18,7 @@ use crate::log::{Known, Line, Log};
 use crate::result::*;
 use crate::search::{Method, Score};
 use crate::space::Space;
-use crate::verdict::{Words, file, of_stopped, verdict};
+use crate::verdict::{Words, of_stopped, verdict};
 use std::ops::Range;
 use wattwise_advice::compare::CompareError;
 use wattwise_advice::paired::{Look, Ratios};
@@ -572,4 +572,28 @@ impl<'a> Tuning<'a> {
             trials_asked: None,
         }
     }
+}
+
+/// The policy file, with where it comes from.
+fn file(policy: &PolicySpec, verdict: &Verdict, t: &Tuning<'_>) -> String {
+    let mut works: Vec<&str> = t.inputs.iter().map(|i| i.job.workload.name.as_str()).collect();
+    works.dedup();
+    let mut machines: Vec<&str> = t.inputs.iter().map(|i| i.job.machine.name.as_str()).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    let note = |text: &str| wattwise_figure::one_line(text);
+    let mut out = format!(
+        "# Made by wattwise tune {}: space {}, seed {}, on {}, with {}.\n# {}\n",
+        env!("CARGO_PKG_VERSION"),
+        note(t.space.text()),
+        t.seed,
+        note(&machines.join(", ")),
+        note(&works.join(", ")),
+        note(&verdict.text),
+    );
+    for f in t.space.free() {
+        let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
+        out += &format!("# {}.{}: {}{unit}, default {}\n", f.policy, f.name, f.range, f.default);
+    }
+    out + &policy.to_toml()
 }

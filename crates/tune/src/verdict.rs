@@ -2,12 +2,10 @@
 
 use crate::gain::Gain;
 use crate::result::{Part, Test, Verdict};
-use crate::tune::Tuning;
 use wattwise_advice::answer::change;
 use wattwise_advice::result::Interval;
 use wattwise_advice::rule::Goal;
 use wattwise_advice::ties::NOTICEABLE;
-use wattwise_replay::spec::PolicySpec;
 
 /// What a verdict speaks of.
 pub(crate) struct Words<'a> {
@@ -94,30 +92,6 @@ fn told(g: Gain, goal: Goal, against: &str) -> String {
             wattwise_figure::signed((g.ratio - 1.0) * 100.0, 1)
         ),
     }
-}
-
-/// The policy file, with where it comes from.
-pub(crate) fn file(policy: &PolicySpec, verdict: &Verdict, t: &Tuning<'_>) -> String {
-    let mut works: Vec<&str> = t.inputs.iter().map(|i| i.job.workload.name.as_str()).collect();
-    works.dedup();
-    let mut machines: Vec<&str> = t.inputs.iter().map(|i| i.job.machine.name.as_str()).collect();
-    machines.sort_unstable();
-    machines.dedup();
-    let note = |text: &str| wattwise_figure::one_line(text);
-    let mut out = format!(
-        "# Made by wattwise tune {}: space {}, seed {}, on {}, with {}.\n# {}\n",
-        env!("CARGO_PKG_VERSION"),
-        note(t.space.text()),
-        t.seed,
-        note(&machines.join(", ")),
-        note(&works.join(", ")),
-        note(&verdict.text),
-    );
-    for f in t.space.free() {
-        let unit = if f.unit.is_empty() { String::new() } else { format!(" {}", f.unit) };
-        out += &format!("# {}.{}: {}{unit}, default {}\n", f.policy, f.name, f.range, f.default);
-    }
-    out + &policy.to_toml()
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use wattwise_replay::spec::{Deepest, PolicySpec};
 /// Without a limit.
 pub(crate) const WHOLE: u32 = 100;
 /// No lower limits are tried, in per cent of the highest speed.
-const LOWEST: u32 = 20;
+const LOWEST: u32 = 10;
+/// The first steps down, as far as each leaves hope for the next.
+pub(crate) const COARSE: [u32; 9] = [90, 80, 70, 60, 50, 40, 30, 20, 10];
 
 /// One policy of a race.
 #[derive(Clone)]
@@ -80,7 +82,7 @@ mod tests {
         let ladder = Ladder { base: policy("hwp:epp=102+cmax=C1E") };
         let text = |percent| ladder.rung(percent).map(|r| r.policy.text);
         assert_eq!(text(90).as_deref(), Some("hwp:epp=102+max=90%+cmax=C1E"));
-        assert_eq!((text(100), text(19)), (None, None));
+        assert_eq!((text(100), text(9)), (None, None));
         assert!(Ladder { base: policy("schedutil+max=60%") }.rung(50).is_none());
     }
 

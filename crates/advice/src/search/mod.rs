@@ -14,17 +14,19 @@ mod several;
 use self::ladder::{Ladder, Rung};
 use self::race::{Entrant, Race};
 pub(crate) use self::several::over_all;
-use crate::compare::{Options, PolicyDetail};
 use crate::conclude::{Found, conclude};
 use crate::error::CompareError;
+use crate::field::{Field, field};
 use crate::judge::{self, Column, Kept};
+use crate::options::{Options, PolicyDetail};
 use crate::result::Comparison;
-use crate::runs::{Field, Runs};
+use crate::runs::Runs;
 use std::sync::atomic::Ordering;
 
 /// Numbers of the replicas of the race, and of those that confirm a choice, above the first of the final's.
 const RACE: u64 = 1 << 19;
 const CONFIRM: u64 = 1 << 18;
+
 /// How closely a search looks.
 struct Depth {
     /// Ladders beside the reference's and that of the highest speed.
@@ -37,13 +39,6 @@ struct Depth {
 /// For one work, and for one of several, where what is best by itself is only a start.
 const ALONE: Depth = Depth { ladders: 3, steps: &[(5, 0.05), (2, 0.03), (1, 0.02), (1, 0.02), (1, 0.02)] };
 const ONE_OF_SEVERAL: Depth = Depth { ladders: 1, steps: &[(5, 0.03)] };
-
-/// About how many runs it takes from so many policies: what is left early is not known before.
-pub(crate) fn runs(policies: usize, replicas: usize) -> usize {
-    const LIMITS: usize = 24;
-    const FINALISTS: usize = 8;
-    (policies / 2 + LIMITS) * 17 + (FINALISTS + 2) * replicas
-}
 
 /// The result of a race among the job's policies and their limits.
 pub(crate) fn best(
@@ -68,15 +63,15 @@ pub(crate) fn best(
     let (nominal, judged) = all.nominal()?;
     let in_final: Vec<_> = finalists.iter().map(|f| policies[f.entrant].clone()).collect();
     let final_runs = runs.among(&in_final);
-    let field = final_runs.field(first..first.saturating_add(options.replicas), kind, &stopped)?;
-    let draws = field.draws;
+    let numbers = first..first.saturating_add(options.replicas);
+    let Field { columns: in_replicas, draws } = field(&final_runs, numbers, kind, &stopped)?;
     let finals = match draws.is_empty() {
         // Stopped before the final: the nominal model alone.
         true => {
             let samples = judge::samples(&all, &nominal, kind);
             finalists.iter().map(|f| vec![samples[f.entrant].clone()]).collect()
         }
-        false => field.columns,
+        false => in_replicas,
     };
     // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
     let column = |e: Entrant| Column { kept: Kept { admissible: !e.slow, ..e.column.kept }, ..e.column };
@@ -91,7 +86,7 @@ pub(crate) fn best(
     let confirm = first.wrapping_add(CONFIRM);
     let again = |policy: usize| {
         let runs = all.among(std::slice::from_ref(&all.policies[policy]));
-        let field = runs.field(confirm..confirm.saturating_add(options.replicas), kind, &stopped)?;
+        let field = field(&runs, confirm..confirm.saturating_add(options.replicas), kind, &stopped)?;
         if stopped() {
             return Ok(None);
         }
@@ -123,7 +118,7 @@ fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Res
     )?;
 
     let mut ladders = race.ladders(depth.ladders);
-    for percent in [90, 80, 70, 60, 50] {
+    for percent in ladder::COARSE {
         ladders.retain(|l| race.goes_on(l));
         race.enter(ladders.iter().filter_map(|l| l.rung(percent)).collect())?;
     }

@@ -2,6 +2,7 @@
 
 use super::ladder::{Ladder, Rung, WHOLE};
 use crate::error::CompareError;
+use crate::field::field;
 use crate::judge::{self, Column, Sample};
 use crate::rule::Goal;
 use crate::runs::Runs;
@@ -28,7 +29,6 @@ const NEARLY: usize = 2;
 const NEARLY_WITHIN: f64 = 0.5;
 
 /// A policy that took part.
-#[derive(Clone)]
 pub(crate) struct Entrant {
     pub(crate) rung: Rung,
     pub(crate) column: Column,
@@ -61,9 +61,11 @@ pub(crate) struct Race<'f, 'a, 'j> {
     limits: BTreeSet<(String, Vec<Khz>)>,
 }
 
-/// The samples of one policy and of the reference in the same replicas.
-struct Pairs {
-    own: Vec<Sample>,
+/// Policies and the reference in the same replicas.
+#[derive(Default)]
+struct Look {
+    /// By policy.
+    own: Vec<Vec<Sample>>,
     reference: Vec<Sample>,
 }
 
@@ -107,19 +109,23 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
             return Ok(());
         }
         let first = self.run(&rungs, 0..FIRST_LOOK)?;
+        if first.reference.is_empty() {
+            return Ok(());
+        }
+        let reference = self.against(&first.reference);
         let (mut go_on, mut left) = (Vec::new(), Vec::new());
-        for (rung, pairs) in rungs.into_iter().zip(first).filter(|(_, pairs)| !pairs.own.is_empty()) {
-            let column = self.column(&pairs, &rung);
+        for (rung, own) in rungs.into_iter().zip(first.own) {
+            let column = self.column(own.clone(), &reference, &rung);
             let slow = self.is_too_slow(&column);
             let out = rung.policy.text != self.reference().text && (slow || self.is_too_dear(&column));
-            if out { left.push(Entrant { rung, column, slow }) } else { go_on.push((rung, pairs)) }
+            if out { left.push(Entrant { rung, column, slow }) } else { go_on.push((rung, own)) }
         }
         let rungs: Vec<Rung> = go_on.iter().map(|(rung, _)| rung.clone()).collect();
         let rest = self.run(&rungs, FIRST_LOOK..WHOLE_RACE)?;
-        for ((rung, mut pairs), more) in go_on.into_iter().zip(rest) {
-            pairs.own.extend(more.own);
-            pairs.reference.extend(more.reference);
-            let column = self.column(&pairs, &rung);
+        let reference = self.against(&[first.reference, rest.reference].concat());
+        for ((rung, mut own), more) in go_on.into_iter().zip(rest.own) {
+            own.extend(more);
+            let column = self.column(own, &reference, &rung);
             let slow = !column.kept.admissible;
             self.entrants.push(Entrant { rung, column, slow });
         }
@@ -140,29 +146,29 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         self.seen.insert(rung.policy.text.clone()) && (!is_limit || is_other)
     }
 
-    /// By policy, samples in some of the race's replicas.
-    fn run(&self, rungs: &[Rung], numbers: std::ops::Range<u64>) -> Result<Vec<Pairs>, CompareError> {
+    /// Policies in some of the race's replicas.
+    fn run(&self, rungs: &[Rung], numbers: std::ops::Range<u64>) -> Result<Look, CompareError> {
         if rungs.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Look::default());
         }
         let policies: Vec<PolicySpec> = rungs.iter().map(|r| r.policy.clone()).collect();
         let runs = self.runs.among(&policies);
         let numbers = self.first.wrapping_add(numbers.start)..self.first.wrapping_add(numbers.end);
-        let mut field = runs.field(numbers, self.kind, self.stopped)?;
-        let reference = field.columns[runs.reference].clone();
+        let mut own = field(&runs, numbers, self.kind, self.stopped)?.columns;
+        let reference = own[runs.reference].clone();
         if runs.policies.len() > policies.len() {
-            field.columns.remove(runs.reference);
+            own.remove(runs.reference);
         }
-        Ok(field.columns.into_iter().map(|own| Pairs { own, reference: reference.clone() }).collect())
+        Ok(Look { own, reference })
     }
 
-    fn column(&self, pairs: &Pairs, rung: &Rung) -> Column {
-        judge::column(
-            self.runs,
-            (pairs.own.clone(), &pairs.reference),
-            rung.policy.text == self.reference().text,
-            self.kind,
-        )
+    fn against(&self, reference: &[Sample]) -> judge::Reference {
+        judge::Reference::new(self.runs, reference.to_vec(), self.kind)
+    }
+
+    fn column(&self, own: Vec<Sample>, reference: &judge::Reference, rung: &Rung) -> Column {
+        let is_reference = rung.policy.text == self.reference().text;
+        judge::column(self.runs, (own, reference), is_reference, self.kind)
     }
 
     /// Whether the first look leaves no hope that a policy keeps the limit of time.

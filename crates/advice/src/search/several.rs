@@ -3,8 +3,8 @@
 use super::ladder::Rung;
 use super::race::{Entrant, Race, WHOLE_RACE};
 use super::{ONE_OF_SEVERAL, RACE, raced};
-use crate::compare::Options;
 use crate::error::CompareError;
+use crate::options::Options;
 use crate::runs::Runs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -110,7 +110,7 @@ impl Race<'_, '_, '_> {
         self.rungs().map(|r| r.policy.text.as_str())
     }
 
-    /// The rungs of the first ladder's whole tens that keep the limit of time.
+    /// The limits at whole tens that keep the limit of time.
     fn coarse(&self) -> impl Iterator<Item = &Rung> {
         let kept = |e: &&Entrant| {
             e.rung.percent.is_multiple_of(10)

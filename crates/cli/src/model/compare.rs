@@ -400,10 +400,7 @@ fn workloads(args: &Args, asked: &[(String, f64)], options: &ImportOptions) -> R
     if !args.command.is_empty() {
         return recorded(args, options);
     }
-    let read = |name: &str| {
-        library::workload(name, options)
-            .map_err(|e| Failure::input(format!("{e}{}", crate::cli::without_dashes())))
-    };
+    let read = |name: &str| library::workload(name, options).map_err(Failure::input);
     match asked {
         [] => Ok(Works::read(vec![read(DEFAULT_WORKLOAD)?])),
         names => Ok(Works::read(names.iter().map(|(name, _)| read(name)).collect::<Result<_, _>>()?)),

@@ -2,7 +2,7 @@
 
 use crate::show::notes;
 use crate::show::screen::Look;
-use crate::show::table::{self, Order, joules, seconds, wrapped};
+use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Interval, Nearly, PolicyResult};
@@ -67,9 +67,8 @@ pub(crate) fn line_of(Item(label, text): &Item, out: &mut String) {
         _ = writeln!(out, "{text}");
         return;
     }
-    let indent = " ".repeat(LABEL);
-    let text = wrapped(&format!("{}{text}", "x".repeat(LABEL)), &indent);
-    _ = writeln!(out, "  {label:<8}{}", text.get(LABEL..).unwrap_or_default());
+    let label = format!("  {label:<width$}", width = LABEL - 2);
+    _ = writeln!(out, "{}", wrapped_after(&label, text, &" ".repeat(LABEL)));
 }
 
 /// The answer's first line, and what it brings and costs.
@@ -165,7 +164,7 @@ fn sure(c: &Comparison, kept: bool) -> String {
     }
     parts.push(match (&a.tied[..], &a.winner, kept) {
         ([], Some(_), _) => "no other comes near".to_owned(),
-        ([], None, true) if a.nearly.is_empty() => "no other needs less within the time limit".to_owned(),
+        ([], None, true) => "no other surely needs less within the time limit".to_owned(),
         ([], None, _) => "whether it keeps the time limit in other variations is not sure".to_owned(),
         (tied, ..) => {
             let named: Vec<&str> = tied.iter().take(NAMED).map(String::as_str).collect();
@@ -229,7 +228,7 @@ fn best_rows<'c>(c: &Comparison, all: &[&'c PolicyResult]) -> Vec<&'c PolicyResu
         taken
     };
     let mut rows: Vec<&PolicyResult> = all.iter().filter(|r| take(r)).copied().collect();
-    let ratio = |r: &PolicyResult| r.uncertain.energy_ratio.median;
+    let ratio = |r: &PolicyResult| say::energy_ratio(c, r).map_or(f64::INFINITY, |ratio| ratio.median);
     rows.sort_by(|a, b| {
         (a.policy != c.answer.recommended)
             .cmp(&(b.policy != c.answer.recommended))

@@ -1,7 +1,7 @@
 //! What the benchmarks of this machine found, for people and as CSV.
 
-use crate::show::result_file::sentence;
 use crate::show::table;
+use crate::show::table::sentence;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_figure::{Spread, shell};

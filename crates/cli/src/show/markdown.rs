@@ -3,6 +3,7 @@
 use crate::show::table::{self, Order};
 use crate::show::{notes, summary};
 use std::fmt::Write;
+use wattwise_advice::mix::MixPolicy;
 use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::ComparisonSet;
 use wattwise_figure::one_line;
@@ -102,6 +103,25 @@ pub(crate) fn set(set: &ComparisonSet) -> String {
     let mut out = String::new();
     for c in &set.comparisons {
         out += &comparison(c);
+        out.push('\n');
+    }
+    if let Some(mix) = &set.mix {
+        _ = writeln!(out, "### The mix\n\n{}\n", paragraph(&mix.answer.text));
+        let works = mix.weights.len();
+        let row = |p: &MixPolicy| {
+            let kept = works.saturating_sub(p.over_limit_in.len());
+            vec![
+                if p.policy == mix.answer.recommended { "*" } else { "" }.to_owned(),
+                p.policy.clone(),
+                table::ratio_text(p.power_ratio),
+                format!("{:.2} W", p.mean_w.median),
+                format!("{:.0} %", p.best_share * 100.0),
+                format!("{kept} of {works}"),
+                p.worst.workload.clone(),
+            ]
+        };
+        let head = ["", "policy", "energy", "mean power", "best in", "within limit", "worst in"];
+        out += &table(&head, 2, mix.policies.iter().map(row));
         out.push('\n');
     }
     _ = writeln!(out, "### All {} comparisons\n", set.comparisons.len());

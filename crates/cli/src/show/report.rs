@@ -3,8 +3,9 @@
 use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print};
 use crate::show::answer::Shown;
-use crate::show::result_file::{ResultFile, run_name, sentence};
+use crate::show::result_file::{ResultFile, run_name};
 use crate::show::screen::Screen;
+use crate::show::table::sentence;
 use std::path::PathBuf;
 use wattwise_page::{Section, Table};
 

@@ -260,13 +260,6 @@ fn tuned(mut of: Box<TuneResult>) -> Box<TuneResult> {
     of
 }
 
-/// With a capital and a full stop.
-pub(crate) fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().map_or_else(String::new, |c| c.to_uppercase().to_string());
-    first + letters.as_str() + if words.ends_with('.') { "" } else { "." }
-}
-
 fn run_verdict(r: &run::RunResult) -> String {
     let m = &r.measured;
     let energy = match (m.machine.joules, m.mean_w()) {

@@ -38,20 +38,32 @@ const ABOVE_IDLE: &str = "above idle";
 
 /// Lines of at most 80 columns; all but the first begin with `indent`.
 pub(crate) fn wrapped(text: &str, indent: &str) -> String {
-    let mut lines = vec![String::new()];
+    wrapped_after("", text, indent)
+}
+
+/// The same with something before the text, which stays as it is.
+pub(crate) fn wrapped_after(before: &str, text: &str, indent: &str) -> String {
+    let mut lines = vec![before.to_owned()];
     for word in text.split_whitespace() {
         let line = lines.last().map_or(0, |l| l.chars().count());
         if line > indent.len() && line + 1 + word.chars().count() > 80 {
             lines.push(indent.to_owned());
         }
         if let Some(line) = lines.last_mut() {
-            if !line.trim().is_empty() {
+            if !line.is_empty() && !line.ends_with(' ') {
                 line.push(' ');
             }
             line.push_str(word);
         }
     }
     lines.join("\n")
+}
+
+/// With a capital and a full stop.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map_or_else(String::new, |c| c.to_uppercase().to_string());
+    first + letters.as_str() + if words.ends_with('.') { "" } else { "." }
 }
 
 /// The order of the policies.
@@ -167,7 +179,7 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         words.push(format!("x over the time limit ({limit})"));
     }
     if some(&|r| r.raced_out_after.is_some() && r.admissible) {
-        words.push(format!("so many {RUNS}: left early, as others are better"));
+        words.push(format!("4 or 16 {RUNS}: dropped early, others are better"));
     }
     words
 }
