@@ -10,7 +10,8 @@
 
 use crate::exit::Failure;
 use rustix::fs::Mode;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use wattwise_hw::root::folder;
 
 /// Recordings that are kept: the oldest beyond these are removed.
 const KEPT: usize = 8;
@@ -35,9 +36,17 @@ pub(crate) fn folder(flag: &str) -> Result<PathBuf, Failure> {
             "no folder for logs: HOME is not set; set XDG_STATE_HOME, or name a file with {flag}"
         ))
     })?;
-    wattwise_hw::root::folder::make(&folder, Mode::from_raw_mode(0o700))
-        .map_err(|e| Failure::input(format!("{}: {e}; name another file with {flag}", folder.display())))?;
+    private(&folder).map_err(|why| {
+        Failure::input(format!("{}: {why}; name another file with {flag}", folder.display()))
+    })?;
     Ok(folder)
+}
+
+/// Makes a folder of the user's own. One that is there is used as it is, unless others can write it.
+fn private(path: &Path) -> Result<(), String> {
+    let made = folder::make(path, Mode::from_raw_mode(0o700)).map_err(|e| e.to_string())?;
+    let stat = rustix::fs::fstat(&made).map_err(|e| e.to_string())?;
+    folder::trusted(stat.st_uid, stat.st_mode, folder::us())
 }
 
 /// Seconds since 1970, for names.
@@ -75,6 +84,19 @@ pub(crate) fn recording(flag: &str) -> Result<PathBuf, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_others_can_write_is_refused_and_stays() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let above = tempfile::tempdir().expect("a folder");
+        let at = above.path().join("wattwise");
+        assert_eq!(private(&at), Ok(()));
+        let mode = || std::fs::metadata(&at).map(|m| m.permissions().mode() & 0o777).expect("made");
+        assert_eq!(mode(), 0o700);
+        std::fs::set_permissions(&at, std::fs::Permissions::from_mode(0o777)).expect("ours");
+        assert!(private(&at).is_err_and(|why| why.contains("others can write it")));
+        assert_eq!(mode(), 0o777, "never changed");
+    }
 
     #[test]
     fn the_folder_is_the_users_state() {
