@@ -11,20 +11,27 @@ function number(key,    at) {
     cpu = substr($0, RSTART + 1, RLENGTH - 2) + 0
     match($0, / [0-9]+\.[0-9]+:/)
     now = substr($0, RSTART + 1, RLENGTH - 2) + 0
+    if (NR == 1) began = now
 }
 
 /sched_process_fork:/ && work[number("pid")] { work[number("child_pid")] = 1 }
 
 BEGIN { work[command] = 1 }
 
-/sched_switch:/ {
-    was = number("prev_pid")
-    if ((cpu in since) && was > 0) {
-        busy = now - since[cpu]
-        all += busy
-        if (!work[was] && !index(recorder, " " was " ") && !index(kernel, " " was " ")) others += busy
-    }
-    since[cpu] = now
+# Whoever runs until a switch has run since the one before it on that CPU, or since the recording began.
+function ran(task, busy) {
+    if (task <= 0) return
+    all += busy
+    if (!work[task] && !index(recorder, " " task " ") && !index(kernel, " " task " ")) others += busy
 }
 
-END { printf "%.6f %.6f\n", others, all }
+/sched_switch:/ {
+    ran(number("prev_pid"), now - ((cpu in since) ? since[cpu] : began))
+    since[cpu] = now
+    on[cpu] = number("next_pid")
+}
+
+END {
+    for (cpu in on) ran(on[cpu], now - since[cpu])
+    printf "%.6f %.6f\n", others, all
+}
