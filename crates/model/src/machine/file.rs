@@ -85,7 +85,8 @@
 //! factors = [[1.1, 0.93], [0.95, 1.04]]
 //! ```
 //!
-//! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table.
+//! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table. So does one with a
+//! `[sheet]`, a data sheet's few figures ([`mod@crate::estimate::sheet`]), with the machine that they tell of.
 
 use super::figures::Written;
 use super::tables::*;
@@ -93,6 +94,7 @@ use super::{
     Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Memory,
     Overlap, Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
+use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use wattwise_figure::{one_line, shell, suggest};
@@ -164,6 +166,9 @@ fn sentence(e: &toml::de::Error) -> String {
 /// The file's table, laid over its base's; whether there was one.
 fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
     let mut table: toml::Table = text.parse().map_err(|e| place(text, &e))?;
+    if let Some(sheet) = table.remove("sheet") {
+        return Ok((from_sheet(sheet, table)?, true));
+    }
     let Some(base) = table.remove("base") else { return Ok((table, false)) };
     let name = base.as_str().ok_or("base: expected the name of a bundled machine")?;
     if depth >= MAX_BASES {
@@ -177,6 +182,15 @@ fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
         lay_over(&mut result, key, value);
     }
     Ok((result, true))
+}
+
+/// A data sheet's machine, with what else the file says laid over.
+fn from_sheet(sheet: toml::Value, over: toml::Table) -> Result<toml::Table, String> {
+    let toml::Value::Table(sheet) = sheet else { return Err("sheet: expected a table".into()) };
+    let text = Sheet::read(sheet).map_err(|e| e.to_string())?.machine_text();
+    let mut table: toml::Table = text.parse().map_err(|e| place(&text, &e))?;
+    over.into_iter().for_each(|(key, value)| lay_over(&mut table, key, value));
+    Ok(table)
 }
 
 /// Tables are merged; everything else replaces. A list of kinds is merged in order.
@@ -285,7 +299,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         system: file.platform.system.clone(),
         driver: file.platform.driver.clone(),
         default_policy,
-        load_invariant: true,
+        load_invariant: file.platform.load_invariant.unwrap_or(true),
         cpu_names: file.cpu_names.clone(),
         state: file.state.iter().map(|s| one_line(s)).collect(),
         notes: file.notes.iter().map(|s| one_line(s)).collect(),

@@ -352,6 +352,8 @@ table! {
         driver: String,
         /// What the system does unless told otherwise, as `--policy` takes it.
         default_policy: Option<String>,
+        /// Whether the scheduler's load counts work, whatever the speed; false: just time (Linux before 5.7 on x86).
+        load_invariant: Option<bool>,
         migration_us: Option<f64>,
         interrupt_us: Option<f64>,
     }

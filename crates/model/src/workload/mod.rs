@@ -7,6 +7,7 @@
 
 pub mod episodes;
 pub mod file;
+pub mod generate;
 pub mod pattern;
 pub mod replica;
 pub mod script;
