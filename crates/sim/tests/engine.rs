@@ -538,6 +538,28 @@ fn a_fork_on_another_domain_does_not_ask() {
     assert_eq!(queued(false), Some((3 * MS, true)), "one that wakes is queued by its own CPU");
 }
 
+/// A generated child that its waker starts is told of as a recorded one; a generated waiter is an older task that wakes.
+#[test]
+fn a_forked_pattern_is_a_new_task_at_its_first_wake_up() {
+    let m = apart();
+    let parent = task("parent", script(&[Op::SleepUntil(3 * MS), Op::Wake(TaskId(1)), run_ns(MS)]));
+    let recorded = task("child", script(&[Op::Block, run_ns(MS)]));
+    let steps = vec![Step::Block, Step::Run(Dist::Fixed(2 * MS))];
+    let pattern = Pattern {
+        steps,
+        start: Dist::Fixed(0),
+        rounds: 1,
+        until_ns: u64::MAX,
+        seed: 1,
+        reference_khz: 2_000_000,
+        memory_share: 0.0,
+    };
+    let generated = |forked| Task { forked, ..Task::new("child", Program::Pattern(pattern.clone())) };
+    let told = |child: Task| asked(&m, vec![parent.clone(), child], 0);
+    assert_eq!(told(generated(true)), told(recorded.clone()));
+    assert_ne!(told(generated(false)), told(recorded));
+}
+
 #[test]
 fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
     let m = plain(2);

@@ -39,6 +39,8 @@ const DRAWS: u64 = 96;
 #[error("{0}")]
 pub struct SheetError(String);
 
+/// Time to leave a deep state, at most, of the latency that a firmware's table has.
+const FIRMWARE_EXIT: f64 = 0.5;
 /// Watts of a core that polls, of common work's.
 const POLLING: f64 = 0.62;
 
@@ -191,11 +193,21 @@ const IDLE: &[(&str, &[State])] = &[
     ),
     (
         "ivy-bridge",
-        &[("C1", 2.0, 2.0, 1.0), ("C1E", 10.0, 20.0, 0.8), ("C3", 59.0, 156.0, 0.3), ("C6", 80.0, 300.0, 0.05)],
+        &[
+            ("C1", 2.0, 2.0, 1.0),
+            ("C1E", 10.0, 20.0, 0.8),
+            ("C3", 59.0, 156.0, 0.3),
+            ("C6", 80.0, 300.0, 0.05),
+        ],
     ),
     (
         "haswell",
-        &[("C1", 2.0, 2.0, 1.0), ("C1E", 10.0, 20.0, 0.8), ("C3", 33.0, 100.0, 0.3), ("C6", 133.0, 400.0, 0.05)],
+        &[
+            ("C1", 2.0, 2.0, 1.0),
+            ("C1E", 10.0, 20.0, 0.8),
+            ("C3", 33.0, 100.0, 0.3),
+            ("C6", 133.0, 400.0, 0.05),
+        ],
     ),
     (
         "skylake",
@@ -210,10 +222,7 @@ const IDLE: &[(&str, &[State])] = &[
     ),
     ("comet-lake-acpi", &[("C1", 1.0, 1.0, 1.0), ("C2", 120.0, 360.0, 0.06), ("C3", 1034.0, 3102.0, 0.05)]),
     ("skylake-server", &[("C1", 2.0, 2.0, 1.0), ("C1E", 10.0, 20.0, 0.8), ("C6", 133.0, 600.0, 0.06)]),
-    (
-        "alder-lake",
-        &[("C1E", 2.0, 4.0, 1.0), ("C6", 220.0, 600.0, 0.06), ("C8", 280.0, 800.0, 0.05)],
-    ),
+    ("alder-lake", &[("C1E", 2.0, 4.0, 1.0), ("C6", 220.0, 600.0, 0.06), ("C8", 280.0, 800.0, 0.05)]),
     ("zen", &[("C1", 1.0, 2.0, 1.0), ("C2", 400.0, 800.0, 0.06)]),
     ("arm", &[("WFI", 1.0, 1.0, 1.0)]),
 ];
@@ -378,9 +387,11 @@ impl Sheet {
         let smt = if self.threads == 1 {
             String::new()
         } else {
-            let throughput: Vec<String> =
-                (0..self.threads).map(|t| if t == 0 { "1.0".into() } else { format!("{:.2}", smt(t)) }).collect();
-            let power: Vec<String> = (0..self.threads).map(|t| format!("{:.2}", 1.0 + 0.15 * t as f64)).collect();
+            let throughput: Vec<String> = (0..self.threads)
+                .map(|t| if t == 0 { "1.0".into() } else { format!("{:.2}", smt(t)) })
+                .collect();
+            let power: Vec<String> =
+                (0..self.threads).map(|t| format!("{:.2}", 1.0 + 0.15 * t as f64)).collect();
             format!(
                 "smt_throughput = [{}]\nsmt_power = [{}]\n\
                  sources.smt_throughput = {{ source = \"two threads do 15 to 40 % more than one\", confidence = \"guess\" }}\n\
@@ -434,11 +445,14 @@ impl Sheet {
 
     fn idle_text(&self, text: &mut String, nominal: &Figures) {
         let [high, low] = nominal.halted_w;
+        // Firmware tables tell worst cases of far more than the hardware takes.
+        let real = if ["comet-lake-acpi", "zen"].contains(&self.idle.as_str()) { FIRMWARE_EXIT } else { 1.0 };
         let states = self.states().iter().enumerate().map(|(i, (name, latency, target, share))| {
             // The halted state keeps the clock's voltage; deeper ones do not. C1E goes to the lowest speed.
             let watts = if i == 0 { high } else { low * share };
             let lowest = if i == 0 { format!(", lowest_watts = {:.5}", low) } else { String::new() };
-            format!("  {{ name = \"{name}\", latency_us = {latency}, target_us = {target}, watts = {watts:.5}{lowest} }},\n")
+            let exit = if real < 1.0 && *latency > 10.0 { format!(", exit_us = {}", latency * real) } else { String::new() };
+            format!("  {{ name = \"{name}\", latency_us = {latency}, target_us = {target}{exit}, watts = {watts:.5}{lowest} }},\n")
         });
         let polls = self.poll.then(|| {
             let [fast, slow] = nominal.polling_w;

@@ -19,6 +19,8 @@
 //! A length is a number, `[least, greatest]` (even), or `{ log = [least, greatest] }` (even in the
 //! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number, and `wake_all` wakes every copy.
 //!
+//! `forked = true`: it is not there before its first wake-up, which starts it as a shell starts a program; its first step is `block`.
+//!
 //! A task is `role = "foreground"` (the default: its completion is the work) or `"background"`, which goes on for
 //! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `rounds_within_s`: it has as many rounds
 //! as it would begin before that time with a CPU of `reference_khz` to itself. So the work is the same under every policy, and
@@ -106,6 +108,9 @@ struct TaskTable {
     nice: i8,
     #[serde(default)]
     realtime: bool,
+    /// Not there before its first wake-up.
+    #[serde(default)]
+    forked: bool,
     #[serde(default)]
     role: RoleWord,
     deadline_us: Option<f64>,
@@ -279,6 +284,10 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
                 "never ends: give it rounds, rounds_within_s, a job to take, or role = \"background\"".into(),
             ));
         }
+        let waits_first = matches!(table.steps.first(), Some(StepTable::Block(true)));
+        if table.forked && (!waits_first || table.start_us.is_some()) {
+            return Err(here("forked: expected { block = true } as its first step, and no start_us".into()));
+        }
         let deadline_ns = match table.deadline_us {
             None => None,
             Some(us) if (0.001..=1e12).contains(&us) => Some((us * 1e3) as u64),
@@ -314,6 +323,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
             tasks.push(Task {
                 nice: table.nice,
                 realtime: table.realtime,
+                forked: table.forked,
                 role: table.role(),
                 ends: table.ends(),
                 deadline_ns,

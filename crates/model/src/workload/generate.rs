@@ -18,8 +18,8 @@
 //! | `video` | frames decoded and shown at a rate |
 //! | `idle` | a machine at rest, with timers now and then |
 
-use super::file::{WorkloadError, parse};
 use super::Workload;
+use super::file::{WorkloadError, parse};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use wattwise_figure::suggest;
@@ -192,11 +192,17 @@ pub static ALL: &[Generator] = &[
             parameter("s", "s", "5", "for how long"),
         ],
         tasks: |v| {
-            let decode = [period(1e6 / v.number("fps")), format!("{{ run_us = {} }}", v.length("decode")), wake("show")];
+            let decode = [
+                period(1e6 / v.number("fps")),
+                format!("{{ run_us = {} }}", v.length("decode")),
+                wake("show"),
+            ];
             let show = [block(), format!("{{ run_us = {} }}", v.length("show"))];
             let sound = [period(1e6 / 47.0), "{ run_us = [50, 200] }".to_owned()];
             let span = format!("rounds_within_s = {}", v.number("s"));
-            task("decoder", 1, &span, &decode) + &task("show", 1, "", &show) + &task("sound", 1, &span, &sound)
+            task("decoder", 1, &span, &decode)
+                + &task("show", 1, "", &show)
+                + &task("sound", 1, &span, &sound)
         },
     },
     Generator {
@@ -309,7 +315,7 @@ fn forks(v: &Values) -> String {
         let name = format!("program{i}");
         shell.extend([run(v.number("shell")), wake(&name), block()]);
         let steps = [block(), format!("{{ run_us = {} }}", v.spread("us")), wake("shell")];
-        text += &task(&name, 1, "rounds = 1", &steps);
+        text += &task(&name, 1, "rounds = 1\nforked = true", &steps);
     }
     task("shell", 1, "rounds = 1", &shell) + &text
 }
@@ -317,9 +323,12 @@ fn forks(v: &Values) -> String {
 fn requests(v: &Values) -> String {
     let (n, copies) = (v.count("services"), v.count("copies"));
     let mean = 1e6 * copies as f64 / v.number("rate").max(1e-3);
-    let arrive = [format!("{{ sleep_us = [{}, {}] }}", mean * 0.1, mean * 1.9), "{ run_us = 3 }".to_owned(), wake("service0")];
-    let mut text =
-        task("arrivals", copies, &format!("rounds_within_s = {}", v.number("s")), &arrive);
+    let arrive = [
+        format!("{{ sleep_us = [{}, {}] }}", mean * 0.1, mean * 1.9),
+        "{ run_us = 3 }".to_owned(),
+        wake("service0"),
+    ];
+    let mut text = task("arrivals", copies, &format!("rounds_within_s = {}", v.number("s")), &arrive);
     for i in 0..n {
         let mut steps = vec![block(), format!("{{ run_us = {} }}", v.spread("us"))];
         if i + 1 < n {
@@ -368,7 +377,8 @@ impl Generator {
                     names.join(", ")
                 ))
             })?;
-            let expected = || wrong(format!("{key}={text}: expected a number such as {0}, or LOW..HIGH", known.default));
+            let expected =
+                || wrong(format!("{key}={text}: expected a number such as {0}, or LOW..HIGH", known.default));
             values.insert(known.name, value(text).ok_or_else(expected)?);
         }
         Ok(Values(values))
@@ -423,7 +433,11 @@ mod tests {
         let Program::Pattern(p) = &made.tasks[1].program else { panic!("a pattern") };
         // 1 s / 347, and three quarters of it at 4 GHz.
         assert!(matches!(p.steps[0], Step::Period(ns) if ns.abs_diff(2_881_844) < 2), "{:?}", p.steps);
-        assert!(matches!(p.steps[1], Step::Run(Dist::Fixed(c)) if c.abs_diff(8_645_533) < 9), "{:?}", p.steps);
+        assert!(
+            matches!(p.steps[1], Step::Run(Dist::Fixed(c)) if c.abs_diff(8_645_533) < 9),
+            "{:?}",
+            p.steps
+        );
     }
 
     #[test]

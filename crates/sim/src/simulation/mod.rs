@@ -162,7 +162,8 @@ impl<'a> Simulation<'a> {
             self.sleep_on(0, self.governor.daemon(), first);
         }
         // Block initial waiters before starting runnable tasks.
-        let ready: Vec<u32> = (0..workload.tasks.len() as u32).filter(|&t| !self.begins_waiting(t)).collect();
+        let waits = |t: &u32| self.begins_waiting(*t, workload.tasks[*t as usize].forked);
+        let (_, ready): (Vec<u32>, Vec<u32>) = (0..workload.tasks.len() as u32).partition(waits);
         for t in ready {
             self.make_runnable(t, 0, Waker::Start);
         }

@@ -14,6 +14,10 @@ use wattwise_sim::platform;
 
 /// What differs by less differs by nothing, where no spread was published.
 pub const SPREAD: f64 = 0.02;
+/// What no model knows better, whatever it draws: standard deviation of a ratio's logarithm ...
+const ROUGH: f64 = 0.02;
+/// ... and more by this share of the logarithm itself: how well the size of an effect is known (a guess, the same for all tables).
+const ROUGH_EFFECT: f64 = 0.15;
 /// Standard deviations of a normal variable that hold nine of ten.
 const NINE_OF_TEN: f64 = 1.645;
 
@@ -91,6 +95,31 @@ fn mean(values: impl Iterator<Item = Measured>) -> Option<Measured> {
     (!all.is_empty()).then_some(Measured { value, spread })
 }
 
+/// Rows that repeat a setting of a work tell a spread of their own where none is published: so many at least.
+const REPEATS: usize = 3;
+
+/// Spreads that repeated rows tell, by work, setting and quantity.
+type Spreads<'t> = BTreeMap<(&'t str, &'t Setting, usize), f64>;
+
+fn spreads(table: &Table) -> Spreads<'_> {
+    let mut values: BTreeMap<(&str, &Setting, usize), Vec<f64>> = BTreeMap::new();
+    for row in &table.rows {
+        let Ok(setting) = &row.setting else { continue };
+        for (q, measured) in row.values.iter().enumerate() {
+            if let Some(m) = measured.filter(|m| m.spread.is_none()) {
+                values.entry((&row.work, setting, q)).or_default().push(m.value);
+            }
+        }
+    }
+    let of = |all: &[f64]| {
+        let n = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / n;
+        (all.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt() / mean
+    };
+    let repeated = values.into_iter().filter(|(_, all)| all.len() >= REPEATS);
+    repeated.map(|(key, all)| (key, of(&all))).collect()
+}
+
 /// Each work's reference; a work without one, or with several settings of it, has none.
 fn references(table: &Table) -> BTreeMap<&str, Reference<'_>> {
     let mut by_work: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
@@ -147,15 +176,15 @@ fn cube(unit: Unit, clock: f64) -> f64 {
     }
 }
 
-/// Middle and ends of the ratios over the replicas; the first is nominal and stands for nothing but itself.
-fn interval(mut ratios: Vec<f64>, spread: f64) -> Option<(f64, f64, f64)> {
+/// Middle and ends of the ratios over the replicas, each with its weight; the first is nominal and stands for nothing but itself.
+fn interval(mut ratios: Vec<(f64, f64)>, spread: f64) -> Option<(f64, f64, f64)> {
     if ratios.len() > 1 {
         ratios.remove(0);
     }
-    let at = |p: f64| quantile(ratios.iter().map(|r| (*r, 1.0)), p).filter(|r| *r > 0.0);
+    let at = |p: f64| quantile(ratios.iter().copied(), p).filter(|r| *r > 0.0);
     let (low, middle, high) = (at(0.05)?, at(0.5)?, at(0.95)?);
-    // The measurement has a spread of its own, which has nothing to do with the model's.
-    let own = NINE_OF_TEN * spread;
+    // The measurement has a spread of its own, and the model is rough beside what it draws.
+    let own = NINE_OF_TEN * spread.hypot(ROUGH).hypot(ROUGH_EFFECT * middle.ln());
     let wide = |end: f64| (end / middle).ln().hypot(own);
     Some((middle, middle * (-wide(low)).exp(), middle * wide(high).exp()))
 }
@@ -165,6 +194,7 @@ pub(super) fn compared(table: &Table, runs: &BTreeMap<Setting, Runs>) -> Compare
     let references = references(table);
     let calibrations = calibrations(table, runs);
     let clocks = clocks(table);
+    let spreads = spreads(table);
     let mut out = Compared::default();
     for (at, row) in table.rows.iter().enumerate() {
         out.calibrating += usize::from(row.calibrates);
@@ -206,19 +236,34 @@ pub(super) fn compared(table: &Table, runs: &BTreeMap<Setting, Runs>) -> Compare
         };
         let one = |(q, quantity): (usize, &Quantity)| -> Option<Comparison> {
             let (m, r) = (row.values[q]?, reference.values[q]?);
-            let spread = match (m.spread, r.spread) {
+            let of = |setting| spreads.get(&(row.work.as_str(), setting, q)).copied();
+            let spread = match (m.spread.or(of(setting)), r.spread.or(of(reference.setting))) {
                 (None, None) => SPREAD,
                 (a, b) => a.unwrap_or(0.0).max(b.unwrap_or(0.0)),
             };
             let ratios = ran.iter().zip(base).zip(factors);
-            let ratios = ratios.map(|((a, b), f)| f.value(quantity, a) / f.value(quantity, b)).collect();
+            let ratios =
+                ratios.map(|((a, b), f)| (f.value(quantity, a) / f.value(quantity, b), f.weight)).collect();
             let (predicted, low, high) = interval(ratios, spread)?;
             let measured = m.value / r.value;
-            Some(Comparison { row: at, quantity: q, measured, spread, predicted, low, high, cube: cube(quantity.unit, clock) })
+            Some(Comparison {
+                row: at,
+                quantity: q,
+                measured,
+                spread,
+                predicted,
+                low,
+                high,
+                cube: cube(quantity.unit, clock),
+            })
         };
         let made: Vec<Comparison> = table.quantities.iter().enumerate().filter_map(one).collect();
         match made.is_empty() {
-            true => out.unsaid.entry("nothing published of it and of its reference".into()).or_default().push(row.number),
+            true => out
+                .unsaid
+                .entry("nothing published of it and of its reference".into())
+                .or_default()
+                .push(row.number),
             false => out.predicted += 1,
         }
         out.comparisons.extend(made);
@@ -231,13 +276,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_has_the_replicas_and_the_measurements_spread() {
-        let ratios = std::iter::once(9.0).chain((0..=100).map(|i| 1.0 + f64::from(i) * 0.002)).collect();
+    fn the_interval_has_the_replicas_the_measurements_spread_and_the_models_roughness() {
+        let ratios = std::iter::once(9.0)
+            .chain((0..=100).map(|i| 1.0 + f64::from(i) * 0.002))
+            .map(|r| (r, 1.0))
+            .collect();
         let (middle, low, high) = interval(ratios, 0.0).unwrap();
         assert!((middle - 1.1).abs() < 0.01, "the nominal run is no replica: {middle}");
-        assert!((low - 1.01).abs() < 0.005 && (high - 1.19).abs() < 0.005, "{low} {high}");
-        let (_, low, high) = interval(vec![1.0, 1.0, 1.0], 0.02).unwrap();
-        assert!((low - 0.9676).abs() < 1e-3 && (high - 1.0334).abs() < 1e-3, "{low} {high}");
+        assert!((low - 1.00).abs() < 0.01 && (high - 1.20).abs() < 0.01, "{low} {high}");
+        let (_, low, high) = interval(vec![(1.0, 1.0); 3], 0.02).unwrap();
+        assert!((low - 0.9545).abs() < 1e-3 && (high - 1.0476).abs() < 1e-3, "{low} {high}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod table;
 use score::Scores;
 use std::collections::BTreeSet;
 use table::{Setting, Table};
+use wattwise_figure::one_line;
 
 /// Replicas of a setting: the interval's ends are the second lowest and highest of so many and beyond.
 const REPLICAS: u64 = 24;
@@ -41,7 +42,7 @@ pub struct HardwareError {
 impl HardwareError {
     /// What is wrong with a file.
     pub fn new(origin: &str, problem: String) -> HardwareError {
-        HardwareError { origin: origin.into(), problem }
+        HardwareError { origin: one_line(origin), problem: one_line(&problem) }
     }
 }
 
@@ -86,4 +87,13 @@ fn settings(table: &Table, effort: Effort) -> BTreeSet<&Setting> {
     }
     all.extend(of(true));
     all
+}
+
+/// One setting in the nominal model, for a look.
+#[doc(hidden)]
+pub fn debug_run(setting: &Setting) -> Result<wattwise_advice::metered::Metered, String> {
+    predict::run_all(&BTreeSet::from([setting]), 0, &|| {})
+        .remove(setting)
+        .unwrap_or(Err("none".into()))
+        .map(|r| r[0])
 }

@@ -18,6 +18,12 @@ use wattwise_trace::ImportOptions;
 
 /// A program's busy watts may be so far from the model's common work before the rest of the package has to explain it.
 const BUSY: (f64, f64) = (0.25, 4.0);
+/// Standard deviation of the logarithm of what programs draw of common work's watts.
+const PROGRAMS: f64 = 0.35;
+/// The same of what the rest of the package or the board really draws of what a draw says.
+const PARTS: f64 = 0.35;
+/// A draw that explains a row by less is as good as one that does not at all.
+const LEAST_WEIGHT: f64 = 1e-6;
 /// What has to explain the rest may be so far off.
 const REST: (f64, f64) = (0.05, 20.0);
 
@@ -25,7 +31,11 @@ const REST: (f64, f64) = (0.05, 20.0);
 pub(super) type Runs = Result<Vec<Metered>, String>;
 
 /// All distinct settings of these tables, run.
-pub(super) fn run_all(settings: &BTreeSet<&Setting>, replicas: u64, tell: &(dyn Fn() + Sync)) -> BTreeMap<Setting, Runs> {
+pub(super) fn run_all(
+    settings: &BTreeSet<&Setting>,
+    replicas: u64,
+    tell: &(dyn Fn() + Sync),
+) -> BTreeMap<Setting, Runs> {
     let texts: BTreeSet<&str> = settings.iter().map(|s| &*s.machine).collect();
     let machines: BTreeMap<&str, Result<MachineModel, String>> = texts
         .into_iter()
@@ -61,7 +71,8 @@ fn run(machine: &MachineModel, setting: &Setting, replicas: u64) -> Runs {
         detail: false,
         budget: Budget::default(),
     };
-    let replica = |n: u64| Metering::draw(&job, n).and_then(|m| m.run(&job, &policy, &idle)).map_err(|e| e.to_string());
+    let replica =
+        |n: u64| Metering::draw(&job, n).and_then(|m| m.run(&job, &policy, &idle)).map_err(|e| e.to_string());
     (0..=replicas).map(replica).collect()
 }
 
@@ -72,11 +83,14 @@ pub(super) struct Factors {
     uncore: f64,
     memory: f64,
     platform: f64,
+    /// How well the draw goes with the calibrating row, from 0 to 1: a draw that can explain it only by a program of far more or
+    /// far less than common watts counts for less.
+    pub(super) weight: f64,
 }
 
 impl Default for Factors {
     fn default() -> Factors {
-        Factors { busy: 1.0, uncore: 1.0, memory: 1.0, platform: 1.0 }
+        Factors { busy: 1.0, uncore: 1.0, memory: 1.0, platform: 1.0, weight: 1.0 }
     }
 }
 
@@ -86,31 +100,37 @@ impl Factors {
         let t = ran.elapsed_s.max(1e-9);
         let (busy, idle) = (ran.busy_j / t, ran.idle_j / t);
         let (uncore, memory, platform) = (ran.uncore_j / t, ran.memory_j / t, ran.platform_j / t);
-        let ratio = |wanted: f64, model: f64, (low, high): (f64, f64)| {
-            if model > 0.0 { (wanted / model).clamp(low, high) } else { 1.0 }
+        let mut surprise = 0.0;
+        let mut ratio = |wanted: f64, model: f64, (low, high): (f64, f64), sd: f64| {
+            if model <= 0.0 {
+                return 1.0;
+            }
+            surprise += ((wanted / model).max(1e-3).ln() / sd).powi(2);
+            (wanted / model).clamp(low, high)
         };
         let mut f = Factors::default();
         if let Some(dram) = watts(Scope::Dram) {
-            f.memory = ratio(dram, memory, REST);
+            f.memory = ratio(dram, memory, REST, f64::INFINITY);
         }
         let package = watts(Scope::Package).or(watts(Scope::PackageDram).map(|w| w - f.memory * memory));
         match (watts(Scope::Cores), package, watts(Scope::Wall)) {
             (Some(cores), package, _) => {
-                f.busy = ratio(cores - idle, busy, REST);
+                f.busy = ratio(cores - idle, busy, REST, PROGRAMS);
                 if let Some(package) = package {
-                    f.uncore = ratio(package - cores, uncore, REST);
+                    f.uncore = ratio(package - cores, uncore, REST, PARTS);
                 }
             }
             (None, Some(package), _) => {
-                f.busy = ratio(package - uncore - idle, busy, BUSY);
-                f.uncore = ratio(package - f.busy * busy - idle, uncore, REST);
+                f.busy = ratio(package - uncore - idle, busy, BUSY, PROGRAMS);
+                f.uncore = ratio(package - f.busy * busy - idle, uncore, REST, PARTS);
             }
             (None, None, Some(wall)) => {
-                f.busy = ratio(wall - platform - memory - uncore - idle, busy, BUSY);
-                f.platform = ratio(wall - f.busy * busy - idle - uncore - memory, platform, REST);
+                f.busy = ratio(wall - platform - memory - uncore - idle, busy, BUSY, PROGRAMS);
+                f.platform = ratio(wall - f.busy * busy - idle - uncore - memory, platform, REST, PARTS);
             }
             (None, None, None) => {}
         }
+        f.weight = (-0.5 * surprise).exp().max(LEAST_WEIGHT);
         f
     }
 
@@ -140,7 +160,8 @@ impl Factors {
 fn published_watts(table: &Table, rows: &[&Row], scope: Scope) -> Option<f64> {
     let at = |wanted: &dyn Fn(&Quantity) -> bool| {
         let place = table.quantities.iter().position(wanted)?;
-        let values: Vec<f64> = rows.iter().filter_map(|r| r.values[place].map(|m: Measured| m.value)).collect();
+        let values: Vec<f64> =
+            rows.iter().filter_map(|r| r.values[place].map(|m: Measured| m.value)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let watts = at(&|q| q.unit == Unit::W && q.of == scope);
@@ -207,6 +228,8 @@ mod tests {
         // 3 W of the package are less than its own 4 W and the idle cores' 1 W.
         let f = Factors::of(&|s| (s == Scope::Package).then_some(4.0), &RAN);
         assert_eq!(f.busy, BUSY.0);
+        let usual = Factors::of(&|s| (s == Scope::Package).then_some(15.0), &RAN);
+        assert!(f.weight < 1e-3 && usual.weight == 1.0, "{} {}", f.weight, usual.weight);
         assert!((value(&f, Unit::W, Scope::Package) - 4.0).abs() < 1e-9);
     }
 }

@@ -1,7 +1,7 @@
 //! Scores: means over tables, so that a table of thousands of rows says no more than one of ten.
 
 use super::compare::{Compared, Comparison};
-use super::table::{MECHANISMS, Table, Unit};
+use super::table::{MECHANISMS, Table};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wattwise_model::estimate::ridge::quantile;
@@ -238,7 +238,12 @@ impl Held {
 }
 
 /// Means over tables of the part of each that has a name.
-fn parts(tables: &[Table], compared: &[Compared], names: &[&str], is: impl Fn(&Table, &Comparison, &str) -> bool) -> Vec<Part> {
+fn parts(
+    tables: &[Table],
+    compared: &[Compared],
+    names: &[&str],
+    is: impl Fn(&Table, &Comparison, &str) -> bool,
+) -> Vec<Part> {
     let part = |name: &&str| {
         let of = |(table, all): (&Table, &Compared)| {
             let some: Vec<&Comparison> = all.comparisons.iter().filter(|c| is(table, c, name)).collect();
@@ -256,7 +261,8 @@ fn table_part(table: &Table, all: &Compared) -> TablePart {
         rows: rows.len(),
         first_row: rows.first().copied().unwrap_or_default(),
     });
-    let calibrated: BTreeSet<&str> = table.rows.iter().filter(|r| r.calibrates).map(|r| r.label.as_str()).collect();
+    let calibrated: BTreeSet<&str> =
+        table.rows.iter().filter(|r| r.calibrates).map(|r| r.label.as_str()).collect();
     TablePart {
         name: table.name.clone(),
         title: table.title.clone(),
@@ -318,9 +324,4 @@ pub(super) fn scores(tables: &[Table], compared: &[Compared], replicas: u64, qui
         by_class: parts(tables, compared, &classes, |t, _, name| t.class == name),
         by_table,
     }
-}
-
-/// Whether more of a quantity is better told by a time or a rate than by joules: for the page's words.
-pub(super) fn is_speed(unit: Unit) -> bool {
-    matches!(unit, Unit::S | Unit::Rate)
 }

@@ -121,6 +121,8 @@ pub struct Row {
     pub setting: Result<Setting, String>,
     /// What decides.
     pub mechanism: String,
+    /// Why its prediction is known to miss, where that is known.
+    pub cause: Option<String>,
     /// A few words on what was set, from the row's cells.
     pub label: String,
     /// Value and relative spread by quantity.
@@ -220,6 +222,8 @@ struct RuleTable {
     mechanism: Option<String>,
     /// Why the row cannot be said.
     cannot: Option<String>,
+    /// Why its prediction misses, where that is known: what is not modelled.
+    cause: Option<String>,
 }
 
 /// Where a table's files come from: a folder, or what is built in.
@@ -311,9 +315,17 @@ impl Rules<'_> {
             Some(_) => self.files.text(name).map_err(|e| format!("{name}: {e}: expected a machine file"))?,
             None => format!("base = {}\n", toml::Value::String(name.to_owned())),
         };
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| format!("{name}: {}", e.message()))?;
+        let table: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| format!("{name}: {}", e.message()))?;
         self.machines.insert(name.to_owned(), table.clone());
         Ok(table)
+    }
+
+    /// Why a row's prediction misses.
+    fn cause(&self, cells: &Cells<'_>) -> Result<Option<String>, String> {
+        let rules =
+            std::iter::once(&self.file.row).chain(&self.file.rule).filter(|r| matches(&r.when, cells));
+        rules.filter_map(|r| r.cause.as_ref()).next_back().map(|text| filled(text, cells)).transpose()
     }
 
     /// What a row is run with, and its mechanism.
@@ -339,15 +351,19 @@ impl Rules<'_> {
             Some(text) => text.clone(),
             None => {
                 let mut table = self.machine(&name)?;
-                let over_table = over.parse().map_err(|e: toml::de::Error| format!("over: {}", e.message()))?;
+                let over_table =
+                    over.parse().map_err(|e: toml::de::Error| format!("over: {}", e.message()))?;
                 lay_over(&mut table, &over_table);
                 let text: Arc<str> = table.to_string().into();
                 self.made.insert((name, over), text.clone());
                 text
             }
         };
-        let setting =
-            Setting { machine, work: last(|r| r.work.as_ref(), "work")?, policy: last(|r| r.policy.as_ref(), "policy")? };
+        let setting = Setting {
+            machine,
+            work: last(|r| r.work.as_ref(), "work")?,
+            policy: last(|r| r.policy.as_ref(), "policy")?,
+        };
         Ok((Ok(setting), mechanism))
     }
 }
@@ -393,8 +409,10 @@ impl Table {
             of("table.toml", format!("line {line}: {}", e.message().replace('\n', " ")))
         })?;
         let csv = files.text(&file.rows).map_err(|e| of(&file.rows, e))?;
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(csv.as_bytes());
-        let wrong_csv = |e: csv::Error| of(&file.rows, format!("{e}: expected rows of as many cells as the header"));
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(csv.as_bytes());
+        let wrong_csv =
+            |e: csv::Error| of(&file.rows, format!("{e}: expected rows of as many cells as the header"));
         let header = reader.headers().map_err(wrong_csv)?.clone();
         check_columns(&file, &header).map_err(|e| of("table.toml", e))?;
         let mut rules = Rules { file: &file, files, machines: BTreeMap::new(), made: BTreeMap::new() };
@@ -474,6 +492,7 @@ fn row(file: &File, rules: &mut Rules<'_>, cells: &Cells<'_>, number: u64) -> Re
         calibrates: file.work.calibrates.as_ref().is_some_and(|when| matches(when, cells)),
         setting,
         mechanism,
+        cause: rules.cause(cells)?,
         label: key(&file.work.label),
         values: file.quantity.iter().map(|q| q.value(cells)).collect::<Result<_, _>>()?,
     })
