@@ -125,6 +125,12 @@ const WAYS: &[Way] = &[
         by: "package energy (RAPL) with one lightly loaded core held at each speed in turn and the others at the lowest",
     },
     Way {
+        room: "power_limit",
+        table: "",
+        keys: &["long_w", "tau_s", "short_w"],
+        by: "the limits that `wattwise info` reads (RAPL), and package energy over the first minute of a full load",
+    },
+    Way {
         room: "platform",
         table: "",
         keys: &["watts"],

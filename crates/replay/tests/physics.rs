@@ -139,3 +139,26 @@ fn one_fast_core_wakes_uncore_and_memory() {
     assert!((1.25..1.40).contains(&(w / base)), "{w} against {base} W");
     assert!((2.0..4.0).contains(&(dram / base_dram)), "{dram} against {base_dram} W");
 }
+
+/// A cap of the power that the command line names is the machine's, and has its command.
+#[test]
+fn a_power_cap_is_a_policy() {
+    use wattwise_replay::{apply, job, library};
+    let machine = library::machine("alderlake-p-laptop").unwrap();
+    let policy = PolicySpec::parse("hwp:epp=102+power=20W").unwrap();
+    assert!(job::fits(&policy, &machine).is_ok());
+    let line = apply::on(&machine)(&policy).unwrap();
+    assert!(line.ends_with("--rapl 20W") && apply::is_ours(&line), "{line}");
+    let none = library::machine("thinkpad-r51").unwrap();
+    let error = job::fits(&policy, &none).unwrap_err().to_string();
+    assert!(
+        error.contains("power=20W: expected a machine with a [power_limit], which thinkpad-r51 has not"),
+        "{error}"
+    );
+    for wrong in
+        ["schedutil+power=", "schedutil+power=0W", "schedutil+power=15s", "schedutil+power=5W+power=6W"]
+    {
+        let error = PolicySpec::parse(wrong).err().unwrap().to_string();
+        assert!(!error.contains('\n') && error.contains(wrong), "{error}");
+    }
+}

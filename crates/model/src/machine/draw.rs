@@ -100,6 +100,7 @@ impl MachineModel {
             .collect::<Result<Vec<_>, _>>()?;
         let states = file::package_states(file, &kinds)?;
         let uncore = super::uncore::of(file, &kinds)?;
+        let limit = file::power_limit(file)?;
         let thermal: Thermal = file::thermal(file, &mut Vec::new())?;
         let tick: Tick = file::tick(file, &mut Vec::new())?;
         let mut machine = self.clone();
@@ -113,6 +114,7 @@ impl MachineModel {
             package.idle.clone_from(&states);
             package.thermal = thermal;
             package.uncore.clone_from(&uncore);
+            package.limit = limit;
         }
         let cost = |what: &str, us: Option<f64>, now: u64| us.map_or(Ok(now), |us| file::us(what, us));
         machine.kinds = kinds;
@@ -158,6 +160,11 @@ fn settle(file: &mut File) {
         s.watts = s.watts.min(watts);
         s.exit_us = s.exit_us.max(exit_us);
         (watts, exit_us) = (s.watts, s.exit_us);
+    }
+    if let Some(l) = &mut file.power_limit
+        && let Some(short) = &mut l.short_w
+    {
+        *short = short.max(l.long_w);
     }
     if let Some(m) = &mut file.memory
         && let Some(asleep) = &mut m.self_refresh_w

@@ -58,7 +58,7 @@
 //!
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
-//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[tick]`.
+//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[power_limit]`, `[tick]`.
 //!
 //! ```toml
 //! [uncore]                        # what of a package follows the clock of its fastest core, beside package.uncore_w
@@ -78,6 +78,13 @@
 //! self_refresh_w = 0.05           # in the place of watts while the package is in an idle state
 //! source = "..."
 //! confidence = "fitted"
+//!
+//! [power_limit]                   # of each package
+//! long_w = 28                     # what the mean over the window may be: Intel's PL1; AMD's PPT, with tau_s = 0
+//! tau_s = 28                      # the window; 0: the limit holds at once
+//! short_w = 64                    # what may be drawn until the mean is there: PL2; without it anything
+//! source = "..."
+//! confidence = "datasheet"
 //! ```
 //!
 //! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
@@ -114,7 +121,7 @@ use super::figures::Written;
 use super::tables::*;
 use super::{
     Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Memory,
-    Overlap, Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -288,6 +295,9 @@ fn build(file: &File) -> Result<MachineModel, String> {
     if let Some(t) = &file.uncore {
         t.note("uncore", &[], from)?;
     }
+    if let Some(t) = &file.power_limit {
+        t.note("power_limit", &[], from)?;
+    }
     let tick = tick(file, from)?;
     let mut machine = MachineModel {
         name: one_line(&file.name),
@@ -424,6 +434,17 @@ pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, St
     })
 }
 
+/// A package's power limits.
+pub(super) fn power_limit(file: &File) -> Result<Option<PowerLimit>, String> {
+    let Some(t) = &file.power_limit else { return Ok(None) };
+    let long_w = within("power_limit.long_w", t.long_w, 0.1, 10_000.0, "W")?;
+    let short_w = match t.short_w {
+        None => f64::INFINITY,
+        Some(w) => within("power_limit.short_w", w, long_w, 10_000.0, "W (long_w is the lower end)")?,
+    };
+    Ok(Some(PowerLimit { long_w, tau_s: within("power_limit.tau_s", t.tau_s, 0.0, 1000.0, "s")?, short_w }))
+}
+
 /// The periodic tick, and where its figures come from.
 pub(super) fn tick(file: &File, from: &mut Vec<Figure>) -> Result<Tick, String> {
     Ok(match &file.tick {
@@ -535,6 +556,7 @@ fn lay_out(
     }
     let idle = package_states(file, &m.kinds)?;
     let uncore = super::uncore::of(file, &m.kinds)?;
+    let limit = power_limit(file)?;
     let cores_a_package: usize = file.kind.iter().map(|k| k.cores).sum();
     let sharing = match file.topology.llc {
         None | Some(Llc::Named(LlcWord::Package)) => cores_a_package,
@@ -555,6 +577,7 @@ fn lay_out(
             idle: idle.clone(),
             thermal,
             uncore: uncore.clone(),
+            limit,
         };
         let first_llc = p * cores_a_package.div_ceil(sharing);
         for (k, kind) in file.kind.iter().enumerate() {

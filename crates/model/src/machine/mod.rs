@@ -282,6 +282,19 @@ pub struct Package {
     pub thermal: Thermal,
     /// What of it follows its fastest core.
     pub uncore: Option<Uncore>,
+    /// Its power limits.
+    pub limit: Option<PowerLimit>,
+}
+
+/// Power limits of a package, in watts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerLimit {
+    /// What a mean over the window may be: PL1, PPT.
+    pub long_w: f64,
+    /// The window in seconds; 0: the limit holds at once.
+    pub tau_s: f64,
+    /// What may be drawn until the mean is there: PL2; infinite without one.
+    pub short_w: f64,
 }
 
 /// A package idle state: entered when every core of the package is deep enough.

@@ -63,6 +63,8 @@ pub(super) struct File {
     pub(super) memory: Option<MemoryTable>,
     #[serde(default)]
     pub(super) uncore: Option<UncoreTable>,
+    #[serde(default)]
+    pub(super) power_limit: Option<PowerLimitTable>,
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
@@ -349,6 +351,17 @@ table! {
         /// In the place of `watts` while the package is in an idle state.
         #[serde(default)]
         self_refresh_w: Option<f64>,
+    }
+}
+
+table! {
+    struct PowerLimitTable {
+        /// A mean over the window: PL1, PPT.
+        long_w: f64,
+        /// The window; 0: at once.
+        tau_s: f64,
+        /// At any time: PL2.
+        short_w: Option<f64>,
     }
 }
 

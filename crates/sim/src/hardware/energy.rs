@@ -55,6 +55,18 @@ impl Hardware<'_> {
         }
     }
 
+    /// What a package draws beside its cores at present, in watts.
+    pub(super) fn uncore_watts(&self, p: usize) -> f64 {
+        let (model, account) = (&self.machine.packages[p], &self.packages[p]);
+        match account.idle_state() {
+            Some(state) => model.idle[state].watts,
+            None => {
+                let follows = account.uncore.as_ref().zip(model.uncore.as_ref());
+                model.uncore_w + follows.map_or(0.0, |(account, model)| account.watts(model))
+            }
+        }
+    }
+
     /// What the memory of the packages draws beside its rest: more with the uncore, less while they sleep.
     fn memory_states_joules(&self) -> f64 {
         let memory = self.machine.memory;

@@ -10,12 +10,14 @@
 //! | `residency.rs` | time in states, of threads, cores and packages |
 //! | `clock.rs` | a domain's clock: requests, delays, stalls |
 //! | `heat.rs` | temperatures |
+//! | `limits.rs` | power limits |
 //! | `uncore.rs` | what of a package follows its fastest core |
 //! | `energy.rs` | what the times add up to |
 
 mod clock;
 mod energy;
 mod heat;
+mod limits;
 mod residency;
 mod uncore;
 
@@ -24,6 +26,7 @@ pub(crate) use heat::HEAT_NS;
 pub(crate) use residency::ThreadState;
 
 use clock::DomainClock;
+use limits::LimitAccount;
 use residency::{CoreAccount, EntryTimes, PackageAccount, Threads, entry_times};
 use wattwise_model::machine::{Core, MAX_SMT, MachineModel};
 
@@ -36,6 +39,8 @@ pub(crate) struct Hardware<'a> {
     /// By kind of core.
     entry_ns: Vec<EntryTimes>,
     packages: Vec<PackageAccount>,
+    /// By package; empty without a limit that can be reached.
+    limits: Vec<Option<LimitAccount>>,
     domains: Vec<DomainClock>,
     /// `1 / (cycles per ns)` of one thread: `[kind][level * MAX_SMT + busy threads - 1]`.
     inverse_speed: Vec<Vec<f64>>,
@@ -89,12 +94,19 @@ impl<'a> Hardware<'a> {
             cores,
             entry_ns: entry_times(machine),
             packages,
+            limits: Vec::new(),
             domains,
             inverse_speed,
             shared_cores: 0,
             sleeps_together: machine.packages.iter().any(|p| p.idle.iter().any(|s| s.every_package)),
             changed: Vec::new(),
         }
+    }
+
+    /// Limits the power of each package: as its model says, with another long limit in watts where a user gives one.
+    pub(crate) fn limit_power(&mut self, long_w: Option<f64>) {
+        let packages = 0..self.packages.len();
+        self.limits = packages.map(|p| LimitAccount::new(self.machine, p, long_w)).collect();
     }
 
     /// What it is.

@@ -117,6 +117,12 @@ impl UncoreAccount {
         }
     }
 
+    /// What it draws at present, in watts.
+    pub(super) fn watts(&self, uncore: &Uncore) -> f64 {
+        let share = uncore.khz.get(self.top).map_or(0.0, |&khz| f64::from(khz) / f64::from(uncore.khz[0]));
+        uncore.follow_w * share + if self.high { uncore.step_w } else { 0.0 }
+    }
+
     /// Joules of the ramp.
     pub(super) fn follow_joules(&self, uncore: &Uncore) -> f64 {
         let share = |khz: u32| f64::from(khz) / f64::from(uncore.khz[0]);

@@ -48,6 +48,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
                 leakage_per_c: 0.0,
             },
             uncore: None,
+            limit: None,
         }],
         domains: vec![Domain {
             cores: (0..cores as u16).collect(),

@@ -54,6 +54,7 @@ pub(super) enum Table {
     Thermal,
     Memory,
     Uncore,
+    PowerLimit,
     Platform,
     Tick,
 }
@@ -75,6 +76,7 @@ impl Table {
             Table::Thermal => "thermal".into(),
             Table::Memory => "memory".into(),
             Table::Uncore => "uncore".into(),
+            Table::PowerLimit => "power_limit".into(),
             Table::Platform => "platform".into(),
             Table::Tick => "tick".into(),
         }
@@ -233,6 +235,11 @@ pub(super) static ROWS: &[Row] = &[
     }),
     row!(Uncore, "delay_us", "us", Other, |f, _| some(f.uncore.as_mut().map(|u| &mut u.delay_us))),
     row!(Uncore, "hold_us", "us", Other, |f, _| some(f.uncore.as_mut().map(|u| &mut u.hold_us))),
+    row!(PowerLimit, "long_w", "W", Other, |f, _| some(f.power_limit.as_mut().map(|l| &mut l.long_w))),
+    row!(PowerLimit, "tau_s", "s", Other, |f, _| some(f.power_limit.as_mut().map(|l| &mut l.tau_s))),
+    row!(PowerLimit, "short_w", "W", Other, |f, _| {
+        some(f.power_limit.as_mut().and_then(|l| l.short_w.as_mut()))
+    }),
     row!(Platform, "watts", "W", Power, |f, _| one(&mut f.platform.watts)),
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),
