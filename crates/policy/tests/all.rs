@@ -169,6 +169,7 @@ fn speed_policies_survive_anything_without_allocating() {
                 min: Some(Bound::Khz(Khz(1_000_000))),
                 max: Some(Bound::Share(60_000)),
                 no_boost: true,
+                power_uw: None,
             };
             let free = spellings(policy.params).into_iter().map(|s| (s, Limits::default()));
             for (settings, limits) in free.chain([(Settings::defaults(policy.params), tight)]) {

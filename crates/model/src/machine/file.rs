@@ -53,9 +53,39 @@
 //! confidence = "guess"
 //! ```
 //!
+//! A package's idle state (`idle = [{ name = "PC6", needs = "C6", watts = 1.0, exit_us = 50 }]`) is entered when each of its cores is in
+//! the C-state `needs` or deeper; with `every_package = true` when each core of the whole machine is.
+//!
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
-//! `busy_w` more for each core at work; without it the memory is of the platform), `[tick]`.
+//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[power_limit]`, `[tick]`.
+//!
+//! ```toml
+//! [uncore]                        # what of a package follows the clock of its fastest core, beside package.uncore_w
+//! follow_w = 2.0                  # with that core at its highest speed; in proportion to its clock below
+//! step_w = 5.8                    # more while a core runs at step_mhz or faster, ...
+//! step_mhz = 2000
+//! delay_us = 10000                # ... from so long after the first one does ...
+//! hold_us = 20000                 # ... until so long after the last one did
+//! votes = "C1"                    # the deepest C-state in which a core's clock still counts; without it the first
+//! source = "..."
+//! confidence = "fitted"
+//!
+//! [memory]
+//! modules = 6                     # a package; then the figures are one module's
+//! watts = 0.16
+//! high_w = 0.36                   # more while the uncore's step is in force
+//! self_refresh_w = 0.05           # in the place of watts while the package is in an idle state
+//! source = "..."
+//! confidence = "fitted"
+//!
+//! [power_limit]                   # of each package
+//! long_w = 28                     # what the mean over the window may be: Intel's PL1; AMD's PPT, with tau_s = 0
+//! tau_s = 28                      # the window; 0: the limit holds at once
+//! short_w = 64                    # what may be drawn until the mean is there: PL2; without it anything
+//! source = "..."
+//! confidence = "datasheet"
+//! ```
 //!
 //! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
 //! `_.+-`, and do not begin with `-`.
@@ -92,7 +122,7 @@ use super::figures::Written;
 use super::tables::*;
 use super::{
     Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Memory,
-    Overlap, Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
@@ -219,7 +249,7 @@ fn lay_over(under: &mut toml::Table, key: String, value: toml::Value) {
 }
 
 /// A figure within bounds, or a sentence.
-fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64, String> {
+pub(super) fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64, String> {
     if value.is_finite() && (low..=high).contains(&value) {
         return Ok(value);
     }
@@ -276,6 +306,12 @@ fn build(file: &File) -> Result<MachineModel, String> {
     let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
     let memory = memory(file, from)?;
+    if let Some(t) = &file.uncore {
+        t.note("uncore", &[], from)?;
+    }
+    if let Some(t) = &file.power_limit {
+        t.note("power_limit", &[], from)?;
+    }
     let tick = tick(file, from)?;
     let mut machine = MachineModel {
         name: one_line(&file.name),
@@ -377,7 +413,21 @@ fn apart(file: &File, from: &mut Vec<Figure>) -> Result<Apart, String> {
 pub(super) fn memory(file: &File, from: &mut Vec<Figure>) -> Result<Memory, String> {
     let Some(m) = &file.memory else { return Ok(Memory::default()) };
     m.note("memory", &[], from)?;
-    Ok(Memory { rest_w: watts("memory.watts", m.watts)?, busy_w: watts("memory.busy_w", m.busy_w)? })
+    let modules = within("memory.modules", m.modules.unwrap_or(1.0), 1.0, 1024.0, "")?;
+    let each = |what: &str, w: f64| watts(what, w).map(|w| w * modules);
+    let asleep = m.self_refresh_w.unwrap_or(m.watts);
+    if asleep > m.watts {
+        return Err(format!("memory.self_refresh_w = {asleep}: expected at most watts = {}", m.watts));
+    }
+    if m.high_w > 0.0 && file.uncore.as_ref().is_none_or(|u| u.step_mhz.is_none()) {
+        return Err("memory.high_w: the memory follows the uncore's step: give [uncore] with step_mhz".into());
+    }
+    Ok(Memory {
+        rest_w: each("memory.watts", m.watts)?,
+        busy_w: watts("memory.busy_w", m.busy_w)?,
+        high_w: each("memory.high_w", m.high_w)?,
+        asleep_less_w: each("memory.self_refresh_w", m.watts - asleep)?,
+    })
 }
 
 /// The thermal model, and where its figures come from.
@@ -396,6 +446,17 @@ pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, St
             }
         }
     })
+}
+
+/// A package's power limits.
+pub(super) fn power_limit(file: &File) -> Result<Option<PowerLimit>, String> {
+    let Some(t) = &file.power_limit else { return Ok(None) };
+    let long_w = within("power_limit.long_w", t.long_w, 0.1, 10_000.0, "W")?;
+    let short_w = match t.short_w {
+        None => f64::INFINITY,
+        Some(w) => within("power_limit.short_w", w, long_w, 10_000.0, "W (long_w is the lower end)")?,
+    };
+    Ok(Some(PowerLimit { long_w, tau_s: within("power_limit.tau_s", t.tau_s, 0.0, 1000.0, "s")?, short_w }))
 }
 
 /// The periodic tick, and where its figures come from.
@@ -508,6 +569,8 @@ fn lay_out(
         );
     }
     let idle = package_states(file, &m.kinds)?;
+    let uncore = super::uncore::of(file, &m.kinds)?;
+    let limit = power_limit(file)?;
     let cores_a_package: usize = file.kind.iter().map(|k| k.cores).sum();
     let sharing = match file.topology.llc {
         None | Some(Llc::Named(LlcWord::Package)) => cores_a_package,
@@ -527,6 +590,8 @@ fn lay_out(
             uncore_w: watts("package.uncore_w", file.package.uncore_w)?,
             idle: idle.clone(),
             thermal,
+            uncore: uncore.clone(),
+            limit,
         };
         let first_llc = p * cores_a_package.div_ceil(sharing);
         for (k, kind) in file.kind.iter().enumerate() {
@@ -582,6 +647,7 @@ pub(super) fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<Pack
             needs,
             watts: watts("package.idle.watts", s.watts)?,
             exit_ns: us("package.idle.exit_us", s.exit_us)?,
+            every_package: s.every_package,
         };
         let above = states.last().map_or(file.package.uncore_w, |p| p.watts);
         let shallower = |p: &PackageState| p.needs > state.needs || p.exit_ns > state.exit_ns;

@@ -61,6 +61,10 @@ pub(super) struct File {
     pub(super) thermal: Option<ThermalTable>,
     #[serde(default)]
     pub(super) memory: Option<MemoryTable>,
+    #[serde(default)]
+    pub(super) uncore: Option<UncoreTable>,
+    #[serde(default)]
+    pub(super) power_limit: Option<PowerLimitTable>,
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
@@ -315,6 +319,9 @@ pub(super) struct PackageStateTable {
     pub(super) needs: String,
     pub(super) watts: f64,
     pub(super) exit_us: f64,
+    /// Only while every other package's cores are as deep.
+    #[serde(default)]
+    pub(super) every_package: bool,
 }
 
 table! {
@@ -335,6 +342,48 @@ table! {
         /// More for each core at work.
         #[serde(default)]
         busy_w: f64,
+        /// So many modules a package: the other figures are one module's then.
+        #[serde(default)]
+        modules: Option<f64>,
+        /// More while the uncore is at its high state (`[uncore]`).
+        #[serde(default)]
+        high_w: f64,
+        /// In the place of `watts` while the package is in an idle state.
+        #[serde(default)]
+        self_refresh_w: Option<f64>,
+    }
+}
+
+table! {
+    struct PowerLimitTable {
+        /// A mean over the window: PL1, PPT.
+        long_w: f64,
+        /// The window; 0: at once.
+        tau_s: f64,
+        /// At any time: PL2.
+        short_w: Option<f64>,
+    }
+}
+
+table! {
+    struct UncoreTable {
+        /// More than `package.uncore_w` with the fastest core at its highest speed; below in proportion to its clock.
+        #[serde(default)]
+        follow_w: f64,
+        /// More while some core runs at `step_mhz` or faster ...
+        #[serde(default)]
+        step_w: f64,
+        #[serde(default)]
+        step_mhz: Option<f64>,
+        /// ... from so long after the first one does ...
+        #[serde(default)]
+        delay_us: f64,
+        /// ... until so long after the last one did.
+        #[serde(default)]
+        hold_us: f64,
+        /// The deepest C-state in which a core's clock still counts; the first where nothing is said.
+        #[serde(default)]
+        votes: Option<String>,
     }
 }
 

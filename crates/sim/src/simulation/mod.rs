@@ -28,7 +28,7 @@
 //! | `balance.rs` | stealing, unsharing |
 //! | `step.rs` | a task's steps, wake-ups, timers, devices |
 //! | `idle.rs` | C-states, interrupts, ticks |
-//! | `speed.rs` | the speed policy, changes of speed, heat |
+//! | `speed.rs` | the speed policy, changes of speed, heat, power limits |
 //! | `cores.rs` | the core policy |
 //! | `books.rs` | the outcome, the timeline |
 //! | `watch.rs` | what a watcher is told |
@@ -140,6 +140,8 @@ impl<'a> Simulation<'a> {
         sim.tell_speeds();
         sim.start_keeper(setup.phase_ns);
         (0..cpus).for_each(|c| sim.enter_idle(c));
+        sim.hardware.limit_power(setup.power_limit_w);
+        sim.arm_limits();
         if sim.hardware.warms() {
             sim.clock.set(Source::Heat, HEAT_NS);
         }
@@ -260,6 +262,7 @@ impl<'a> Simulation<'a> {
             Source::Heat => self.heat(),
             Source::Bins => self.close_bin(),
             Source::Cores => self.keeper_timer(),
+            Source::Limits => self.limit_power(),
         }
     }
 

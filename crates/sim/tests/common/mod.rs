@@ -47,6 +47,8 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
                 critical_c: 500.0,
                 leakage_per_c: 0.0,
             },
+            uncore: None,
+            limit: None,
         }],
         domains: vec![Domain {
             cores: (0..cores as u16).collect(),
@@ -71,7 +73,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
                 state("C6", 30, 100, 400, 0.1),
             ],
         }],
-        memory: Memory { rest_w: 0.0, busy_w: 0.0 },
+        memory: Memory::default(),
         platform_w: 6.0,
         battery_wh: None,
         tick: Tick { period_ns: 4_000_000, tickless: true, cost_ns: 1_000 },
