@@ -41,6 +41,30 @@ impl Metering {
         Ok(Metering(Replica::draw(job.machine, job.workload, number)?))
     }
 
+    /// The same with the watts of busy cores, of the rest of the packages and of the memory multiplied: for limits of power, to
+    /// which it matters how much a program draws.
+    #[must_use]
+    pub fn scaled(mut self, busy: f64, uncore: f64, memory: f64) -> Metering {
+        let machine = self.0.machine_mut();
+        for level in machine.kinds.iter_mut().flat_map(|k| &mut k.levels) {
+            level.busy_w *= busy;
+            level.stall_w *= busy;
+        }
+        for package in &mut machine.packages {
+            package.uncore_w *= uncore;
+            package.idle.iter_mut().for_each(|s| s.watts *= uncore);
+            if let Some(follows) = &mut package.uncore {
+                follows.follow_w *= uncore;
+                follows.step_w *= uncore;
+            }
+        }
+        let m = &mut machine.memory;
+        [&mut m.rest_w, &mut m.busy_w, &mut m.high_w, &mut m.asleep_less_w]
+            .into_iter()
+            .for_each(|w| *w *= memory);
+        self
+    }
+
     /// What a policy comes to in this draw.
     ///
     /// # Errors

@@ -22,6 +22,7 @@
 //!   `C V^2 f + L V^2`; the second is leakage.
 //! - *Shares*: how much of the design power all cores draw at the base clock with common work, and how much the
 //!   package draws beside them.
+//! - *Uncore and memory* follow the package's fastest core, and the design power is a limit ([`mod@crate::machine::file`]).
 //! - *Idle*: what a halted core still draws of a busy one's watts at the same voltage, and what a package draws when all its
 //!   cores sleep.
 //!
@@ -41,6 +42,8 @@ pub struct SheetError(String);
 
 /// Time to leave a deep state, at most, of the latency that a firmware's table has.
 const FIRMWARE_EXIT: f64 = 0.5;
+/// What the memory draws more in its high state, of its watts at rest.
+const MEMORY_STEP: f64 = 1.2;
 /// Watts of a core that polls, of common work's.
 const POLLING: f64 = 0.62;
 
@@ -160,7 +163,7 @@ const SERVER: Class = Class {
     cores: [0.35, 0.65],
     uncore: [0.12, 0.32],
     asleep: [0.3, 0.8],
-    memory: (6.0, 0.4),
+    memory: (4.0, 0.4),
     platform: 60.0,
     ..LAPTOP
 };
@@ -488,15 +491,68 @@ impl Sheet {
             );
         }
         text.push_str("source = \"shares of the design power by class\"\nconfidence = \"guess\"\n");
+        self.uncore_text(text);
+        self.limit_text(text);
         let (rest, busy) = self.class().memory;
+        let high = if self.steps() { format!("high_w = {}\n", rest * MEMORY_STEP) } else { String::new() };
         _ = write!(
             text,
-            "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\nsource = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n\n\
+            "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\n{high}source = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n\n\
              [platform]\nwatts = {}\nsystem = \"linux\"\ndriver = {}\ndefault_policy = {}\nsource = \"a usual board of the class\"\nconfidence = \"guess\"\n",
             self.class().platform,
             quoted(&self.driver),
             quoted(&self.default_policy)
         );
+    }
+
+    /// Whether uncore and memory have a low and a high state.
+    fn steps(&self) -> bool {
+        self.idle == "skylake-server"
+    }
+
+    /// What of the package follows its fastest core: a step on Xeons since Skylake, a ramp on Intel's others.
+    fn uncore_text(&self, text: &mut String) {
+        let intel = !["zen", "arm"].contains(&self.idle.as_str());
+        if self.steps() {
+            let [_, base] = self.mhz;
+            _ = write!(
+                text,
+                "\n[uncore]\nstep_w = {:.5}\nstep_mhz = {base}\ndelay_us = 10000\nhold_us = 20000\n\
+                 source = \"a Xeon of this generation under six governors (EDChui/GreenLab): a step between 1.4 GHz and its base clock of 2.1\"\nconfidence = \"guess\"\n\
+                 sources.step_w = {{ source = \"7 % of that one's design power\", confidence = \"guess\", range = [{:.5}, {:.5}] }}\n\
+                 sources.step_mhz = {{ source = \"as there\", confidence = \"guess\", range = [{:.1}, {base}] }}\n",
+                0.09 * self.tdp_w,
+                0.05 * self.tdp_w,
+                0.17 * self.tdp_w,
+                base * 0.67,
+            );
+        } else if intel {
+            let share = if self.class == ClassWord::Server { 0.06 } else { 0.04 };
+            _ = write!(
+                text,
+                "\n[uncore]\nfollow_w = {:.5}\nsource = \"the ring follows the cores' clock: a share of the design power\"\nconfidence = \"guess\"\n\
+                 range = \"+-60%\"\n",
+                share * self.tdp_w
+            );
+        }
+    }
+
+    /// The design power as a limit: a mean over a window on Intel, 1.35 times as much at once on AMD's sockets.
+    fn limit_text(&self, text: &mut String) {
+        let amd = self.idle == "zen";
+        let (long, tau, short) = match (self.class, amd) {
+            (ClassWord::Board, _) => return,
+            (ClassWord::Desktop, true) => (1.35, 0.0, None),
+            (_, true) => (1.0, 0.0, None),
+            (ClassWord::Server, false) => (1.0, 1.0, Some(1.2)),
+            (ClassWord::Laptop, false) => (1.0, 28.0, Some(1.6)),
+            (ClassWord::Desktop, false) => (1.0, 28.0, Some(1.25)),
+        };
+        _ = write!(text, "\n[power_limit]\nlong_w = {}\ntau_s = {tau}\n", long * self.tdp_w);
+        if let Some(short) = short {
+            _ = writeln!(text, "short_w = {}", short * self.tdp_w);
+        }
+        text.push_str("source = \"the design power as firmware usually sets it\"\nconfidence = \"guess\"\nrange = \"+-10%\"\n");
     }
 
     fn draws_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {

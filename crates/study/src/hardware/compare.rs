@@ -4,7 +4,7 @@
 //! - *Cube*: power goes with the cube of the clock and time with its inverse. Its clock is the highest that the row's policy
 //!   allows (`userspace`: the one named, `powersave`: the lowest); it knows of nothing else.
 
-use super::predict::{Factors, Runs, calibrations};
+use super::predict::{Factors, Ran, calibrations};
 use super::table::{Measured, Quantity, Row, Setting, Table, Unit};
 use std::collections::BTreeMap;
 use wattwise_model::estimate::ridge::quantile;
@@ -190,9 +190,9 @@ fn interval(mut ratios: Vec<(f64, f64)>, spread: f64) -> Option<(f64, f64, f64)>
 }
 
 /// A table's rows against their references.
-pub(super) fn compared(table: &Table, runs: &BTreeMap<Setting, Runs>) -> Compared {
+pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
     let references = references(table);
-    let calibrations = calibrations(table, runs);
+    let calibrations = calibrations(table, &runs.common);
     let clocks = clocks(table);
     let spreads = spreads(table);
     let mut out = Compared::default();
@@ -214,7 +214,8 @@ pub(super) fn compared(table: &Table, runs: &BTreeMap<Setting, Runs>) -> Compare
             }
             (Some(reference), Ok(setting)) => (reference, setting),
         };
-        let (ran, base) = match (runs.get(setting), runs.get(reference.setting)) {
+        let own = runs.limited(at_table, &row.program, setting);
+        let (ran, base) = match (own.or(runs.common(setting)), runs.common(reference.setting)) {
             (Some(Ok(ran)), Some(Ok(base))) => (ran, base),
             (Some(Err(why)), _) | (_, Some(Err(why))) => {
                 out.unsaid.entry(why.clone()).or_default().push(row.number);
@@ -242,9 +243,11 @@ pub(super) fn compared(table: &Table, runs: &BTreeMap<Setting, Runs>) -> Compare
                 (a, b) => a.unwrap_or(0.0).max(b.unwrap_or(0.0)),
             };
             let ratios = ran.iter().zip(base).zip(factors);
-            let ratios =
-                ratios.map(|((a, b), f)| (f.value(quantity, a) / f.value(quantity, b), f.weight)).collect();
-            let (predicted, low, high) = interval(ratios, spread)?;
+            let ratios = ratios.map(|((a, b), f)| {
+                let rest = if own.is_some() { f.in_engine() } else { *f };
+                (rest.value(quantity, a) / f.value(quantity, b), f.weight)
+            });
+            let (predicted, low, high) = interval(ratios.collect(), spread)?;
             let measured = m.value / r.value;
             Some(Comparison {
                 row: at,

@@ -68,8 +68,8 @@ pub fn score(tables: &[Table], effort: Effort, tell: &(dyn Fn(Option<usize>) + S
     let all: BTreeSet<&Setting> = kept.iter().flatten().copied().collect();
     tell(Some(all.len()));
     let replicas = if effort.quick { QUICK_REPLICAS } else { REPLICAS };
-    let runs = predict::run_all(&all, replicas, &|| tell(None));
-    let compared: Vec<_> = tables.iter().map(|t| compare::compared(t, &runs)).collect();
+    let runs = predict::run_all(tables, &kept, replicas, &|| tell(None));
+    let compared: Vec<_> = tables.iter().enumerate().map(|(at, t)| compare::compared(at, t, &runs)).collect();
     Scored { scores: score::scores(tables, &compared, replicas, effort.quick), compared }
 }
 
@@ -92,8 +92,6 @@ fn settings(table: &Table, effort: Effort) -> BTreeSet<&Setting> {
 /// One setting in the nominal model, for a look.
 #[doc(hidden)]
 pub fn debug_run(setting: &Setting) -> Result<wattwise_advice::metered::Metered, String> {
-    predict::run_all(&BTreeSet::from([setting]), 0, &|| {})
-        .remove(setting)
-        .unwrap_or(Err("none".into()))
-        .map(|r| r[0])
+    let ran = predict::run_all(&[], &[BTreeSet::from([setting])], 0, &|| {});
+    ran.common(setting).cloned().unwrap_or(Err("none".into())).map(|r| r[0])
 }

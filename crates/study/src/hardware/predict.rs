@@ -30,33 +30,90 @@ const REST: (f64, f64) = (0.05, 20.0);
 /// A setting's runs: the nominal one first, then the replicas; or why it cannot be run.
 pub(super) type Runs = Result<Vec<Metered>, String>;
 
-/// All distinct settings of these tables, run.
+/// What was run: a setting, and for limits of power the program, since they act on what it draws.
+#[derive(Default)]
+pub(super) struct Ran {
+    pub(super) common: BTreeMap<Setting, Runs>,
+    /// By table, program and setting.
+    limited: BTreeMap<(usize, String, Setting), Runs>,
+}
+
+/// A program's watts in every draw, and what it is run under.
+type Limited<'t> = (usize, &'t str, &'t Setting, Vec<Factors>);
+
+impl Ran {
+    /// A setting's runs with common work's watts.
+    pub(super) fn common(&self, setting: &Setting) -> Option<&Runs> {
+        self.common.get(setting)
+    }
+
+    /// A setting's runs with the program's own watts, where a limit of power asks for them.
+    pub(super) fn limited(&self, table: usize, program: &str, setting: &Setting) -> Option<&Runs> {
+        self.limited.get(&(table, program.to_owned(), setting.clone()))
+    }
+}
+
+/// Whether a policy limits the power.
+fn limits_power(setting: &Setting) -> bool {
+    PolicySpec::parse(&setting.policy).is_ok_and(|p| p.limits.power_uw.is_some())
+}
+
+/// All these settings of the tables, run. `tell` is called for each.
 pub(super) fn run_all(
-    settings: &BTreeSet<&Setting>,
+    tables: &[Table],
+    settings: &[BTreeSet<&Setting>],
     replicas: u64,
     tell: &(dyn Fn() + Sync),
-) -> BTreeMap<Setting, Runs> {
-    let texts: BTreeSet<&str> = settings.iter().map(|s| &*s.machine).collect();
+) -> Ran {
+    let all: BTreeSet<&Setting> = settings.iter().flatten().copied().collect();
+    let texts: BTreeSet<&str> = all.iter().map(|s| &*s.machine).collect();
     let machines: BTreeMap<&str, Result<MachineModel, String>> = texts
         .into_iter()
         .map(|text| (text, library::parsed(text, "machine").map_err(|e| e.to_string())))
         .collect();
-    let all: Vec<&Setting> = settings.iter().copied().collect();
-    let one = |setting: &Setting| {
+    let one = |setting: &Setting, factors: Option<&[Factors]>| {
         let runs = match machines.get(&*setting.machine) {
-            Some(Ok(machine)) => run(machine, setting, replicas),
+            Some(Ok(machine)) => run(machine, setting, replicas, factors),
             Some(Err(e)) => Err(e.clone()),
             None => Err("no machine".into()),
         };
         tell();
-        (setting.clone(), runs)
+        runs
     };
-    let runs: Vec<(Setting, Runs)> = wattwise_threads::map(all, one);
-    runs.into_iter().collect()
+    let all: Vec<&Setting> = all.into_iter().collect();
+    let common: Vec<(Setting, Runs)> = wattwise_threads::map(all, |s: &Setting| (s.clone(), one(s, None)));
+    let common = common.into_iter().collect();
+    let limited = limited(tables, settings, &common);
+    let each = |(at, program, setting, factors): Limited<'_>| {
+        ((at, program.to_owned(), setting.clone()), one(setting, Some(&factors)))
+    };
+    let limited: Vec<_> = wattwise_threads::map(limited, each);
+    Ran { common, limited: limited.into_iter().collect() }
 }
 
-/// One setting in the nominal model and in each replica.
-fn run(machine: &MachineModel, setting: &Setting, replicas: u64) -> Runs {
+/// Which programs have to be run under which limits of power, with their own watts.
+fn limited<'t>(
+    tables: &'t [Table],
+    settings: &[BTreeSet<&Setting>],
+    common: &BTreeMap<Setting, Runs>,
+) -> Vec<Limited<'t>> {
+    let mut out = Vec::new();
+    for (at, (table, kept)) in tables.iter().zip(settings).enumerate() {
+        let calibrations = calibrations(table, common);
+        let mut seen = BTreeSet::new();
+        for row in &table.rows {
+            let Ok(setting) = &row.setting else { continue };
+            let Some(factors) = calibrations.get(row.program.as_str()) else { continue };
+            if kept.contains(setting) && limits_power(setting) && seen.insert((&row.program, setting)) {
+                out.push((at, row.program.as_str(), setting, factors.clone()));
+            }
+        }
+    }
+    out
+}
+
+/// One setting in the nominal model and in each replica, with a program's factors in the engine where they are given.
+fn run(machine: &MachineModel, setting: &Setting, replicas: u64, factors: Option<&[Factors]>) -> Runs {
     let workload = library::workload(&setting.work, &ImportOptions::default()).map_err(|e| e.to_string())?;
     let policy = PolicySpec::parse(&setting.policy).map_err(|e| e.problem())?;
     fits(&policy, machine).map_err(|e| e.problem())?;
@@ -71,8 +128,14 @@ fn run(machine: &MachineModel, setting: &Setting, replicas: u64) -> Runs {
         detail: false,
         budget: Budget::default(),
     };
-    let replica =
-        |n: u64| Metering::draw(&job, n).and_then(|m| m.run(&job, &policy, &idle)).map_err(|e| e.to_string());
+    let replica = |n: u64| {
+        let drawn = Metering::draw(&job, n).map_err(|e| e.to_string())?;
+        let drawn = match factors.and_then(|f| f.get(n as usize)) {
+            Some(f) => drawn.scaled(f.busy, f.uncore, f.memory),
+            None => drawn,
+        };
+        drawn.run(&job, &policy, &idle).map_err(|e| e.to_string())
+    };
     (0..=replicas).map(replica).collect()
 }
 
@@ -132,6 +195,11 @@ impl Factors {
         }
         f.weight = (-0.5 * surprise).exp().max(LEAST_WEIGHT);
         f
+    }
+
+    /// What is left to multiply where the engine has run with the others already.
+    pub(super) fn in_engine(&self) -> Factors {
+        Factors { platform: self.platform, weight: self.weight, ..Factors::default() }
     }
 
     /// What a quantity comes to.
