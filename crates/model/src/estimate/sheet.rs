@@ -45,7 +45,7 @@ const FIRMWARE_EXIT: f64 = 0.5;
 /// What the memory draws more in its high state, of its watts at rest.
 const MEMORY_STEP: f64 = 1.2;
 /// Watts of a core that polls, of common work's.
-const POLLING: f64 = 0.62;
+const POLLING: f64 = 0.3;
 
 /// What a data sheet says.
 #[derive(Clone, Debug, Deserialize)]
@@ -136,23 +136,23 @@ struct Class {
 }
 
 const LAPTOP: Class = Class {
-    v_low: [0.55, 0.80],
+    v_low: [0.50, 0.76],
     flat: [0.0, 0.4],
     bend: [1.0, 1.6],
     leak: [0.06, 0.20],
     cores: [0.45, 0.85],
     uncore: [0.06, 0.22],
-    halted: [0.10, 0.35],
-    asleep: [0.05, 0.4],
+    halted: [0.03, 0.25],
+    asleep: [0.05, 0.5],
     memory: (0.5, 0.4),
     platform: 4.0,
 };
 
 const DESKTOP: Class = Class {
-    v_low: [0.50, 0.75],
+    v_low: [0.45, 0.72],
     cores: [0.40, 0.80],
     uncore: [0.04, 0.16],
-    asleep: [0.1, 0.5],
+    asleep: [0.1, 0.65],
     memory: (0.9, 0.4),
     platform: 25.0,
     ..LAPTOP
@@ -471,7 +471,7 @@ impl Sheet {
         );
         if self.poll {
             text.push_str(
-                "sources.\"POLL.watts\" = { source = \"a loop of PAUSE draws 0.35 to 0.95 of common work\", confidence = \"guess\", range = \"+-45%\" }\n",
+                "sources.\"POLL.watts\" = { source = \"a loop of PAUSE draws 0.3 to 0.6 of common work since Skylake, more before; of what follows it here less\", confidence = \"guess\", range = \"+-100%\" }\n",
             );
         }
     }

@@ -283,7 +283,7 @@ fn parallel(v: &Values) -> String {
     main.extend((0..n).map(|_| block()));
     let worker = [block(), run(all * (1.0 - serial) / n as f64), wake("main")];
     let rounds = format!("rounds = {phases}");
-    task("main", 1, &rounds, &main) + &task("worker", n, &rounds, &worker)
+    task("main", 1, &rounds, &main) + &task("worker", n, &format!("{rounds}\nforked = true"), &worker)
 }
 
 fn periodic(v: &Values) -> String {
