@@ -125,6 +125,12 @@ const WAYS: &[Way] = &[
         by: "package energy (RAPL) with one lightly loaded core held at each speed in turn and the others at the lowest",
     },
     Way {
+        room: "autonomous",
+        table: "",
+        keys: &["period", "full_at_0", "full_at_255", "rise", "drop", "drop_to", "climb"],
+        by: "the clock (turbostat, or APERF over MPERF) in steps of a ms under a load that begins, and under one that pauses for a ms",
+    },
+    Way {
         room: "power_limit",
         table: "",
         keys: &["long_w", "tau_s", "short_w"],

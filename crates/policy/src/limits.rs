@@ -159,6 +159,9 @@ impl SpeedPolicy for Limited {
     fn followed_util(&self, cpu: usize) -> Option<u64> {
         self.inner.followed_util(cpu)
     }
+    fn looks_at_ns(&self, cpu: usize) -> Option<u64> {
+        self.inner.looks_at_ns(cpu)
+    }
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ impl MachineModel {
         }
         let cost = |what: &str, us: Option<f64>, now: u64| us.map_or(Ok(now), |us| file::us(what, us));
         machine.kinds = kinds;
+        machine.autonomous = file::autonomous(file)?;
         machine.memory = file::memory(file, &mut Vec::new())?;
         machine.platform_w = file::watts("platform.watts", file.platform.watts)?;
         machine.migration_ns = cost("migration_us", file.platform.migration_us, machine.migration_ns)?;
@@ -160,6 +161,11 @@ fn settle(file: &mut File) {
         s.watts = s.watts.min(watts);
         s.exit_us = s.exit_us.max(exit_us);
         (watts, exit_us) = (s.watts, s.exit_us);
+    }
+    if let Some(a) = &mut file.autonomous {
+        for share in [&mut a.full_at_0, &mut a.full_at_255, &mut a.drop, &mut a.drop_to] {
+            *share = share.min(1.0);
+        }
     }
     if let Some(l) = &mut file.power_limit
         && let Some(short) = &mut l.short_w

@@ -58,7 +58,7 @@
 //!
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
-//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[power_limit]`, `[tick]`.
+//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[power_limit]`, `[autonomous]`, `[tick]`.
 //!
 //! ```toml
 //! [uncore]                        # what of a package follows the clock of its fastest core, beside package.uncore_w
@@ -78,6 +78,17 @@
 //! self_refresh_w = 0.05           # in the place of watts while the package is in an idle state
 //! source = "..."
 //! confidence = "fitted"
+//!
+//! [autonomous]                    # how hardware that chooses its own speed does so (policies hwp, amd-pstate-epp)
+//! period = 1.0                    # of its loop, of the one that is published by EPP
+//! full_at_0 = 0.6                 # load that asks for the highest speed, at EPP 0 ...
+//! full_at_255 = 0.95              # ... and at EPP 255
+//! rise = 1                        # boundaries of the loop that a rise needs
+//! drop = 0.16                     # chance that a boundary at which a busy core sleeps drops its speed, ...
+//! drop_to = 0.45                  # ... to this share of the highest, ...
+//! climb = 7                       # ... from where it takes so many boundaries back
+//! source = "..."                  # without the table, these with what is published of two processors
+//! confidence = "guess"
 //!
 //! [power_limit]                   # of each package
 //! long_w = 28                     # what the mean over the window may be: Intel's PL1; AMD's PPT, with tau_s = 0
@@ -121,8 +132,8 @@
 use super::figures::Written;
 use super::tables::*;
 use super::{
-    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Memory,
-    Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Apart, Autonomous, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel,
+    Memory, Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
 use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
@@ -167,6 +178,11 @@ pub fn parse(text: &str, origin: &str) -> Result<MachineModel, MachineError> {
         let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
         fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
     })?;
+    // Drawn with the rest, so that an answer names what of it decides.
+    let mut file = file;
+    if AUTONOMOUS.contains(&file.platform.driver.as_str()) {
+        file.autonomous.get_or_insert_with(AutonomousTable::published);
+    }
     let mut machine = build(&file).map_err(&fail)?;
     machine.written = Written::new(file, &machine.provenance).map_err(&fail)?;
     Ok(machine)
@@ -309,6 +325,9 @@ fn build(file: &File) -> Result<MachineModel, String> {
     if let Some(t) = &file.uncore {
         t.note("uncore", &[], from)?;
     }
+    if let Some(t) = &file.autonomous {
+        t.note("autonomous", &[], from)?;
+    }
     if let Some(t) = &file.power_limit {
         t.note("power_limit", &[], from)?;
     }
@@ -336,6 +355,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         driver: file.platform.driver.clone(),
         default_policy,
         load_invariant: file.platform.load_invariant.unwrap_or(true),
+        autonomous: autonomous(file)?,
         cpu_names: file.cpu_names.clone(),
         state: file.state.iter().map(|s| one_line(s)).collect(),
         notes: file.notes.iter().map(|s| one_line(s)).collect(),
@@ -445,6 +465,21 @@ pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, St
                 leakage_per_c: within("thermal.leakage_per_c", t.leakage_per_c, 0.0, 0.05, "a degree")?,
             }
         }
+    })
+}
+
+/// How its hardware chooses its own speed.
+pub(super) fn autonomous(file: &File) -> Result<Autonomous, String> {
+    let Some(t) = &file.autonomous else { return Ok(Autonomous::default()) };
+    let share = |what: &str, value: f64| within(&format!("autonomous.{what}"), value, 0.0, 1.0, "");
+    let full_at = (share("full_at_0", t.full_at_0)?, share("full_at_255", t.full_at_255)?);
+    Ok(Autonomous {
+        period: within("autonomous.period", t.period, 0.05, 20.0, "")?,
+        full_at: (full_at.0.max(0.05), full_at.1.max(0.05)),
+        rise: within("autonomous.rise", t.rise, 0.5, 20.0, "")?,
+        drop: share("drop", t.drop)?,
+        drop_to: share("drop_to", t.drop_to)?,
+        climb: within("autonomous.climb", t.climb, 0.5, 200.0, "")?,
     })
 }
 

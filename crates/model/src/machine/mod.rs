@@ -61,6 +61,8 @@ pub struct MachineModel {
     pub driver: String,
     /// What that system does unless told otherwise, as a policy is written (`"hwp:epp=102"`).
     pub default_policy: String,
+    /// How its hardware chooses where it chooses by itself.
+    pub autonomous: Autonomous,
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
     /// the real speed), or just time. Models have it; virtual machines do not.
     pub load_invariant: bool,
@@ -263,6 +265,29 @@ pub struct Memory {
     pub high_w: f64,
     /// Less of each package's while it is in an idle state, in watts: self-refresh.
     pub asleep_less_w: f64,
+}
+
+/// How hardware that chooses its own speed does so; what each means is said with the policy `hwp`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Autonomous {
+    /// The period of its loop, of the published one.
+    pub period: f64,
+    /// Load that asks for the highest speed, at EPP 0 and at EPP 255.
+    pub full_at: (f64, f64),
+    /// Boundaries of the loop that a rise needs.
+    pub rise: f64,
+    /// Chance that a boundary at which a busy core sleeps drops its speed.
+    pub drop: f64,
+    /// Where that ends, of the highest speed.
+    pub drop_to: f64,
+    /// Boundaries from there to the highest speed.
+    pub climb: f64,
+}
+
+impl Default for Autonomous {
+    fn default() -> Autonomous {
+        Autonomous { period: 1.0, full_at: (0.6, 0.95), rise: 1.0, drop: 0.16, drop_to: 0.45, climb: 7.0 }
+    }
 }
 
 /// A package.

@@ -65,6 +65,8 @@ pub(super) struct File {
     pub(super) uncore: Option<UncoreTable>,
     #[serde(default)]
     pub(super) power_limit: Option<PowerLimitTable>,
+    #[serde(default)]
+    pub(super) autonomous: Option<AutonomousTable>,
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
@@ -351,6 +353,86 @@ table! {
         /// In the place of `watts` while the package is in an idle state.
         #[serde(default)]
         self_refresh_w: Option<f64>,
+    }
+}
+
+table! {
+    /// How hardware that chooses its own speed does so.
+    struct AutonomousTable {
+        /// Of its loop, times the published one.
+        #[serde(default = "one")]
+        period: f64,
+        /// Load that asks for the highest speed, at EPP 0 and 255.
+        #[serde(default = "full_at_0")]
+        full_at_0: f64,
+        #[serde(default = "full_at_255")]
+        full_at_255: f64,
+        /// Boundaries of the loop that a rise needs.
+        #[serde(default = "one")]
+        rise: f64,
+        /// Chance that a boundary at which a busy core sleeps drops its speed.
+        #[serde(default = "drop_chance")]
+        drop: f64,
+        /// Where that ends, of the highest speed.
+        #[serde(default = "drop_to")]
+        drop_to: f64,
+        /// Boundaries from there to the highest speed.
+        #[serde(default = "climb")]
+        climb: f64,
+    }
+}
+
+fn full_at_0() -> f64 {
+    0.6
+}
+fn full_at_255() -> f64 {
+    0.95
+}
+fn drop_chance() -> f64 {
+    0.16
+}
+fn drop_to() -> f64 {
+    0.45
+}
+fn climb() -> f64 {
+    7.0
+}
+
+/// Drivers under which the hardware chooses.
+pub(super) const AUTONOMOUS: [&str; 4] =
+    ["intel_pstate-hwp", "intel_cpufreq-hwp", "amd-pstate-epp", "amd-pstate"];
+
+impl AutonomousTable {
+    /// What is known of any such hardware, each figure with what it rests on.
+    pub(super) fn published() -> AutonomousTable {
+        let origin = |source: &str, low: f64, high: f64| Origin {
+            source: format!("not in the file; wattwise's default: {source}"),
+            confidence: Trust::Guess,
+            range: Some(Range::Ends(low, high)),
+        };
+        let smythies = "D. Smythies, linux-pm, June and July 2020, on a Core i5-9600K and a Core i5-6200U";
+        let sources = [
+            ("period", origin(&format!("the loop's period by EPP: {smythies}; others may differ"), 0.5, 2.0)),
+            ("full_at_0", origin("no published figure", 0.4, 0.7)),
+            ("full_at_255", origin("no published figure", 0.85, 1.0)),
+            ("rise", origin(&format!("one or two: {smythies}"), 1.0, 2.0)),
+            ("drop", origin(&format!("2.45 to 3.1 % of gaps of 0.84 ms: {smythies}"), 0.15, 0.18)),
+            ("drop_to", origin("2 GHz of 4.6 meets Smythies' mean speed under a periodic load", 0.3, 0.7)),
+            ("climb", origin("no published figure; 4 to 10 meet the same", 4.0, 10.0)),
+        ];
+        AutonomousTable {
+            period: 1.0,
+            full_at_0: full_at_0(),
+            full_at_255: full_at_255(),
+            rise: 1.0,
+            drop: drop_chance(),
+            drop_to: drop_to(),
+            climb: climb(),
+            source: "not in the file; wattwise's default: what is published of two Intel processors".into(),
+            confidence: Trust::Guess,
+            range: None,
+            sources: sources.into_iter().map(|(key, origin)| (key.to_owned(), origin)).collect(),
+        }
     }
 }
 

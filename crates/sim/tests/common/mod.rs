@@ -84,6 +84,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
         system: "linux".into(),
         driver: String::new(),
         default_policy: "schedutil".into(),
+        autonomous: Autonomous::default(),
         load_invariant: true,
         cpu_names: Vec::new(),
         state: Vec::new(),

@@ -55,6 +55,7 @@ pub(super) enum Table {
     Memory,
     Uncore,
     PowerLimit,
+    Autonomous,
     Platform,
     Tick,
 }
@@ -77,6 +78,7 @@ impl Table {
             Table::Memory => "memory".into(),
             Table::Uncore => "uncore".into(),
             Table::PowerLimit => "power_limit".into(),
+            Table::Autonomous => "autonomous".into(),
             Table::Platform => "platform".into(),
             Table::Tick => "tick".into(),
         }
@@ -240,6 +242,15 @@ pub(super) static ROWS: &[Row] = &[
     row!(PowerLimit, "short_w", "W", Other, |f, _| {
         some(f.power_limit.as_mut().and_then(|l| l.short_w.as_mut()))
     }),
+    row!(Autonomous, "period", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.period))),
+    row!(Autonomous, "full_at_0", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.full_at_0))),
+    row!(Autonomous, "full_at_255", "", Other, |f, _| some(
+        f.autonomous.as_mut().map(|a| &mut a.full_at_255)
+    )),
+    row!(Autonomous, "rise", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.rise))),
+    row!(Autonomous, "drop", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.drop))),
+    row!(Autonomous, "drop_to", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.drop_to))),
+    row!(Autonomous, "climb", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.climb))),
     row!(Platform, "watts", "W", Power, |f, _| one(&mut f.platform.watts)),
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),
