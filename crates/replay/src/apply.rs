@@ -5,7 +5,7 @@
 //! active mode) has no governors but `powersave` and `performance`, which there are its own policies, and must be
 //! switched to passive mode in the same `set`.
 
-use crate::spec::{Deepest, PolicySpec};
+use crate::spec::{Deepest, PolicySpec, power_text};
 use std::fmt;
 use wattwise_figure::shell;
 use wattwise_model::machine::MachineModel;
@@ -124,7 +124,7 @@ impl fmt::Display for Commands {
 
 const SET: [&str; 2] = ["wattwise", "set"];
 /// The flags of `wattwise set` that put a policy in force; each has a value.
-const FLAGS: [&str; 10] = [
+const FLAGS: [&str; 11] = [
     "--governor",
     "--epp",
     "--boost",
@@ -135,6 +135,7 @@ const FLAGS: [&str; 10] = [
     "--cstate",
     "--tunable",
     "--driver-mode",
+    "--rapl",
 ];
 
 /// Whether a line could be ours, of this version or an older one, which gave the driver's mode in a command before: only then
@@ -331,6 +332,12 @@ fn limit_flags(spec: &PolicySpec, target: &Target, flags: &mut Vec<Flag>) -> Res
     };
     flags.extend(limits.max.map(|b| ("--max", text(b))));
     flags.extend(limits.min.map(|b| ("--min", text(b))));
+    if let Some(uw) = limits.power_uw {
+        if target.driver.is_some_and(|d| d.name.starts_with("amd")) {
+            return Err("AMD's power limits are the firmware's: powercap cannot set them".into());
+        }
+        flags.push(("--rapl", power_text(uw)));
+    }
     Ok(())
 }
 
@@ -350,6 +357,9 @@ fn deeper_states<'a>(
 
 /// What neither BSD can do.
 fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
+    if spec.limits.power_uw.is_some() {
+        return Err(format!("power is not limited this way on {system}"));
+    }
     match (&spec.idle, &spec.deepest, spec.limits.no_boost) {
         (Some(_), ..) => Err(format!("{system} has one idle policy of its own")),
         (_, Some(_), _) => Err(format!("the deepest C-state is not set this way on {system}")),

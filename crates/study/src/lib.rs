@@ -5,6 +5,7 @@
 
 pub mod coreidle;
 pub mod external;
+pub mod hardware;
 pub mod openbsd;
 pub mod powerctl;
 pub mod thomson;
