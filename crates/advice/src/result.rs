@@ -263,6 +263,10 @@ pub struct Answer {
     pub text: String,
     /// The command that puts the recommended policy in force, where there is one.
     pub apply: Option<String>,
+    /// What that command lifts of the limits that are in force now, as parts of a policy (`max=1400MHz`); left out where nothing is
+    /// lifted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifts: Vec<String>,
     /// Why there is none.
     pub why_not: Option<String>,
 }

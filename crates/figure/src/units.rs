@@ -38,6 +38,20 @@ pub enum Speed {
     Percent(f64),
 }
 
+impl std::fmt::Display for Speed {
+    /// As [`speed`] reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Speed::Khz(khz) => write!(f, "{khz}"),
+            Speed::Min => f.write_str("min"),
+            Speed::Max => f.write_str("max"),
+            Speed::Base => f.write_str("base"),
+            Speed::Boost => f.write_str("boost"),
+            Speed::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
 /// Reads a speed: `500MHz`, `1.2G`, `600000` (kHz), `60%`, `min`, `max`, `base`, `boost`. Units go from Hz
 /// to THz and, as cpufreq-set has always taken them, may be cut short and in any case (`500MH`, `1.2g`).
 pub fn speed(given: &str) -> Result<Speed, BadQuantity> {

@@ -3,6 +3,7 @@
 use crate::args::duration;
 use crate::args::output;
 use crate::args::output::OutputPath;
+use crate::args::policy::{self, Results};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::args::state;
@@ -30,9 +31,9 @@ use wattwise_live::run::child::{Job, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::preset;
 use wattwise_policy::PowerSource;
+use wattwise_replay::cases::Case;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
-use wattwise_replay::spec::PolicySpec;
 use wattwise_trace::ImportOptions;
 
 #[derive(clap::Args)]
@@ -47,6 +48,9 @@ use wattwise_trace::ImportOptions;
 pub(crate) struct Args {
     /// The arms; the first is what the others are compared with
     arms: Vec<String>,
+    /// A file of results (compare --json, tune --json): its recommended policy against its reference
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["arms", "same", "resume"])]
+    from: Option<String>,
     /// What is compared
     #[arg(long, value_enum, default_value = "energy")]
     of: OfWord,
@@ -151,8 +155,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Runs the comparison: the exit code, and what the log has; none on a model.
 pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
+    let of_result = args.from.as_deref().map(|file| Results::read("--from", file)?.arms("--from")).transpose()?;
+    let arms = of_result.map_or_else(|| args.arms.clone(), Vec::from);
     if let Some(machine) = &args.machine {
-        return on_a_model(args, machine).map(|code| (code, None));
+        return on_a_model(args, &arms, machine).map(|code| (code, None));
     }
     let root = args.root.open()?;
     let (path, header, earlier) = match &args.resume {
@@ -160,7 +166,7 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
             let read = file::read(path.path()).map_err(Failure::input)?;
             (path.clone(), read.header.clone(), Some(read))
         }
-        None => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&*root)?, None),
+        None => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&*root, &arms)?, None),
     };
     let metric = header.metric.as_deref().map(pattern).transpose()?;
     let arms = ready(&*root, &header)?;
@@ -233,8 +239,8 @@ pub(crate) fn pattern(given: &str) -> Result<Regex, Failure> {
 
 impl Args {
     /// The plan as these arguments say it.
-    fn header(&self, root: &dyn Root) -> Result<Header, Failure> {
-        let arms = self.arm_texts()?;
+    fn header(&self, root: &dyn Root, arms: &[String]) -> Result<Header, Failure> {
+        let arms = self.arm_texts(arms)?;
         let plan = Design {
             arms: arms.len(),
             aim: Aim {
@@ -278,10 +284,12 @@ impl Args {
         Ok(header)
     }
 
-    fn arm_texts(&self) -> Result<Vec<ArmText>, Failure> {
+    fn arm_texts(&self, given: &[String]) -> Result<Vec<ArmText>, Failure> {
         let with_command = !self.command.is_empty();
-        let mut arms: Vec<ArmText> = self
-            .arms
+        if self.from.is_some() && !with_command {
+            return Err(Failure::input("ab --from: expected a command after --, such as 'wattwise ab --from r.json -- make'"));
+        }
+        let mut arms: Vec<ArmText> = given
             .iter()
             .map(|arm| match with_command {
                 true => {
@@ -389,26 +397,31 @@ fn left(s: f64) -> String {
 const REPLICAS: u64 = 64;
 
 /// The same question asked of a model.
-fn on_a_model(args: &Args, machine: &str) -> Outcome {
+fn on_a_model(args: &Args, arms: &[String], machine: &str) -> Outcome {
     let name = args.workload.as_deref().unwrap_or(library::DEFAULT_WORKLOAD);
-    if args.arms.len() < 2 || !args.command.is_empty() {
+    if arms.len() < 2 || !args.command.is_empty() {
         return Err(Failure::input(
             "ab --machine: expected two policies or more, and --workload instead of a command",
         ));
     }
-    let policies: Vec<PolicySpec> =
-        args.arms.iter().map(|p| PolicySpec::parse(p)).collect::<Result<_, _>>().map_err(Failure::input)?;
-    let machine = library::machine(machine).map_err(Failure::input)?;
+    let mut policies = Vec::new();
+    for arm in arms {
+        policies.extend(policy::expanded(arm)?);
+    }
+    let machine = machine::machine(machine)?;
     let workload = library::workload(name, &ImportOptions::default()).map_err(Failure::input)?;
     let goal = match args.of {
         OfWord::Energy => Goal::Energy,
         OfWord::Time => Goal::Time,
         OfWord::Cpu => return Err(Failure::input("ab --machine: expected --of energy or --of time")),
     };
+    let case = Case::new(&workload, machine, policies, None).map_err(Failure::input)?;
+    case.notes.iter().for_each(|told| note!("{told}"));
+    let policies = &case.policies;
     let job = ReplayJob {
-        machine: &machine,
+        machine: &case.machine,
         workload: &workload,
-        policies: &policies,
+        policies,
         source: PowerSource::Unknown,
         latency_limit_ns: u64::MAX,
         detail: args.report.is_some(),

@@ -1,6 +1,7 @@
 //! `wattwise compare`: the main job.
 
 use crate::args::output::{self, OpenOutput, OutputPath, written};
+use crate::args::policy;
 use crate::args::state;
 use crate::exit::{Failure, Outcome};
 use crate::model::cases::{Asked as CasesAsked, Case, cases};
@@ -26,7 +27,7 @@ use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::library::DEFAULT_WORKLOAD;
 use wattwise_replay::mixes;
-use wattwise_replay::spec::{PolicySpec, expand};
+use wattwise_replay::spec::PolicySpec;
 use wattwise_trace::{ImportOptions, record};
 
 #[derive(clap::Args)]
@@ -40,8 +41,8 @@ pub(crate) struct Args {
     /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
     #[arg(long, short)]
     machine: Vec<String>,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], or a policy
-    /// file; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
+    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], with 'current'
+    /// for what the machine does now; a policy file, or @RESULT for what a result recommends; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
     #[arg(long, short)]
     policy: Vec<String>,
     /// Without --policy: the policies that this system offers; the machine's own if not given
@@ -132,8 +133,9 @@ enum PowerWord {
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut policies = Vec::new();
     for text in &args.policy {
-        policies.extend(expand(text).map_err(Failure::input)?);
+        policies.extend(policy::expanded(text)?);
     }
+    let reference = args.reference.as_deref().map(|given| policy::text("--reference", given)).transpose()?;
     let named = named_machines(args)?;
     let asked = asked_works(args)?;
     let is_mix = asked.len() > 1 && named.len() <= 1 && args.best.goal() == Goal::Energy;
@@ -155,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         &CasesAsked {
             machines: &named,
             policies: &policies,
-            reference: args.reference.as_deref(),
+            reference: reference.as_deref(),
             usual: &|machine| usual_policies(args, machine),
         },
     )?;
@@ -170,6 +172,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         );
     }
     for case in &cases {
+        case.notes.iter().for_each(|told| note!("{told}"));
         detail!(
             "{} ({}) on {}: {}; {} policies against {}, {} replicas",
             case.workload.name,
