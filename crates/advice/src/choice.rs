@@ -45,7 +45,9 @@ pub(crate) fn choose(c: &Choice<'_>) -> Option<usize> {
     let own = (c.apply)(&c.policies[c.reference]).ok();
     let effort = |p: &usize| {
         let commands = (c.apply)(&c.policies[*p]);
-        let effort = commands.as_ref().map_or((false, 0), |made| (made.sets_mode(), made.changes_beside(own.as_ref())));
+        let effort = commands
+            .as_ref()
+            .map_or((false, 0), |made| (made.sets_mode(), made.changes_beside(own.as_ref())));
         (commands.is_err(), effort, parts(&c.policies[*p].text), *p)
     };
     equals.into_iter().filter(|&p| time(c, p) <= as_fast).min_by_key(effort)

@@ -389,6 +389,10 @@ pub struct Inputs {
     pub machine_summary: String,
     /// Whether it is the machine of who asks: `this`, a capture of it, or one with its processor. Then the answer's command fits it.
     pub own_machine: bool,
+    /// What the answer's command needs as `--root`: the tree or the emulated machine that was asked about; left out where that is
+    /// this machine, or a capture or a model, which have nothing to set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Each figure of the machine model: path, source, confidence (`datasheet`, `measured`, `fitted`, `guess`, ...).
     pub machine_figures: Vec<InputFigure>,
     /// What is not certain of the work, and drawn in each replica for all policies alike.

@@ -577,7 +577,8 @@ mod tests {
     fn the_policy_in_force_is_the_reference() {
         for (name, base, policy) in [
             ("amd-laptop", "alderlake-p-laptop", "amd-pstate-epp:epp=balance_performance"),
-            ("amd-server", "xeon-4210", "schedutil+max=3000MHz"),
+            // The highest level that acpi-cpufreq lists brings the boost above it: no cap.
+            ("amd-server", "xeon-4210", "schedutil"),
             ("arm-big-little", "omap3530", "schedutil"),
             ("bc10", "omap3530", "userspace:khz=600000"),
             ("core-i5-2gen", "i7-4510u", "ondemand"),

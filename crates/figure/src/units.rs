@@ -88,6 +88,17 @@ pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
     if (1.0..=1e9).contains(&khz) { Ok(Speed::Khz(khz as u64)) } else { Err(bad()) }
 }
 
+/// A share of a processor's highest speed as a limit, in kHz: in whole steps of 100 MHz, rounded up, as intel_pstate takes
+/// `max_perf_pct` (Linux 6.12, intel_pstate_update_perf_limits). All of it is the highest speed itself.
+pub fn share_of_khz(fastest_khz: u64, percent: f64) -> u64 {
+    const STEP_KHZ: u64 = 100_000;
+    let thousandths = (percent * 1000.0).round() as u64;
+    if thousandths >= 100_000 || fastest_khz < STEP_KHZ {
+        return (fastest_khz as f64 * percent / 100.0).round() as u64;
+    }
+    (fastest_khz / STEP_KHZ * thousandths).div_ceil(100_000) * STEP_KHZ
+}
+
 /// Reads a power: `15W`, `15`, `4500mW`, `15000000uW`. In microwatts.
 pub fn power_uw(given: &str) -> Result<u64, BadQuantity> {
     let bad = || BadQuantity::new(given, "power", "watts such as 15W, 4.5 or 4500mW");

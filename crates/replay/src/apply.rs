@@ -162,9 +162,11 @@ impl Commands {
     pub fn changes_beside(&self, other: Option<&Commands>) -> usize {
         let parts = |commands: &Commands| -> Vec<String> {
             match commands {
-                Commands::Set { settings, .. } => {
-                    settings.iter().flat_map(Setting::flags).map(|(flag, value)| flag.to_owned() + &value).collect()
-                }
+                Commands::Set { settings, .. } => settings
+                    .iter()
+                    .flat_map(Setting::flags)
+                    .map(|(flag, value)| flag.to_owned() + &value)
+                    .collect(),
                 Commands::System(all) => all.concat(),
             }
         };
@@ -384,7 +386,8 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
         return Err(no_governor(name, &target.governors));
     }
     let mut lifts = Vec::new();
-    let mut settings: Vec<Setting> = mode.map(|mode| Setting::DriverMode(mode.to_owned())).into_iter().collect();
+    let mut settings: Vec<Setting> =
+        mode.map(|mode| Setting::DriverMode(mode.to_owned())).into_iter().collect();
     settings.extend(rule);
     // A driver that is registered anew starts without the limits of the one before.
     let before = target.in_force.as_ref().filter(|_| mode.is_none());
@@ -498,14 +501,15 @@ fn limits(
         settings.push(Setting::Boost(true));
         lifts.push("noboost".into());
     }
-    let mut end = |word: &str, wanted: Option<Bound>, old: Option<Bound>, lifted: units::Speed| match (wanted, old) {
-        (Some(wanted), _) => Some(speed_of(wanted)),
-        (None, Some(old)) => {
-            lifts.push(format!("{word}={}", crate::spec::bound_text(old)));
-            Some(lifted)
-        }
-        (None, None) => None,
-    };
+    let mut end =
+        |word: &str, wanted: Option<Bound>, old: Option<Bound>, lifted: units::Speed| match (wanted, old) {
+            (Some(wanted), _) => Some(speed_of(wanted)),
+            (None, Some(old)) => {
+                lifts.push(format!("{word}={}", crate::spec::bound_text(old)));
+                Some(lifted)
+            }
+            (None, None) => None,
+        };
     let max = end("max", limits.max, old.max, units::Speed::Max);
     let min = end("min", limits.min, old.min, units::Speed::Min);
     if max.is_some() || min.is_some() {
@@ -661,7 +665,10 @@ mod tests {
         assert_eq!(laptop("performance+noboost"), ok("wattwise set --governor performance --boost off"));
         // The kernel's governor of that name is the driver's own rule there; the lowest speed is a limit.
         assert_eq!(laptop("powersave"), laptop("hwp:epp=102"));
-        assert_eq!(laptop("hwp+max=min"), ok("wattwise set --governor powersave --epp balance_performance --max min"));
+        assert_eq!(
+            laptop("hwp+max=min"),
+            ok("wattwise set --governor powersave --epp balance_performance --max min")
+        );
         let passive = "wattwise set --driver-mode passive --governor schedutil";
         assert_eq!(laptop("schedutil"), ok(passive));
         assert_eq!(

@@ -299,18 +299,20 @@ impl PolicySpec {
         in_force: Option<&PolicySpec>,
     ) -> Result<(PolicySpec, Option<String>), PolicyError> {
         if self.speed.name == CURRENT.name {
-            let now = in_force.filter(|now| now.speed.name != CURRENT.name).ok_or_else(|| PolicyError::Limit {
-                given: self.text.clone(),
-                limit: CURRENT.name.into(),
-                expected: "a policy by name, since it is not known what is in force".into(),
-            })?;
+            let now =
+                in_force.filter(|now| now.speed.name != CURRENT.name).ok_or_else(|| PolicyError::Limit {
+                    given: self.text.clone(),
+                    limit: CURRENT.name.into(),
+                    expected: "a policy by name, since it is not known what is in force".into(),
+                })?;
             return Ok((self.over(now), None));
         }
         match driver.and_then(|d| d.own) {
             Some(own) if self.speed.name == "powersave" => {
                 let same = in_force.filter(|now| now.speed.name == own);
                 let own = same.map_or_else(|| PolicySpec::parse(own), |now| Ok(now.without_limits()))?;
-                let meant = PolicySpec { speed: own.speed, speed_settings: own.speed_settings, ..self.clone() };
+                let meant =
+                    PolicySpec { speed: own.speed, speed_settings: own.speed_settings, ..self.clone() };
                 let meant = meant.renamed();
                 let lowest = PolicySpec {
                     limits: Limits { max: Some(Bound::Share(0)), ..meant.limits },

@@ -311,8 +311,10 @@ impl ArmArgs<'_> {
         match error {
             PolicyError::Unknown { nearest, .. } => {
                 let cpufreq = Cpufreq::read(self.root);
-                let governors = cpufreq.policies().first().map(|p| p.governors.join(", ")).unwrap_or_default();
-                let here = if governors.is_empty() { String::new() } else { format!(", a governor ({governors})") };
+                let governors =
+                    cpufreq.policies().first().map(|p| p.governors.join(", ")).unwrap_or_default();
+                let here =
+                    if governors.is_empty() { String::new() } else { format!(", a governor ({governors})") };
                 Failure::input(format!(
                     "'{text}'; did you mean {nearest}? expected current, a policy ('wattwise policies'){here}, settings such as \
                      governor=powersave,max=60%, @FILE for a result's policy, or the .toml of a policy or a profile"

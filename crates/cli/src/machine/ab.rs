@@ -19,6 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::verdict::Aim;
 use wattwise_figure::{Provenance, share, shell};
+use wattwise_hw::identity::Identity;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::supply::Source;
 use wattwise_hw::states::writers;
@@ -155,22 +156,30 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Runs the comparison: the exit code, and what the log has; none on a model.
 pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
-    let of_result = args.from.as_deref().map(|file| Results::read("--from", file)?.arms("--from")).transpose()?;
+    let of_result =
+        args.from.as_deref().map(|file| Results::read("--from", file)?.arms("--from")).transpose()?;
     let arms = of_result.map_or_else(|| args.arms.clone(), Vec::from);
     if let Some(machine) = &args.machine {
         return on_a_model(args, &arms, machine).map(|code| (code, None));
     }
-    let root = args.root.open()?;
-    let (path, header, earlier) = match &args.resume {
-        Some(path) => {
-            let read = file::read(path.path()).map_err(Failure::input)?;
-            (path.clone(), read.header.clone(), Some(read))
+    let earlier = match &args.resume {
+        Some(path) => Some(file::read(path.path()).map_err(Failure::input)?),
+        None => None,
+    };
+    // A plan has its machine with it.
+    let asked = args.root.or(earlier.as_ref().and_then(|read| read.header.root.as_deref()));
+    let root = asked.open_running("ab")?;
+    let root = &root.root;
+    let (path, header) = match (&args.resume, &earlier) {
+        (Some(path), Some(read)) => {
+            same_machine(path, &read.header, &**root)?;
+            (path.clone(), read.header.clone())
         }
-        None => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&*root, &arms)?, None),
+        _ => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&**root, &arms)?),
     };
     let metric = header.metric.as_deref().map(pattern).transpose()?;
-    let arms = ready(&*root, &header)?;
-    let observer = observer(&*root, &header)?;
+    let arms = ready(&**root, &header)?;
+    let observer = observer(&**root, &header)?;
     let report = output::open("--report", args.report.as_ref())?;
     let file = match &earlier {
         Some(read) => Writer::resume(path.path(), read).map_err(Failure::work)?,
@@ -178,9 +187,9 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     };
     path.keep_apart();
     let signals = Signals::catch().map_err(Failure::work)?;
-    let journal = args.root.journal()?;
+    let journal = asked.journal()?;
     let mut live = Live::new(Parts {
-        root: &*root,
+        root: &**root,
         journal: &journal,
         header: &header,
         arms,
@@ -191,7 +200,7 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
         metric,
         tell: Box::new(tell),
     });
-    pre_flight(&*root, path.path(), &header);
+    pre_flight(&**root, path.path(), &header);
     if !args.idle_floor.is_zero() && earlier.as_ref().is_none_or(|r| r.floor_w.is_none()) {
         live.floor(args.idle_floor).map_err(Failure::work)?;
     }
@@ -221,6 +230,22 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
         return Err(Failure::work(format!("ab: no pair counts{why}; nothing was compared")));
     }
     Ok((0, Some(read)))
+}
+
+/// Refuses to go on with a plan on another machine than the one that it was begun on.
+fn same_machine(path: &OutputPath, header: &Header, root: &dyn Root) -> Result<(), Failure> {
+    let Some(then) = &header.identity else { return Ok(()) };
+    let now = Identity::read(root);
+    if let Some(why) = now.other_than(then) {
+        return Err(Failure::input(format!(
+            "--resume {}: was begun on another machine: {why}; expected that machine, or a new experiment without --resume",
+            path.display()
+        )));
+    }
+    if now.boot != then.boot {
+        note!("{}: the machine was started anew since; what was measured before it counts", path.display());
+    }
+    Ok(())
 }
 
 fn default_file() -> Result<OutputPath, Failure> {
@@ -275,6 +300,8 @@ impl Args {
             temperature_c: self.temperature,
             others: self.others,
             machine: machine_here(root),
+            root: self.root.absolute(),
+            identity: Some(Identity::read(root)),
             started: state::now(),
         };
         header.energy = observer(root, &header)?.energy_comes_from();
@@ -287,7 +314,9 @@ impl Args {
     fn arm_texts(&self, given: &[String]) -> Result<Vec<ArmText>, Failure> {
         let with_command = !self.command.is_empty();
         if self.from.is_some() && !with_command {
-            return Err(Failure::input("ab --from: expected a command after --, such as 'wattwise ab --from r.json -- make'"));
+            return Err(Failure::input(
+                "ab --from: expected a command after --, such as 'wattwise ab --from r.json -- make'",
+            ));
         }
         let mut arms: Vec<ArmText> = given
             .iter()

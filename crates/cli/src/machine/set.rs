@@ -1,10 +1,10 @@
 //! `set`: changes power states, shows what came of it, and can hold them while something else runs.
 
-use crate::args::root as hardware;
 use crate::args::policy::Results;
+use crate::args::root as hardware;
 use crate::args::settings::{ArmArgs, SettingArgs};
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::screen::{say, tell};
+use crate::show::screen::{note, say, tell};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -119,6 +119,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let plan = plan(&*root, &inventory, &cpus, &settings).map_err(not_planned)?;
     if args.dry_run {
         return dry_run(args, &plan);
+    }
+    if args.root.is_passing() && matches!(hold, Hold::Kept) {
+        note!(
+            "an emulated machine ends with this command, and nothing of it persists; one that stays: 'wattwise emulate NAME DIR'"
+        );
     }
     apply(&*root, &args.root.journal()?, &plan, &hold, args.json)
 }

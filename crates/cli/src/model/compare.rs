@@ -36,8 +36,8 @@ pub(crate) struct Args {
     /// file.
     /// Several are one day, with one answer: 'desktop=3 build' gives desktop three times the hours
     workload: Vec<String>,
-    /// A machine model ('wattwise machines'), a model's file, 'this' for an estimate of this machine, or a capture
-    /// ('wattwise capture') for one of another; again for each more [default: a model of the processor that the
+    /// A machine: a model ('wattwise machines'), a model's file, 'this' for this machine, as calibrated or estimated, a capture
+    /// ('wattwise capture'), a tree of files or emulated:NAME; again for each more [default: a model of the processor that the
     /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
     #[arg(long, short)]
     machine: Vec<String>,
@@ -221,6 +221,12 @@ impl Args {
         is_here || model.name == machine::THIS || self.machine.iter().any(|given| machine::is_as_files(given))
     }
 
+    /// Where the answer can be set, if that is not this machine.
+    fn root_of(&self, model: &MachineModel) -> Option<String> {
+        let is_it = |given: &&String| machine::stem(given) == model.name;
+        self.machine.iter().find(is_it).filter(|given| machine::can_be_set(given)).cloned()
+    }
+
     /// Whether limits are tried beside the policies: those of every system are for looking at what there is.
     fn searches(&self) -> bool {
         !matches!(self.system, Some(SystemWord::Any))
@@ -251,6 +257,7 @@ impl Args {
             let how = (self.rule(), self.how());
             let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &case.reference, stop)?;
             comparison.inputs.own_machine = self.is_own(&case.machine);
+            comparison.inputs.root = self.root_of(&case.machine);
             outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
             done.push(comparison);
             if stop.came() {
@@ -293,6 +300,7 @@ impl Args {
         let mut done = Vec::new();
         for ((case, job), (mut comparison, details)) in cases.iter().zip(&jobs).zip(all) {
             comparison.inputs.own_machine = self.is_own(&case.machine);
+            comparison.inputs.root = self.root_of(&case.machine);
             outputs.one(case, job, (&comparison, &details), &crate::args::command_line())?;
             done.push(comparison);
         }

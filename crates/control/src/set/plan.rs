@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use wattwise_figure::nearest;
 pub use wattwise_figure::setting::Setting;
-use wattwise_figure::units::{Speed, show_khz, show_ns, show_uw};
+use wattwise_figure::units::{Speed, share_of_khz, show_khz, show_ns, show_uw};
 use wattwise_hw::cpus::cpuid::CpuFacts;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
@@ -1100,7 +1100,10 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
     match speed {
         Speed::Khz(khz) => Ok(khz),
         Speed::Min => Ok(slowest),
-        Speed::Max => Ok(fastest),
+        // acpi-cpufreq has no level for the boost above its highest: that one brings it.
+        Speed::Max => {
+            Ok(policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied().max().unwrap_or(fastest))
+        }
         Speed::Boost => Ok(policy.boost_levels_khz.last().copied().unwrap_or(fastest)),
         Speed::Base => match (policy.base_khz, top_level, &cpufreq.boost) {
             (Some(khz), ..) => Ok(khz),
@@ -1114,9 +1117,23 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
             _ => Err(missing("speed without boost")),
         },
         Speed::Percent(percent) => {
-            let khz = (fastest as f64 * percent / 100.0).round() as u64;
-            let levels = policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied();
-            Ok(levels.min_by_key(|l| l.abs_diff(khz)).unwrap_or(khz.max(slowest).min(fastest)))
+            let levels: Vec<u64> =
+                policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied().collect();
+            // A limit goes to the nearest level inside it, as the model has it; a speed to the nearest of all.
+            let khz = share_of_khz(fastest, percent);
+            let found = match flag {
+                "--max" => {
+                    levels.iter().copied().filter(|l| *l <= khz).max().or(levels.iter().copied().min())
+                }
+                "--min" => {
+                    levels.iter().copied().filter(|l| *l >= khz).min().or(levels.iter().copied().max())
+                }
+                _ => {
+                    let khz = (fastest as f64 * percent / 100.0).round() as u64;
+                    levels.iter().copied().min_by_key(|l| l.abs_diff(khz))
+                }
+            };
+            Ok(found.unwrap_or(khz.max(slowest).min(fastest)))
         }
     }
 }
