@@ -450,11 +450,13 @@ fn platform(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourc
         idle_policy: idle_policy.to_owned(),
         system: "linux",
         driver,
+        governors: seen.governors.clone(),
         default_policy: if one_speed { Some("performance".into()) } else { seen.policy.clone() },
     };
     Sourced::new(table, Origin::word(from))
         .but("watts", Origin::guess(from.to_owned(), scale.percent.1))
         .but("driver", Origin::kernel("cpufreq"))
+        .but("governors", Origin::kernel("cpufreq"))
         .but(
             "default_policy",
             Origin::kernel("cpufreq: the governor, the preference and the limits in force"),

@@ -29,6 +29,8 @@ pub struct Seen {
     pub llc_cores: Option<usize>,
     /// The scaling driver.
     pub driver: Option<String>,
+    /// The governors of the kernel; empty where the driver chooses speeds itself and names only its own.
+    pub governors: Vec<String>,
     /// Whether the driver offers energy-performance preferences.
     pub epp: bool,
     /// The policy in force, as `--policy` takes it.
@@ -121,6 +123,7 @@ impl Seen {
             kinds: seen,
             llc_cores: llc_cores(root, &online),
             driver: first.and_then(|p| p.driver.clone()),
+            governors: first.map_or_else(Vec::new, governors),
             epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
             policy: in_force(
                 policies,
@@ -184,6 +187,14 @@ impl SeenKind {
             capacity: cpus.iter().find_map(|c| c.capacity),
             idle: idle.map_or(Vec::new(), |cpu| idle_states(cpu).collect()),
         }
+    }
+}
+
+/// The kernel's governors by names that a machine file may have. `powersave` and `performance` alone are a driver's own.
+fn governors(p: &CpufreqPolicy) -> Vec<String> {
+    match p.driver.as_deref() {
+        Some("intel_pstate" | "amd-pstate-epp") => Vec::new(),
+        _ => p.governors.iter().filter(|g| wattwise_figure::shell::is_name(g)).cloned().collect(),
     }
 }
 

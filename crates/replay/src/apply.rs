@@ -110,7 +110,7 @@ impl Target {
             idle_states: machine.kinds[0].idle.iter().map(|s| s.name.clone()).collect(),
             range: fastest,
             in_force: PolicySpec::parse(&machine.default_policy).ok().filter(|_| own),
-            governors: Vec::new(),
+            governors: if own { machine.governors.clone() } else { Vec::new() },
         }
     }
 }
@@ -379,9 +379,7 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     }
     let (mode, rule) = speed_settings(spec, target)?;
     if let Some(Setting::Governor(name)) = rule.first()
-        && mode.is_none()
-        && !target.governors.is_empty()
-        && !target.governors.contains(name)
+        && lacks(name, mode.is_some(), target)
     {
         return Err(no_governor(name, &target.governors));
     }
@@ -410,15 +408,29 @@ fn idle_governor(spec: &PolicySpec, settings: &mut Vec<Setting>) -> Result<(), S
     Ok(())
 }
 
+/// The governor that comes with a module of ours: no stock kernel has it.
+const OF_OUR_MODULE: &str = "burst";
+
+/// Whether a kernel has no governor of that name, or will have none in another mode of its driver.
+fn lacks(name: &str, in_another_mode: bool, target: &Target) -> bool {
+    let is_listed = target.governors.iter().any(|g| g == name);
+    // A driver that chooses speeds itself does not list cpufreq's: they come with the mode.
+    let list_counts = !in_another_mode && !target.governors.is_empty();
+    !is_listed && (list_counts || name == OF_OUR_MODULE)
+}
+
 /// Why a kernel cannot be given a governor, and what would bring it.
-pub fn no_governor(name: &str, governors: &[String]) -> String {
+fn no_governor(name: &str, governors: &[String]) -> String {
     let module = match name {
-        "burst" => "; it comes with wattwise's module cpufreq_burst (kernel/)".to_owned(),
+        OF_OUR_MODULE => "; it comes with wattwise's module cpufreq_burst (kernel/cpufreq_burst)".to_owned(),
         "schedutil" => "; it is a part of kernels that are built with it".to_owned(),
         name if is_governor(name) => format!("; 'modprobe cpufreq_{name}' may bring it"),
         _ => String::new(),
     };
-    format!("'{name}' is no governor of this kernel, which has {}{module}", governors.join(", "))
+    match governors {
+        [] => format!("'{name}' is no governor of stock kernels{module}"),
+        all => format!("'{name}' is no governor of this kernel, which has {}{module}", all.join(", ")),
+    }
 }
 
 /// The driver's mode where another is needed, and the settings for the speed policy.

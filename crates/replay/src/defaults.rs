@@ -81,7 +81,12 @@ fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
         lowest = format!("{usual}+max=min");
     }
     let more = if boosts { WITHOUT_BOOST } else { &[] };
-    let governors = GOVERNORS.iter().chain(more).map(|g| match *g {
+    // What its kernel does not have nobody can put in force.
+    let has = |g: &&&str| {
+        let name = g.split('+').next().unwrap_or_default();
+        machine.governors.is_empty() || machine.governors.iter().any(|own| own == name)
+    };
+    let governors = GOVERNORS.iter().chain(more).filter(has).map(|g| match *g {
         "powersave" if driver.is_some_and(|d| d.own.is_some()) => lowest.clone(),
         governor => governor.to_owned(),
     });

@@ -299,9 +299,12 @@ impl ArmArgs<'_> {
         let model = Seen::read(self.root).map(|seen| estimate(&seen, "this").text);
         let machine = model.and_then(|text| library::parsed(&text, "this").ok());
         let target = machine.map_or_else(|| System::Linux.into(), |m| Target::of(&m, System::Linux));
-        // A driver that chooses speeds itself names its own two governors: cpufreq's appear with another mode.
         let governors = match target.driver.and_then(|d| d.own) {
-            Some(_) => Vec::new(),
+            // A driver that chooses speeds itself names its own two: of cpufreq's, that of a module that is loaded is known.
+            Some(_) => self
+                .root
+                .list("sys/module/cpufreq_burst")
+                .map_or_else(|_| Vec::new(), |_| vec!["burst".into()]),
             None => cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default(),
         };
         Target { governors, ..target }
@@ -359,5 +362,105 @@ mod tests {
         );
         let error = one_word("governr=powersave").err().expect("no such flag");
         assert!(error.message.contains("--governr"), "{}", error.message);
+    }
+
+    /// What settings print is what is read: one printer, one parser.
+    #[test]
+    fn every_setting_comes_back_from_its_flags() {
+        let (mhz, percent) = (Speed::Khz(1_200_000), Speed::Percent(33.5));
+        let limit = |zone: Option<&str>, constraint: Option<&str>| Setting::PowerLimit {
+            zone: zone.map(String::from),
+            constraint: constraint.map(String::from),
+            power_uw: 15_250_000,
+        };
+        for setting in [
+            Setting::Online(false),
+            Setting::DriverMode("passive".into()),
+            Setting::Governor("schedutil".into()),
+            Setting::Limits(Some(Speed::Min), Some(percent)),
+            Setting::Limits(None, Some(Speed::Max)),
+            Setting::Freq(mhz),
+            Setting::Epp("balance_power".into()),
+            Setting::Epb("6".into()),
+            Setting::Boost(true),
+            Setting::CState("C1E".into(), false),
+            Setting::Latency(None),
+            Setting::Latency(Some(20_000)),
+            Setting::IdleGovernor("teo".into()),
+            Setting::TState(37.5),
+            limit(None, None),
+            limit(Some("dram"), None),
+            limit(Some("package-0"), Some("short_term")),
+            Setting::Uncore(Some(mhz), Some(Speed::Max)),
+            Setting::Tunable("up_threshold".into(), "90".into()),
+            Setting::Profile("balanced".into()),
+        ] {
+            let words = wattwise_figure::setting::words(std::slice::from_ref(&setting));
+            let parsed = OneWord::try_parse_from(&words).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+            assert_eq!(parsed.wishes.settings().expect("settings"), [setting], "{words:?}");
+        }
+    }
+
+    /// Why a machine may not take a policy that another command has named: nothing else is an answer.
+    const REASONS: [&str; 11] = [
+        "no system offers",
+        "and this is Linux",
+        "has no mode that is",
+        "cannot hold one speed",
+        "is no governor of",
+        "the kernel was built without cpufreq",
+        "describes the model and cannot be set",
+        "scheduler places tasks",
+        "a fixed C-state is a model's",
+        "the kernel's C-states",
+        "has no boost to switch off",
+    ];
+
+    /// Every name that any command prints, on every emulated machine: what `compare` has a command for is taken by `set`, `run` and
+    /// `ab` and by the kernel's rules; what it has none for is refused by all, for the same reason.
+    #[test]
+    fn a_policy_is_one_thing_to_all_commands() {
+        let (mut taken, mut refused) = (0, 0);
+        for name in wattwise_emulator::names().filter(|name| *name != "server-256") {
+            let root = wattwise_emulator::named(name).expect("bundled");
+            let model = crate::model::machine::machine(&format!("emulated:{name}")).expect("an estimate");
+            let target = Target::of(&model, System::Linux);
+            let offered = wattwise_replay::defaults::default_policies(&model, Some(System::Linux));
+            let all = wattwise_policy::speed::ALL.iter().map(|speed| speed.name.to_owned());
+            let more =
+                ["current", "current+noboost", "schedutil+pack", "schedutil+fixed:depth=0", "hwp:reaction=3"];
+            let texts = offered.iter().map(|p| p.text.clone()).chain(all).chain(more.map(String::from));
+            for text in texts {
+                let spec = PolicySpec::parse(&text).expect("a policy");
+                wattwise_replay::cases::on_machine(&spec, &model).expect("compare takes every policy");
+                let wishes = ArmArgs { root: &root }.wishes(&text);
+                match (&wishes, commands(&spec, &target)) {
+                    (Ok(wishes), made) => {
+                        let by_kernel_alone = text.starts_with("current");
+                        assert!(made.is_ok() || by_kernel_alone, "{name}: {text}: {made:?}");
+                        let (inventory, cpus) = {
+                            let inventory = wattwise_control::set::plan::Inventory::read(&root);
+                            let cpus = Selector::default().resolve(&inventory.topology, false).expect("CPUs");
+                            (inventory, cpus)
+                        };
+                        let plan =
+                            wattwise_control::set::plan::plan(&root, &inventory, &cpus, &wishes.settings);
+                        let plan = plan.unwrap_or_else(|e| panic!("{name}: {text}: {e}"));
+                        assert!(plan.refused().is_none(), "{name}: {text}: {:?}", plan.refused());
+                        taken += 1;
+                    }
+                    (Err(failure), _) => {
+                        let why = &failure.message;
+                        assert_eq!(failure.code, 3, "{name}: {text}: {why}");
+                        assert!(
+                            REASONS.iter().any(|r| why.contains(r)) && !why.contains('\n'),
+                            "{name}: {text}: {why}"
+                        );
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert!(taken > 100 && refused > 50, "{taken} {refused}");
     }
 }

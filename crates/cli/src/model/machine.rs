@@ -114,7 +114,8 @@ fn estimated(given: &str) -> Result<Option<Estimate>, Failure> {
     Ok(Some(estimate(&seen, &stem(given))))
 }
 
-fn is_capture(path: &str) -> bool {
+/// Whether a file is packed as captures are.
+pub(crate) fn is_capture(path: &str) -> bool {
     let mut head = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut head));
     read.is_ok() && head == ZSTD

@@ -57,6 +57,8 @@ pub struct MachineModel {
     pub system: String,
     /// That system's driver of the speed (`"intel_pstate-hwp"`, `"acpi-cpufreq"`); empty where nothing says.
     pub driver: String,
+    /// The governors that its kernel has; empty where nobody says.
+    pub governors: Vec<String>,
     /// What that system does unless told otherwise, as a policy is written (`"hwp:epp=102"`).
     pub default_policy: String,
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell

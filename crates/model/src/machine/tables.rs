@@ -350,6 +350,9 @@ table! {
         /// The driver of the speed, such as `intel_pstate-hwp`.
         #[serde(default)]
         driver: String,
+        /// The governors that its kernel has; empty where nobody says.
+        #[serde(default)]
+        governors: Vec<String>,
         /// What the system does unless told otherwise, as `--policy` takes it.
         default_policy: Option<String>,
         migration_us: Option<f64>,
