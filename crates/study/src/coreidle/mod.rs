@@ -9,15 +9,18 @@
 //! kernel and programs of today: how many clients ran and how often a thread woke is the study's, how long each
 //! step takes is set by one residency for each load (`FITTED`).
 
-use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows};
+mod ours;
+
+use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows, table};
 use wattwise_figure::mean_sd;
 use wattwise_model::residency::package_watts;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 use wattwise_page::{Bars, Section, Table};
-use wattwise_sim::outcome::Outcome;
+use wattwise_sim::outcome::{CpuTimes, Outcome};
 
-const RESIDENCY: &str = include_str!("../../../studies/coreidle_residency.csv");
-const POWER: &str = include_str!("../../../studies/coreidle_power.csv");
+const RESIDENCY: &str = include_str!("../../../../studies/coreidle_residency.csv");
+const PRINTED: &str = include_str!("../../../../studies/figures/coreidle.csv");
+const POWER: &str = include_str!("../../../../studies/coreidle_power.csv");
 
 /// The machine's highest speed, at which the study's governor held it.
 const KHZ: u32 = 2_900_000;
@@ -59,6 +62,10 @@ const SCHEDULERS: [(&str, &str); 3] = [
 const STATES: [&str; 5] = ["C0", "C1", "C3", "C6", "C7"];
 /// Power of a package in each of [`STATES`], in watts: the study's appendix; it counts C6 as nothing.
 const STATE_W: [f64; 5] = [90.0, 63.0, 55.0, 0.0, 20.0];
+/// The words of [`STATES`] in turbostat's head.
+const COLUMN_WORDS: [&str; 5] = ["c0", "c1", "c3", "c6", "c7"];
+/// turbostat's TSC column: the base clock, in GHz.
+const TSC_GHZ: f64 = 2.29;
 /// Their columns in the residency table.
 const COLUMNS: [usize; 5] = [4, 7, 8, 9, 10];
 
@@ -113,6 +120,8 @@ fn tbench(seed: u64) -> Workload {
 struct Seen {
     /// Share of time of each CPU in each of [`STATES`].
     shares: Vec<Vec<f64>>,
+    /// Mean clock of each CPU while it is awake, in GHz.
+    ghz: Vec<f64>,
     /// By the model's own accounts.
     watts: f64,
     requests_s: f64,
@@ -145,6 +154,17 @@ fn shares(bench: &Bench, from: &Outcome, to: &Outcome) -> Vec<Vec<f64>> {
     bench.machine.cpus.iter().enumerate().map(row).collect()
 }
 
+/// Mean clock while awake, in GHz; the base clock of one that never was.
+fn clocks(from: &Outcome, to: &Outcome) -> Vec<f64> {
+    let of = |(f, t): (&CpuTimes, &CpuTimes)| {
+        let at = |(a, b): (&(u32, u64), &(u32, u64))| (f64::from(b.0), (b.1 - a.1) as f64);
+        let levels: Vec<(f64, f64)> = f.speed.iter().zip(&t.speed).map(at).collect();
+        let awake: f64 = levels.iter().map(|l| l.1).sum();
+        if awake > 0.0 { levels.iter().map(|l| l.0 * l.1).sum::<f64>() / awake * 1e-6 } else { TSC_GHZ }
+    };
+    from.cpus.iter().zip(&to.cpus).map(of).collect()
+}
+
 fn see(bench: &Bench, workload: &Workload, policy: &str) -> Result<Seen, StudyError> {
     let mut sim = bench.simulation(workload, policy, |_| {})?;
     let from = sim.run_until(SETTLE_NS);
@@ -152,6 +172,7 @@ fn see(bench: &Bench, workload: &Workload, policy: &str) -> Result<Seen, StudyEr
     let seconds = WATCH_NS as f64 * 1e-9;
     Ok(Seen {
         shares: shares(bench, &from, &to),
+        ghz: clocks(&from, &to),
         watts: (to.energy.total_j() - from.energy.total_j()) / seconds,
         requests_s: (to.cycles - from.cycles) / (ROUND_NS * f64::from(KHZ) * 1e-6) / seconds,
         worst_ms: to.wake_latency.max() as f64 * 1e-6,
@@ -299,9 +320,10 @@ pub fn run() -> Result<Study, StudyError> {
             ],
         ));
     }
+    let (printed, score) = ours::printed(&cases, &figures);
     let differences = differences(&figures);
     let fitted: Vec<String> = FITTED.map(str::to_owned).to_vec();
-    let table = residency_table(&cases);
+    let residencies = residency_table(&cases);
     let page = vec![
         Section::Text {
             title: "What was done".into(),
@@ -324,15 +346,18 @@ pub fn run() -> Result<Study, StudyError> {
                 .into(),
         }),
         figure_table(&figures),
-        Section::Table(table.clone()),
+        Section::Table(residencies.clone()),
         Section::Text { title: "Fitted".into(), body: fitted.join("\n\n") },
         Section::Text { title: "What differs, and why".into(), body: differences.join("\n\n") },
+        table::printed(&printed),
     ];
     Ok(Study {
         name: "coreidle",
         title: "COREIDLE (study 002): light load kept on few cores",
-        figures,
-        tables: vec![table],
+        figures: printed,
+        score,
+        results: figures,
+        tables: vec![residencies],
         fitted,
         differences,
         page,
@@ -609,8 +634,8 @@ mod tests {
     fn savings_have_the_studys_sign_and_size() {
         let study = run().expect("bundled");
         let of =
-            |what: &str| study.figures.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
-        for f in study.figures.iter().filter(|f| f.basis == Basis::Fitted) {
+            |what: &str| study.results.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
+        for f in study.results.iter().filter(|f| f.basis == Basis::Fitted) {
             assert!(f.deviation().expect("published").abs() < 0.02, "{f:?}");
         }
         let saving = of("cyclictest, coreidle-ondemand: saving against the default");
