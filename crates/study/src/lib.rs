@@ -17,6 +17,7 @@ use serde::Serialize;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
 use wattwise_page::{Section, Table};
+use wattwise_policy::idle::demotion::{self, Demotion};
 use wattwise_replay::job::{IdleError, machine_idle, place};
 use wattwise_replay::library;
 use wattwise_replay::library::LibraryError;
@@ -154,13 +155,15 @@ fn number(cell: &str) -> f64 {
 struct Bench {
     machine: MachineModel,
     idle: wattwise_policy::chosen::IdleSpec,
+    /// What the processor makes of requests for deep states.
+    demotion: Option<Demotion>,
 }
 
 impl Bench {
     fn new(machine: &str) -> Result<Bench, StudyError> {
         let machine = library::machine(machine)?;
         let idle = machine_idle(&machine)?;
-        Ok(Bench { machine, idle })
+        Ok(Bench { machine, idle, demotion: None })
     }
 
     /// A run of `workload` under `policy`; `adjust` may change the set-up.
@@ -173,7 +176,11 @@ impl Bench {
         let spec = PolicySpec::parse(policy)?;
         let speed = spec.build_speed(&platform(&self.machine));
         let make = |states: &[wattwise_policy::IdleState], tick: u64| {
-            spec.build_idle(&self.idle, None, states, tick)
+            let idle = spec.build_idle(&self.idle, None, states, tick);
+            match self.demotion {
+                Some(rule) => demotion::demoted(rule, idle),
+                None => idle,
+            }
         };
         let mut setup = Setup::new(&self.machine, workload, speed, &make);
         place(&spec, &mut setup);

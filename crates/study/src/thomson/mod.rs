@@ -57,7 +57,7 @@ fn runtimes_over(bench: &Bench, policy: &str, period_ns: u64) -> Result<Vec<f64>
 /// When the machine's idle policy or the policy is unknown, or the job does not end.
 pub fn run_times(machine: MachineModel, policy: &str) -> Result<Vec<f64>, StudyError> {
     let idle = machine_idle(&machine)?;
-    runtimes(&Bench { machine, idle }, policy)
+    runtimes(&Bench { machine, idle, demotion: None }, policy)
 }
 
 /// A policy's published mean and standard deviation in ms.
