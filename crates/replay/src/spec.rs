@@ -341,6 +341,7 @@ impl PolicySpec {
                 max: limits.max.or(now.limits.max),
                 min: limits.min.or(now.limits.min),
                 no_boost: limits.no_boost || now.limits.no_boost,
+                power_uw: limits.power_uw.or(now.limits.power_uw),
             },
             deepest: deepest.or_else(|| now.deepest.clone()),
             ..now.clone()
