@@ -246,7 +246,9 @@ fn limit_w(machine: &str) -> Option<f64> {
 fn mixed(faster: &LockOutcome, slower: &LockOutcome, limit_w: f64) -> LockOutcome {
     let (high, low) = (faster.energy_j / faster.elapsed_s, slower.energy_j / slower.elapsed_s);
     let share = (limit_w - low) / (high - low);
-    let of = |a: f64, b: f64| (share * a / faster.elapsed_s + (1.0 - share) * b / slower.elapsed_s) * slower.elapsed_s;
+    let of = |a: f64, b: f64| {
+        (share * a / faster.elapsed_s + (1.0 - share) * b / slower.elapsed_s) * slower.elapsed_s
+    };
     let acquired = faster.acquired.iter().zip(&slower.acquired);
     LockOutcome {
         elapsed_s: slower.elapsed_s,

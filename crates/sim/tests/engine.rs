@@ -629,7 +629,8 @@ fn the_kernels_way_into_and_out_of_idle_takes_the_cpus_time() {
         (o.elapsed_ns, o.cpus[0].busy_ns, o.idle_exits)
     };
     let work = IdleWork { enter_ns: 300_000, leave_ns: 200_000 };
-    let one = || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS), Op::SleepUntil(20 * MS), run_ns(MS)]));
+    let one =
+        || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS), Op::SleepUntil(20 * MS), run_ns(MS)]));
     let (end, busy, exits) = run(vec![one()], IdleWork::default());
     assert_eq!(run(vec![one()], work), (end + 200_000, busy + 2 * 200_000 + 300_000, exits));
     // The other's timer is due 100 us after the first has gone to sleep: no further exit, 200 us later.

@@ -12,7 +12,9 @@ fn main() {
     let numbers = Numbers { wake_ns, idle_ns, tail, demote_ns: demote_ns as u64, ramp_ns };
     let study = run_with(&numbers).expect("bundled");
     println!("{}", study.verdict());
-    for f in study.figures.iter().filter(|f| f.location.ends_with("cpu all") || f.location.contains("tbench t") || f.location.contains("power")) {
+    for f in study.figures.iter().filter(|f| {
+        f.location.ends_with("cpu all") || f.location.contains("tbench t") || f.location.contains("power")
+    }) {
         if let (Some(p), Some(o)) = (f.published, f.ours) {
             println!("{} {}: {p} {o:.2} {:?}", f.location, f.quantity, f.within);
         }

@@ -379,7 +379,9 @@ mod tests {
         assert!(near(&residency, 7.1) && !near(&residency, 7.3));
         // Points are for levels: a change of 5 % is not near one of 7.
         assert!(!near(&row(Kind::Change, "5", "%", ""), 7.0));
-        assert!(near(&row(Kind::Above, "20", "s", ""), 29.0) && !near(&row(Kind::Above, "20", "s", ""), 19.9));
+        assert!(
+            near(&row(Kind::Above, "20", "s", ""), 29.0) && !near(&row(Kind::Above, "20", "s", ""), 19.9)
+        );
         assert_eq!(row(Kind::Bound, "<=0", "%", "").near(-1.0), None);
     }
 

@@ -21,8 +21,8 @@ use wattwise_model::residency::package_watts;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 use wattwise_page::{Bars, Section, Table};
 use wattwise_policy::idle::demotion::Demotion;
-use wattwise_sim::{IdleWork, Interrupt};
 use wattwise_sim::outcome::Outcome;
+use wattwise_sim::{IdleWork, Interrupt};
 
 const RESIDENCY: &str = include_str!("../../../../studies/coreidle_residency.csv");
 const PRINTED: &str = include_str!("../../../../studies/figures/coreidle.csv");
@@ -207,9 +207,10 @@ fn see(bench: &Bench, n: &Numbers, workload: &Workload, policy: &str) -> Result<
     let from = sim.run_until(SETTLE_NS);
     let to = sim.run_until(SETTLE_NS + WATCH_NS);
     let highest_ghz = f64::from(KHZ) * 1e-6;
-    let ghz = bench.machine.cpus.iter().map(|c| {
-        waking.borrow().ghz(usize::from(c.core), (highest_ghz, n.ramp_ns), SETTLE_NS + WATCH_NS)
-    });
+    let ghz =
+        bench.machine.cpus.iter().map(|c| {
+            waking.borrow().ghz(usize::from(c.core), (highest_ghz, n.ramp_ns), SETTLE_NS + WATCH_NS)
+        });
     let seconds = WATCH_NS as f64 * 1e-9;
     Ok(Seen {
         shares: shares(bench, &from, &to),
@@ -257,11 +258,10 @@ fn cases(bench: &Bench, n: &Numbers) -> Result<Vec<Case>, StudyError> {
     let all: Vec<_> =
         loads.into_iter().flat_map(|load| SCHEDULERS.map(|scheduler| (load, scheduler))).collect();
     wattwise_threads::map(all, |((load, make), (scheduler, policy))| {
-        let runs =
-            SEEDS
-                .iter()
-                .map(|&seed| see(bench, n, &make(n, seed), policy))
-                .collect::<Result<_, StudyError>>()?;
+        let runs = SEEDS
+            .iter()
+            .map(|&seed| see(bench, n, &make(n, seed), policy))
+            .collect::<Result<_, StudyError>>()?;
         Ok(Case { load, scheduler, runs })
     })
 }

@@ -49,7 +49,9 @@ fn relabelled(run: &Seen, published_c0: &[f64]) -> Vec<usize> {
 /// The answers by key.
 pub(super) fn answers(cases: &[Case], list: &List) -> Ours {
     let mut ours = Ours::default();
-    for (state, watts) in ["c0", "c1", "c3", "c7"].into_iter().zip([STATE_W[0], STATE_W[1], STATE_W[2], STATE_W[4]]) {
+    for (state, watts) in
+        ["c0", "c1", "c3", "c7"].into_iter().zip([STATE_W[0], STATE_W[1], STATE_W[2], STATE_W[4]])
+    {
         ours.set(format!("power:{state}"), watts);
     }
     for case in cases {
@@ -91,7 +93,9 @@ pub(super) fn answers(cases: &[Case], list: &List) -> Ours {
 
 /// tbench's own figures.
 fn throughput(cases: &[Case], ours: &mut Ours) {
-    let Some(first) = cases.iter().find(|c| c.load == "tbench" && c.scheduler == SCHEDULERS[0].0) else { return };
+    let Some(first) = cases.iter().find(|c| c.load == "tbench" && c.scheduler == SCHEDULERS[0].0) else {
+        return;
+    };
     let megabytes = first.published()[1].unwrap_or(f64::NAN) / first.mean(|s| s.requests_s).0;
     for case in cases.iter().filter(|c| c.load == "tbench") {
         let key = |rest: &str| format!("tbench:{}:{rest}", case.scheduler);

@@ -31,12 +31,7 @@ fn place(machine: &MachineModel, threads: usize, (cs, ncs): (f64, f64)) -> Case<
 }
 
 /// Change of a metric of one policy against another, in %, by seed.
-fn change(
-    case: &Case<'_>,
-    policy: &str,
-    base: &str,
-    metric: Metric,
-) -> Result<Vec<f64>, StudyError> {
+fn change(case: &Case<'_>, policy: &str, base: &str, metric: Metric) -> Result<Vec<f64>, StudyError> {
     Ok(case.changes(&[policy.to_owned()], base, metric)?.swap_remove(0))
 }
 
@@ -83,7 +78,8 @@ fn t_states(xeon: &MachineModel, ours: &mut Ours) -> Result<(), StudyError> {
     ours.set("t-stp-beyond-5", (beyond.iter().fold(0.0, |a: f64, b| a.max(*b)) / five - 1.0) * 100.0);
     // The lesser of what throughput and power gain from the mildest to the deepest duty cycle, at five threads.
     let five = place(xeon, 5, (LONG, SHORT));
-    let gain = |metric| Ok::<_, StudyError>(mean_sd(&change(&five, &stp, &t("87.5", "spin-then-park"), metric)?).0);
+    let gain =
+        |metric| Ok::<_, StudyError>(mean_sd(&change(&five, &stp, &t("87.5", "spin-then-park"), metric)?).0);
     ours.set("t-stp-rise", gain(Throughput)?.min(gain(Power)?));
     // Park with a lowered core against spin-then-park with one: the best of park over the best of spin-then-park, at each number.
     let mut best = f64::NEG_INFINITY;
