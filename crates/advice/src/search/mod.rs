@@ -69,7 +69,7 @@ pub(crate) fn best(
     let in_final: Vec<_> = finalists.iter().map(|f| policies[f.entrant].clone()).collect();
     let final_runs = runs.among(&in_final);
     let numbers = first..first.saturating_add(options.replicas);
-    let Field { columns: in_replicas, draws } = field(&final_runs, numbers, kind, &stopped)?;
+    let Field { columns: in_replicas, draws } = field(&final_runs, numbers.clone(), kind, &stopped)?;
     let finals = match draws.is_empty() {
         // Stopped before the final: the nominal model alone.
         true => {
@@ -79,7 +79,7 @@ pub(crate) fn best(
         false => in_replicas,
     };
     let goal = runs.rule.goal;
-    let in_race =
+    let in_race: Vec<_> =
         entrants.iter().map(|e| (e.ran_the_race() && !e.slow).then(|| e.column.cost(goal))).collect();
     // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
     let column = |e: Entrant| Column { kept: Kept { admissible: !e.slow, ..e.column.kept }, ..e.column };
