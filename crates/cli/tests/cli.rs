@@ -549,7 +549,10 @@ fn a_recording_is_shown_on_one_screen() {
     let screen = text(&wattwise(&["trace", "build"]).stdout);
     assert!(screen.lines().count() <= 24 && screen.lines().all(|l| l.chars().count() <= 80), "{screen}");
     for fact in ["the command make, 92 tasks", "cc1 ", "(30 tasks)", "--all", "wattwise compare build"] {
-        assert!(screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(fact), "no '{fact}' in\n{screen}");
+        assert!(
+            screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(fact),
+            "no '{fact}' in\n{screen}"
+        );
     }
     let all = text(&wattwise(&["trace", "build", "--all"]).stdout);
     assert!(all.contains("top tasks") && all.contains("sched_switch"), "{all}");

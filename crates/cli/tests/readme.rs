@@ -47,7 +47,8 @@ const ENDLESS: [&str; 2] = ["coreidle governor", "emulate"];
 
 /// The lines of README.md and the guide that call wattwise, without prompt, `sudo` and comment; each once.
 fn lines() -> Vec<String> {
-    let page = |name: &str| fs::read_to_string(format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let page =
+        |name: &str| fs::read_to_string(format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let mut lines: Vec<String> = Vec::new();
     let mut inside = false;
     for line in (page("README.md") + &page("docs/guide.md")).lines() {

@@ -95,7 +95,11 @@ fn a_mistake_is_one_line_with_its_place() {
     for (from, to, parts) in [
         ("column = \"w\"", "column = \"ww\"", ["given/table.toml", "no column 'ww'"]),
         ("unit = \"W\"", "unit = \"watt\"", ["line 14", "unknown variant"]),
-        ("mechanism = \"speed\"", "mechanism = \"luck\"", ["row 2: mechanism 'luck'", "expected speed, boost"]),
+        (
+            "mechanism = \"speed\"",
+            "mechanism = \"luck\"",
+            ["row 2: mechanism 'luck'", "expected speed, boost"],
+        ),
         ("{mhz}", "{hz}", ["row 2", "no column 'hz'"]),
         ("{mhz}", "{mhz", ["row 2", "without its }"]),
         ("calibrates = { mhz = \"2000\" }", two, ["rows 2 and 3", "at most one"]),

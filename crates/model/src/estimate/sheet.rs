@@ -40,10 +40,14 @@ const DRAWS: u64 = 96;
 #[error("{0}")]
 pub struct SheetError(String);
 
+/// A state of at least this latency lets the package sleep, too.
+const DEEP_US: f64 = 80.0;
 /// Time to leave a deep state, at most, of the latency that a firmware's table has.
 const FIRMWARE_EXIT: f64 = 0.5;
+/// The core's own part of a deep state's latency, which is told for the package as well; the rest is the package's.
+const CORE_EXIT: f64 = 0.6;
 /// What the memory draws more in its high state, of its watts at rest.
-const MEMORY_STEP: f64 = 1.2;
+const MEMORY_STEP: f64 = 1.6;
 /// Watts of a core that polls, of common work's.
 const POLLING: f64 = 0.3;
 
@@ -316,12 +320,14 @@ impl Sheet {
         Ok(sheet)
     }
 
-    fn class(&self) -> &'static Class {
-        match self.class {
-            ClassWord::Laptop => &LAPTOP,
-            ClassWord::Desktop => &DESKTOP,
-            ClassWord::Server => &SERVER,
-            ClassWord::Board => &BOARD,
+    fn class(&self) -> Class {
+        match (self.class, self.idle.as_str()) {
+            (ClassWord::Laptop, _) => LAPTOP,
+            // A die of its own for memory and PCI Express.
+            (ClassWord::Desktop, "zen") => Class { uncore: [0.08, 0.25], ..DESKTOP },
+            (ClassWord::Desktop, _) => DESKTOP,
+            (ClassWord::Server, _) => SERVER,
+            (ClassWord::Board, _) => BOARD,
         }
     }
 
@@ -370,7 +376,7 @@ impl Sheet {
     /// The machine file.
     pub fn machine_text(&self) -> String {
         let speeds = self.speeds();
-        let class = self.class();
+        let class = &self.class();
         let nominal = self.figures(&Law::at(class, || 0.5), &speeds);
         let mut text = self.head();
         self.speeds_text(&mut text, &speeds, &nominal);
@@ -448,13 +454,15 @@ impl Sheet {
 
     fn idle_text(&self, text: &mut String, nominal: &Figures) {
         let [high, low] = nominal.halted_w;
-        // Firmware tables tell worst cases of far more than the hardware takes.
-        let real = if ["comet-lake-acpi", "zen"].contains(&self.idle.as_str()) { FIRMWARE_EXIT } else { 1.0 };
         let states = self.states().iter().enumerate().map(|(i, (name, latency, target, share))| {
             // The halted state keeps the clock's voltage; deeper ones do not. C1E goes to the lowest speed.
             let watts = if i == 0 { high } else { low * share };
-            let lowest = if i == 0 { format!(", lowest_watts = {:.5}", low) } else { String::new() };
-            let exit = if real < 1.0 && *latency > 10.0 { format!(", exit_us = {}", latency * real) } else { String::new() };
+            let lowest = if i == 0 { format!(", lowest_watts = {low:.5}") } else { String::new() };
+            let exit = if *latency >= DEEP_US {
+                format!(", exit_us = {:.3}", latency * self.exit_share() * CORE_EXIT)
+            } else {
+                String::new()
+            };
             format!("  {{ name = \"{name}\", latency_us = {latency}, target_us = {target}{exit}, watts = {watts:.5}{lowest} }},\n")
         });
         let polls = self.poll.then(|| {
@@ -471,22 +479,28 @@ impl Sheet {
         );
         if self.poll {
             text.push_str(
-                "sources.\"POLL.watts\" = { source = \"a loop of PAUSE draws 0.3 to 0.6 of common work since Skylake, more before; of what follows it here less\", confidence = \"guess\", range = \"+-100%\" }\n",
+                "sources.\"POLL.watts\" = { source = \"a loop of PAUSE draws 0.3 to 0.6 of common work since Skylake, more before; of what follows it here less\", confidence = \"guess\", range = \"+-65%\" }\n",
             );
         }
     }
 
-    /// The core state in which the whole package may sleep.
-    fn deepest(&self) -> Option<&'static str> {
-        self.states().iter().find(|s| s.1 >= 80.0).map(|s| s.0)
+    /// What the hardware takes, at most, of the latencies in the table: firmware's are worst cases by far.
+    fn exit_share(&self) -> f64 {
+        if ["comet-lake-acpi", "zen"].contains(&self.idle.as_str()) { FIRMWARE_EXIT } else { 1.0 }
+    }
+
+    /// The core state in which the whole package may sleep, and how long the package takes to leave it, in us.
+    fn deepest(&self) -> Option<(&'static str, f64)> {
+        let state = self.states().iter().find(|s| s.1 >= DEEP_US)?;
+        Some((state.0, state.1 * self.exit_share() * (1.0 - CORE_EXIT)))
     }
 
     fn rest_text(&self, text: &mut String, nominal: &Figures) {
         _ = write!(text, "\n[package]\nuncore_w = {:.5}\n", nominal.uncore_w);
-        if let Some(needs) = self.deepest() {
+        if let Some((needs, exit_us)) = self.deepest() {
             _ = writeln!(
                 text,
-                "idle = [{{ name = \"P{needs}\", needs = \"{needs}\", watts = {:.5}, exit_us = 60 }}]",
+                "idle = [{{ name = \"P{needs}\", needs = \"{needs}\", watts = {:.5}, exit_us = {exit_us:.3} }}]",
                 nominal.asleep_w
             );
         }
@@ -494,10 +508,16 @@ impl Sheet {
         self.uncore_text(text);
         self.limit_text(text);
         let (rest, busy) = self.class().memory;
+        let spreads = ["busy_w", "high_w"].iter().filter(|key| **key == "busy_w" || self.steps()).map(|key| {
+            format!(
+                "sources.{key} = {{ source = \"what goes over the memory's wires differs by work\", confidence = \"guess\", range = \"+-75%\" }}\n"
+            )
+        });
+        let spreads: String = spreads.collect();
         let high = if self.steps() { format!("high_w = {}\n", rest * MEMORY_STEP) } else { String::new() };
         _ = write!(
             text,
-            "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\n{high}source = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n\n\
+            "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\n{high}source = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n{spreads}\n\
              [platform]\nwatts = {}\nsystem = \"linux\"\ndriver = {}\ndefault_policy = {}\nsource = \"a usual board of the class\"\nconfidence = \"guess\"\n",
             self.class().platform,
             quoted(&self.driver),
@@ -565,7 +585,7 @@ impl Sheet {
         _ = write!(text, "\n[draws]\nfigures = [{}]\nfactors = [\n", names.join(", "));
         let mut random = Random::new(0x5eed);
         for _ in 0..DRAWS {
-            let drawn = self.figures(&Law::at(self.class(), || random.unit()), speeds);
+            let drawn = self.figures(&Law::at(&self.class(), || random.unit()), speeds);
             let mut factors: Vec<f64> =
                 drawn.busy_w.iter().zip(&nominal.busy_w).map(|(d, n)| d / n).collect();
             factors.push(drawn.halted_w[1] / nominal.halted_w[1]);
