@@ -56,19 +56,24 @@ def change(ratio):
 
 
 def common(wattwise, machine, split):
-    """The best limit, preference or governor over the search's recordings, and what it does on each of the others."""
+    """The best setting over the search's recordings, what it does on each of the others, and what would be best there."""
     answer = compared(wattwise, *split[0], "-m", machine)
     mix, reference = answer["mix"]["answer"], answer["comparisons"][0]["reference"]
     chosen = mix["recommended"]
-    text = [f"### {machine}", "", f"Over the search's recordings best of {mix['tried']} tried: `{chosen}`. {mix['text']}", ""]
-    if chosen == reference:
-        return text
-    text += ["| not used in the search | energy | time | within the limit |", "|---|---:|---:|---:|"]
+    text = [f"### {machine}", "", f"One setting for all of the search's recordings, best of {mix['tried']} tried: `{chosen}`. {mix['text']}", ""]
+    text += ["| not used in the search | with it | time | within the limit | best by itself | energy |", "|---|---:|---:|---:|---|---:|"]
     for name in split[1]:
-        c = compared(wattwise, name, "-m", machine, "-p", chosen, "--reference", reference)
-        own = next(r for r in c["results"] if r["policy"] == chosen)
-        energy = "own time" if own["over_own_time"] else change(own["uncertain"]["energy_ratio"])
-        text.append(f"| {name} | {energy} | {change(own['uncertain']['time_ratio'])} | {own['within_share']:.0%} |")
+        cells = ["", "", ""]
+        if chosen != reference:
+            c = compared(wattwise, name, "-m", machine, "-p", chosen, "--reference", reference)
+            own = next(r for r in c["results"] if r["policy"] == chosen)
+            energy = "own time" if own["over_own_time"] else change(own["uncertain"]["energy_ratio"])
+            cells = [energy, change(own["uncertain"]["time_ratio"]), f"{own['within_share']:.0%}"]
+        alone = compared(wattwise, name, "-m", machine)
+        best = next(r for r in alone["results"] if r["policy"] == alone["answer"]["recommended"])
+        kept = best["policy"] == alone["reference"]
+        cells += [f"`{best['policy']}`", "" if kept else change(best["uncertain"]["energy_ratio"])]
+        text.append(f"| {name} | {' | '.join(cells)} |")
     return text + [""]
 
 

@@ -214,6 +214,7 @@ pub(crate) fn inputs(job: &ReplayJob<'_>, idle: &IdleSpec, reference: &Outcome) 
     Inputs {
         machine_summary: job.machine.summary.clone(),
         own_machine: false,
+        root: None,
         machine_figures: job
             .machine
             .inputs()

@@ -270,6 +270,10 @@ pub struct Answer {
     pub text: String,
     /// The command that puts the recommended policy in force, where there is one.
     pub apply: Option<String>,
+    /// What that command lifts of the limits that are in force now, as parts of a policy (`max=1400MHz`); left out where nothing is
+    /// lifted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifts: Vec<String>,
     /// Why there is none.
     pub why_not: Option<String>,
 }
@@ -392,6 +396,10 @@ pub struct Inputs {
     pub machine_summary: String,
     /// Whether it is the machine of who asks: `this`, a capture of it, or one with its processor. Then the answer's command fits it.
     pub own_machine: bool,
+    /// What the answer's command needs as `--root`: the tree or the emulated machine that was asked about; left out where that is
+    /// this machine, or a capture or a model, which have nothing to set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Each figure of the machine model: path, source, confidence (`datasheet`, `measured`, `fitted`, `guess`, ...).
     pub machine_figures: Vec<InputFigure>,
     /// What is not certain of the work, and drawn in each replica for all policies alike.

@@ -252,6 +252,7 @@ fn studies_and_lists_print() {
         ),
         (&["reproduce", "powerctl"], &["mwait C2, 366/3.7 us", "predicted", "is overrated"]),
         (&["reproduce", "coreidle"], &["saving against the default", "predicted"]),
+        (&["reproduce", "bc10"], &["throughput at 500 MHz", "prints 297 figures", "falls above 500 MHz"]),
         (
             &[
                 "bench",
@@ -292,7 +293,7 @@ fn thomson_is_reproduced_in_what_the_model_should_know() {
     let out = wattwise(&["reproduce", "thomson", "--json"]);
     let studies: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let figure = |part: &str| {
-        let all = studies["studies"][0]["figures"].as_array().unwrap();
+        let all = studies["studies"][0]["results"].as_array().unwrap();
         all.iter().find(|f| f["what"].as_str().unwrap().contains(part)).unwrap()["modelled"].as_f64().unwrap()
     };
     assert!((figure("(performance)") - 229.2).abs() < 0.1);

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
-//! LIMIT: max=60% | max=2600MHz | min=1.2GHz | noboost | cmax=C1E | cmax=1 | power=15W
+//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | power=15W
 //! ```
+//!
+//! This is the one language for policies: `compare`, `tune`, `run -p`, `ab`, `set --policy`, policy files and Python take it.
 //!
 //! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
 //! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
@@ -24,6 +26,7 @@ use wattwise_policy::{
 };
 use wattwise_sim::placement::{self, Placement};
 
+use crate::apply::Driver;
 pub use crate::scan::expand;
 
 /// A chosen set of policies.
@@ -45,6 +48,22 @@ pub struct PolicySpec {
     pub deepest: Option<Deepest>,
     /// As it can be given again.
     pub text: String,
+}
+
+/// What a machine has in force, as the speed policy of `current` and `current+max=60%`. It stands for another one until a
+/// machine is known ([`PolicySpec::in_place`]).
+pub static CURRENT: Speed = Speed {
+    name: "current",
+    summary: "what is in force on the machine",
+    follows: "this project",
+    source: "",
+    params: &[],
+    build: |platform, _| (speed::ALL[0].build)(platform, &Settings::defaults(speed::ALL[0].params)),
+};
+
+/// The speed policy of that name, `current` among them.
+fn find_speed(name: &str) -> Option<&'static Speed> {
+    if name == CURRENT.name { Some(&CURRENT) } else { speed::find(name) }
 }
 
 /// A C-state that is named as the deepest.
@@ -209,9 +228,9 @@ impl PolicySpec {
         }
         let given = || text.to_owned();
         let all = parts(text);
-        let speed = speed::find(word(all[0])).ok_or_else(|| PolicyError::Unknown {
+        let speed = find_speed(word(all[0])).ok_or_else(|| PolicyError::Unknown {
             given: given(),
-            nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name)),
+            nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name).chain([CURRENT.name])),
         })?;
         let settings = |params, part: &str| {
             let (policy, list) = part.split_once(':').unwrap_or((part, ""));
@@ -265,6 +284,74 @@ impl PolicySpec {
         }
         spec.text = spec.canonical();
         Ok(spec)
+    }
+
+    /// What this means on a machine with that driver, where `in_force` is in force: [`CURRENT`] is that, with the parts of
+    /// this one in the place of its own. `powersave` is the kernel's governor of that name: the driver's own rule where the
+    /// driver chooses speeds itself, else the lowest speed. With a line about it where that is not what the word has always
+    /// meant here.
+    ///
+    /// # Errors
+    /// `current` where it is not known what is in force.
+    pub fn in_place(
+        &self,
+        driver: Option<&Driver>,
+        in_force: Option<&PolicySpec>,
+    ) -> Result<(PolicySpec, Option<String>), PolicyError> {
+        if self.speed.name == CURRENT.name {
+            let now =
+                in_force.filter(|now| now.speed.name != CURRENT.name).ok_or_else(|| PolicyError::Limit {
+                    given: self.text.clone(),
+                    limit: CURRENT.name.into(),
+                    expected: "a policy by name, since it is not known what is in force".into(),
+                })?;
+            return Ok((self.over(now), None));
+        }
+        match driver.and_then(|d| d.own) {
+            Some(own) if self.speed.name == "powersave" => {
+                let same = in_force.filter(|now| now.speed.name == own);
+                let own = same.map_or_else(|| PolicySpec::parse(own), |now| Ok(now.without_limits()))?;
+                let meant =
+                    PolicySpec { speed: own.speed, speed_settings: own.speed_settings, ..self.clone() };
+                let meant = meant.renamed();
+                let lowest = PolicySpec {
+                    limits: Limits { max: Some(Bound::Share(0)), ..meant.limits },
+                    ..meant.clone()
+                };
+                let told = format!(
+                    "{} is {} here, the driver's own rule by that name; the lowest speed is {}",
+                    self.text,
+                    meant.text,
+                    lowest.renamed().text
+                );
+                Ok((meant, Some(told)))
+            }
+            _ => Ok((self.clone(), None)),
+        }
+    }
+
+    /// `now` with those parts that this has.
+    fn over(&self, now: &PolicySpec) -> PolicySpec {
+        let PolicySpec { idle, placement, cores, limits, deepest, .. } = self.clone();
+        PolicySpec {
+            idle: idle.or_else(|| now.idle.clone()),
+            placement: placement.or(now.placement),
+            cores: cores.or_else(|| now.cores.clone()),
+            limits: Limits {
+                max: limits.max.or(now.limits.max),
+                min: limits.min.or(now.limits.min),
+                no_boost: limits.no_boost || now.limits.no_boost,
+                power_uw: limits.power_uw.or(now.limits.power_uw),
+            },
+            deepest: deepest.or_else(|| now.deepest.clone()),
+            ..now.clone()
+        }
+        .renamed()
+    }
+
+    /// The same rule without the user's limits.
+    pub fn without_limits(&self) -> PolicySpec {
+        PolicySpec { limits: Limits::default(), deepest: None, ..self.clone() }.renamed()
     }
 
     /// Takes one limit.
@@ -463,6 +550,12 @@ impl PolicySpec {
     }
 }
 
+impl std::fmt::Debug for PolicySpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PolicySpec({})", self.text)
+    }
+}
+
 impl std::fmt::Display for Deepest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -476,12 +569,14 @@ impl std::fmt::Display for Deepest {
 fn bound(given: &str, part: &str, value: &str) -> Result<Bound, PolicyError> {
     match units::speed(value) {
         Ok(units::Speed::Percent(percent)) => Ok(Bound::Share((percent * 1000.0).round() as u32)),
+        Ok(units::Speed::Min) => Ok(Bound::Share(0)),
+        Ok(units::Speed::Max) => Ok(Bound::Share(100_000)),
         Ok(units::Speed::Khz(khz)) if khz <= u64::from(u32::MAX) => Ok(Bound::Khz(Khz(khz as u32))),
         _ => Err(PolicyError::Limit {
             given: given.to_owned(),
             limit: part.to_owned(),
             expected:
-                "a share of the highest speed such as 60%, or a speed such as 2600MHz or 1.2GHz (bare: kHz)"
+                "a share of the highest speed such as 60%, a speed such as 2600MHz or 1.2GHz (bare: kHz), or min"
                     .into(),
         }),
     }
@@ -500,10 +595,11 @@ pub(crate) fn power_text(uw: u64) -> String {
     format!("{}W", trim(uw as f64 / 1e6, 6))
 }
 
-fn bound_text(bound: Bound) -> String {
+pub(crate) fn bound_text(bound: Bound) -> String {
     match bound {
         Bound::Khz(Khz(khz)) if khz % 1000 == 0 => format!("{}MHz", khz / 1000),
         Bound::Khz(Khz(khz)) => format!("{khz}"),
+        Bound::Share(0) => "min".to_owned(),
         Bound::Share(thousandths) => format!("{}%", trim(f64::from(thousandths) / 1e3, 3)),
     }
 }

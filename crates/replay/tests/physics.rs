@@ -147,7 +147,7 @@ fn a_power_cap_is_a_policy() {
     let machine = library::machine("alderlake-p-laptop").unwrap();
     let policy = PolicySpec::parse("hwp:epp=102+power=20W").unwrap();
     assert!(job::fits(&policy, &machine).is_ok());
-    let line = apply::on(&machine)(&policy).unwrap();
+    let line = apply::on(&machine)(&policy).unwrap().to_string();
     assert!(line.ends_with("--rapl 20W") && apply::is_ours(&line), "{line}");
     let none = library::machine("thinkpad-r51").unwrap();
     let error = job::fits(&policy, &none).unwrap_err().to_string();

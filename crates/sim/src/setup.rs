@@ -34,6 +34,8 @@ pub struct Setup<'a, 'i> {
     pub phase_ns: u64,
     /// Where the work's start lies in a period of the scheduler's load signal, in ns ([`policy::pelt`](wattwise_policy::pelt)).
     pub load_phase_ns: u64,
+    /// What the kernel itself does when a CPU falls idle and when it is wanted again.
+    pub idle_work: IdleWork,
     /// Interrupts that wake a CPU and bring no task, by time; a CPU that does not idle takes none.
     pub interrupts: &'a [Interrupt],
     /// Speed before the policy takes over, in kHz (0: the highest).
@@ -52,6 +54,16 @@ pub struct Setup<'a, 'i> {
     pub memory: &'a [f64],
     /// The clock at which the recording was made, in kHz, where it is another than its cycles were counted with; else 0.
     pub recorded_khz: f64,
+}
+
+/// CPU time of a kernel's way into and out of idle, in ns at the highest speed: timers, the tick, the governor, the switch. It
+/// runs on the CPU, and while it does a wake-up waits. 0 where a recorded run holds it already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdleWork {
+    /// Before the C-state is entered.
+    pub enter_ns: u64,
+    /// After it has been left.
+    pub leave_ns: u64,
 }
 
 /// An interrupt from outside the workload.
@@ -85,6 +97,7 @@ impl<'a, 'i> Setup<'a, 'i> {
             latency_limit_ns: u64::MAX,
             phase_ns: 0,
             load_phase_ns: 0,
+            idle_work: IdleWork::default(),
             interrupts: &[],
             initial_khz: 0,
             power_limit_w: None,

@@ -12,7 +12,7 @@ use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Khz, MS, Observation, Scope,
     SpeedPolicy,
 };
-use wattwise_sim::{Interrupt, Setup, Simulation, placement};
+use wattwise_sim::{IdleWork, Interrupt, Setup, Simulation, placement};
 
 const KHZ: [u32; 2] = [2_000_000, 1_000_000];
 
@@ -614,6 +614,33 @@ fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
     // The first finds its CPU at work, the last names a CPU that the machine does not have.
     let all = [at(MS, 0), at(3 * MS, 0), at(4 * MS, 1), at(5 * MS, 9)];
     assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));
+}
+
+/// By hand: a task of 1 ms that has slept adds the way out before and the way in after, on the CPU's time; it ends later by the
+/// way out. A wake-up that comes during the way in waits for its end, and then finds the CPU awake.
+#[test]
+fn the_kernels_way_into_and_out_of_idle_takes_the_cpus_time() {
+    let m = plain(1);
+    let make = idle_maker("fixed:depth=0");
+    let run = |tasks: Vec<Task>, idle_work: IdleWork| {
+        let w = workload(tasks, 0);
+        let setup = Setup { idle_work, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        let o = Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
+        (o.elapsed_ns, o.cpus[0].busy_ns, o.idle_exits)
+    };
+    let work = IdleWork { enter_ns: 300_000, leave_ns: 200_000 };
+    let one =
+        || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS), Op::SleepUntil(20 * MS), run_ns(MS)]));
+    let (end, busy, exits) = run(vec![one()], IdleWork::default());
+    assert_eq!(run(vec![one()], work), (end + 200_000, busy + 2 * 200_000 + 300_000, exits));
+    // The other's timer is due 100 us after the first has gone to sleep: no further exit, 200 us later.
+    let late = 11 * MS + 300_000;
+    let two = || task("two", script(&[Op::SleepUntil(late), run_ns(MS)]));
+    let first = || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS)]));
+    let (_, _, exits) = run(vec![first(), two()], IdleWork::default());
+    let (end, _, fewer) = run(vec![first(), two()], work);
+    assert_eq!(fewer, exits - 1);
+    assert!(end > late + MS + 100_000 && end < late + MS + 300_000, "{end}");
 }
 
 /// Two packages of one CPU each, with clocks of their own.

@@ -44,7 +44,7 @@ pub(crate) struct Finalist {
 }
 
 /// A policy as somebody may put it in force, or why nobody can.
-pub(crate) type Apply<'f> = &'f (dyn Fn(&PolicySpec) -> Result<String, String> + Sync);
+pub(crate) type Apply<'f> = &'f wattwise_replay::apply::Apply<'f>;
 
 /// The race.
 pub(crate) struct Race<'f, 'a, 'j> {

@@ -5,10 +5,11 @@ use crate::show::screen::Look;
 use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
-use wattwise_advice::result::{Comparison, Interval, Nearly, PolicyResult};
+use wattwise_advice::result::{Comparison, Inputs, Interval, Nearly, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_advice::words::in_words;
+use wattwise_figure::shell;
 
 /// What of a comparison is shown.
 #[derive(Clone, Copy, Default, clap::Args)]
@@ -191,23 +192,33 @@ fn nearly(n: &Nearly) -> String {
 
 /// The command that puts it in force; none where what is there is kept.
 fn apply(c: &Comparison, kept: bool) -> Option<String> {
-    applied(c.inputs.own_machine, kept, (&c.answer.apply, &c.answer.why_not))
+    applied(&c.inputs, kept, (&c.answer.apply, &c.answer.why_not), &c.answer.lifts)
 }
 
 /// A command that puts a policy in force, or why there is none; nothing where what is there is kept.
 pub(crate) fn applied(
-    own_machine: bool,
+    inputs: &Inputs,
     kept: bool,
     (command, why_not): (&Option<String>, &Option<String>),
+    lifts: &[String],
 ) -> Option<String> {
     if kept {
         return None;
     }
-    let whose = if own_machine { "To apply it" } else { "On such a machine" };
+    let whose = if inputs.own_machine { "To apply it" } else { "On such a machine" };
     match (command, why_not) {
         (Some(command), _) if command.contains("wattwise set") => {
-            let as_root: Vec<String> = command.split(" && ").map(|c| format!("sudo {c}")).collect();
-            Some(format!("{whose}: {}\n  and to undo it: sudo wattwise restore", as_root.join(" && ")))
+            let root = inputs.root.as_ref().map(|root| format!(" --root {}", shell::word(root)));
+            let root = root.unwrap_or_default();
+            let as_root: Vec<String> = command.split(" && ").map(|c| format!("sudo {c}{root}")).collect();
+            let lifted = match lifts {
+                [] => String::new(),
+                lifts => format!("\n  It lifts what is in force now: {}", lifts.join(", ")),
+            };
+            Some(format!(
+                "{whose}: {}{lifted}\n  and to undo it: sudo wattwise restore{root}",
+                as_root.join(" && ")
+            ))
         }
         (Some(command), _) => Some(format!("{whose}, as root: {command}")),
         (None, Some(why)) => Some(wrapped(&format!("It cannot be applied: {why}."), "  ")),

@@ -84,7 +84,7 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     if !sure.is_empty() {
         items.push(Item("sure?", sure.join("; ")));
     }
-    items.extend(applied(one.inputs.own_machine, kept, (&a.apply, &a.why_not)).map(|c| Item("", c)));
+    items.extend(applied(&one.inputs, kept, (&a.apply, &a.why_not), &a.lifts).map(|c| Item("", c)));
     (head, items)
 }
 

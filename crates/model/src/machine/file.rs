@@ -48,6 +48,7 @@
 //! watts = 5.0
 //! system = "linux"                # its usual one: "linux", "freebsd", "openbsd" ...
 //! driver = "intel_pstate-hwp"     # ... that system's driver of the speed ...
+//! governors = ["schedutil"]       # ... the governors that its kernel has, where somebody has looked ...
 //! default_policy = "hwp:epp=102"  # ... and what it does unless told otherwise, as --policy takes it
 //! source = "..."
 //! confidence = "guess"
@@ -353,6 +354,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         default_idle: file.platform.idle_policy.clone(),
         system: file.platform.system.clone(),
         driver: file.platform.driver.clone(),
+        governors: file.platform.governors.clone(),
         default_policy,
         load_invariant: file.platform.load_invariant.unwrap_or(true),
         autonomous: autonomous(file)?,

@@ -59,6 +59,8 @@ pub struct MachineModel {
     pub system: String,
     /// That system's driver of the speed (`"intel_pstate-hwp"`, `"acpi-cpufreq"`); empty where nothing says.
     pub driver: String,
+    /// The governors that its kernel has; empty where nobody says.
+    pub governors: Vec<String>,
     /// What that system does unless told otherwise, as a policy is written (`"hwp:epp=102"`).
     pub default_policy: String,
     /// How its hardware chooses where it chooses by itself.

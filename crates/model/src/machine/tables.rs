@@ -481,6 +481,9 @@ table! {
         /// The driver of the speed, such as `intel_pstate-hwp`.
         #[serde(default)]
         driver: String,
+        /// The governors that its kernel has; empty where nobody says.
+        #[serde(default)]
+        governors: Vec<String>,
         /// What the system does unless told otherwise, as `--policy` takes it.
         default_policy: Option<String>,
         /// Whether the scheduler's load counts work, whatever the speed; false: just time (Linux before 5.7 on x86).

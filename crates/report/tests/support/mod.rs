@@ -254,6 +254,7 @@ fn answer(results: &mut [PolicyResult]) -> Answer {
         recommended,
         tied,
         apply: Some("wattwise set --governor ondemand".to_owned()),
+        lifts: Vec::new(),
         why_not: None,
         tried: None,
         against_reference: None,
@@ -367,6 +368,7 @@ fn machine_figures() -> Vec<InputFigure> {
 fn inputs(cpus: usize) -> Inputs {
     Inputs {
         own_machine: false,
+        root: None,
         machine_summary: format!(
             "{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"
         ),

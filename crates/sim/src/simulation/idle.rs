@@ -37,6 +37,8 @@ impl Simulation<'_> {
         let next_tick = self.next_busy_tick(c);
         let s = &mut self.cpus[c];
         s.phase = Phase::Exiting;
+        s.kernel_ns += self.idle_work.leave_ns;
+        s.enters_by_work = self.idle_work.enter_ns > 0;
         s.tick_at = next_tick;
         let tick_was_stopped = self.idlers.leave(c, s.kind, now, ready, cause);
         if tick_was_stopped && self.governor.ticks() {

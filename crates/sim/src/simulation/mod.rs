@@ -55,7 +55,7 @@ use crate::outcome::{Outcome, Timeline};
 use crate::platform::{core_powers, idle_tables};
 use crate::record::{Record, Waker};
 use crate::sched::Scheduler;
-use crate::setup::Setup;
+use crate::setup::{IdleWork, Setup};
 use crate::tasks::Tasks;
 use wattwise_model::workload::Workload;
 
@@ -69,6 +69,7 @@ pub struct Simulation<'a> {
     sched: Scheduler<'a>,
     tasks: Tasks<'a>,
     idlers: Idlers,
+    idle_work: IdleWork,
     governor: SpeedGovernor,
     keeper: Option<CoreGovernor>,
     record: Record<'a>,
@@ -124,6 +125,7 @@ impl<'a> Simulation<'a> {
             sched: Scheduler::new(machine, setup.placement, &setup.idle_cpus),
             tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some(), replaying),
             idlers: Idlers::new(machine, idle_tables(machine), setup.idle, setup.latency_limit_ns),
+            idle_work: setup.idle_work,
             governor,
             keeper: setup.cores.map(|policy| CoreGovernor::new(policy, machine, &core_powers(machine))),
             record: Record::new(setup.timeline, workload.span_ns, cpus).watched_by(

@@ -83,6 +83,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
         default_idle: "fixed".into(),
         system: "linux".into(),
         driver: String::new(),
+        governors: Vec::new(),
         default_policy: "schedutil".into(),
         autonomous: Autonomous::default(),
         load_invariant: true,

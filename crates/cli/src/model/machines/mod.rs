@@ -114,6 +114,13 @@ impl FigureLine {
         }
     }
 
+    /// Makes it a figure that is known, as those behind an emulated machine are.
+    fn is_known(&mut self) {
+        (self.low, self.high) = (None, None);
+        (self.standing, self.source) =
+            ("known".to_owned(), "behind the emulated machine's meters".to_owned());
+    }
+
     /// `8 W`, or a dash.
     fn value(&self) -> String {
         self.nominal.map_or("-".into(), |v| format!("{} {}", figure(v), self.unit).trim_end().to_owned())
