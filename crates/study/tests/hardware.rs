@@ -1,7 +1,6 @@
 //! Tables of measurements on hardware: what a description may say, what comes of a table, and the page in `docs/notes`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use wattwise_study::hardware::page::section;
 use wattwise_study::hardware::table::{Files, Table};
@@ -63,9 +62,9 @@ fn a_program_without_memory_takes_the_clocks_ratio_and_less_watts() {
     assert_eq!((s.comparisons, s.differing, s.sign_right, s.tau), (6, 6, Some(1.0), Some(1.0)));
     let all = &scored.compared[0].comparisons;
     let times: Vec<f64> = all.iter().filter(|c| c.quantity == 0).map(|c| c.predicted).collect();
-    // 2000 MHz over 1000, 1500 and 1000.
+    // 2000 MHz over 1000, 1500 and 1000; wake-ups and ticks take a thousandth.
     for (time, expected) in times.iter().zip([2.0, 4.0 / 3.0, 2.0]) {
-        assert!((time / expected - 1.0).abs() < 1e-3, "{times:?}");
+        assert!((time / expected - 1.0).abs() < 5e-3, "{times:?}");
     }
     for c in all.iter().filter(|c| c.quantity == 1) {
         assert!(c.predicted < 1.0 && c.low < c.predicted && c.predicted < c.high, "{c:?}");
@@ -121,8 +120,8 @@ fn what_cannot_be_run_is_counted() {
     assert!(unsaid[0].why.contains("C99"), "{unsaid:?}");
 }
 
-/// Settings of a table that a test runs.
-const SMALL: usize = 8;
+/// Tables that are run in seconds, without optimisation too.
+const SMALL: [&str; 3] = ["rpi2b-aircrack", "rock5b-dmc", "i7-5557u-smt"];
 
 /// The page is what the command makes: looked at in the small tables, which are run anew.
 #[test]
@@ -135,12 +134,8 @@ fn the_page_is_what_the_tables_come_to() {
         let line = format!("\n| {} | {} |", table.name, table.rows.len());
         assert!(page.contains(&line), "{line:?} is not on the page: {again}");
     }
-    tables.retain(|t| {
-        let settings: BTreeSet<_> = t.rows.iter().filter_map(|r| r.setting.as_ref().ok()).collect();
-        // Suites of many short programs take long without optimisation.
-        settings.len() <= SMALL && settings.iter().all(|s| s.work.starts_with("program:"))
-    });
-    assert!(tables.len() >= 3, "{}", tables.len());
+    tables.retain(|t| SMALL.contains(&t.name.as_str()));
+    assert_eq!(tables.len(), SMALL.len());
     let scored = score(&tables, Effort::default(), &|_| {});
     for ((table, compared), part) in tables.iter().zip(&scored.compared).zip(&scored.scores.by_table) {
         let made = section(table, compared, part);
