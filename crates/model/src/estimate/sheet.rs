@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The result is an ordinary machine file. What no sheet tells is drawn, and drawn together where it hangs together
-//! (the file's `draws`), from intervals by class ([`Class`]):
+//! (the file's `draws`), from intervals by class of machine (`sheet/class.rs`):
 //!
 //! - *Voltage*: flat up to some clock, then rising with a power of the clock up to the highest boost. A core draws
 //!   `C V^2 f + L V^2`; the second is leakage.
@@ -28,24 +28,20 @@
 //!
 //! The intervals are guesses by class that no one machine was fitted to; whoever has a calibrating measurement narrows them.
 
-use serde::Deserialize;
-use std::fmt::Write;
-use wattwise_figure::{Random, nearest};
+mod class;
+mod text;
 
-/// Draws in the file: enough for tails of 5 %, few enough for a short file.
-const DRAWS: u64 = 96;
+use class::{BOARD, Between, Class, DESKTOP, IDLE, LAPTOP, SERVER, State};
+use serde::Deserialize;
+use wattwise_figure::nearest;
 
 /// A sheet that cannot be used: what was expected, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SheetError(String);
 
-/// Time to leave a deep state, at most, of the latency that a firmware's table has.
-const FIRMWARE_EXIT: f64 = 0.5;
-/// What the memory draws more in its high state, of its watts at rest.
-const MEMORY_STEP: f64 = 1.2;
 /// Watts of a core that polls, of common work's.
-const POLLING: f64 = 0.3;
+const POLLING: f64 = 0.2;
 
 /// What a data sheet says.
 #[derive(Clone, Debug, Deserialize)]
@@ -107,128 +103,6 @@ enum ClocksWord {
     #[default]
     Package,
 }
-
-/// Even between two ends.
-type Between = [f64; 2];
-
-/// What is assumed of machines of a class: guesses, each an even interval.
-struct Class {
-    /// Voltage at the lowest clock, of that at the highest.
-    v_low: Between,
-    /// Share of the clocks' range below which the voltage is flat.
-    flat: Between,
-    /// How the voltage rises from there: 1 evenly, more late.
-    bend: Between,
-    /// Leakage's share of a busy core's watts at the base clock.
-    leak: Between,
-    /// Watts of all cores at the base clock with common work, of the design power.
-    cores: Between,
-    /// Watts of an awake package beside its cores, of the design power.
-    uncore: Between,
-    /// Watts of a halted core, of a busy one's at the same clock.
-    halted: Between,
-    /// Watts of a package all of whose cores sleep, of its `uncore`.
-    asleep: Between,
-    /// Memory at rest, and more for each core at work, in W a package.
-    memory: (f64, f64),
-    /// The rest of the machine, in W.
-    platform: f64,
-}
-
-const LAPTOP: Class = Class {
-    v_low: [0.50, 0.76],
-    flat: [0.0, 0.4],
-    bend: [1.0, 1.6],
-    leak: [0.06, 0.20],
-    cores: [0.45, 0.85],
-    uncore: [0.06, 0.22],
-    halted: [0.03, 0.25],
-    asleep: [0.05, 0.5],
-    memory: (0.5, 0.4),
-    platform: 4.0,
-};
-
-const DESKTOP: Class = Class {
-    v_low: [0.45, 0.72],
-    cores: [0.40, 0.80],
-    uncore: [0.04, 0.16],
-    asleep: [0.1, 0.65],
-    memory: (0.9, 0.4),
-    platform: 25.0,
-    ..LAPTOP
-};
-
-const SERVER: Class = Class {
-    v_low: [0.62, 0.88],
-    cores: [0.35, 0.65],
-    uncore: [0.12, 0.32],
-    asleep: [0.3, 0.8],
-    memory: (4.0, 0.4),
-    platform: 60.0,
-    ..LAPTOP
-};
-
-const BOARD: Class = Class {
-    v_low: [0.70, 0.95],
-    flat: [0.0, 0.5],
-    cores: [0.5, 0.9],
-    uncore: [0.05, 0.3],
-    asleep: [0.5, 1.0],
-    memory: (0.15, 0.05),
-    platform: 1.0,
-    ..LAPTOP
-};
-
-/// A C-state: name, latency and target residency in us, and its watts as a share of the halted state's.
-type State = (&'static str, f64, f64, f64);
-
-/// C-states by family, shallowest first. Intel: Linux intel_idle.c; AMD and Arm: what their firmware tables usually say.
-const IDLE: &[(&str, &[State])] = &[
-    ("nehalem", &[("C1", 3.0, 6.0, 1.0), ("C3", 20.0, 80.0, 0.3), ("C6", 200.0, 800.0, 0.05)]),
-    (
-        "sandy-bridge",
-        &[
-            ("C1", 2.0, 2.0, 1.0),
-            ("C1E", 10.0, 20.0, 0.8),
-            ("C3", 80.0, 211.0, 0.3),
-            ("C6", 104.0, 345.0, 0.05),
-        ],
-    ),
-    (
-        "ivy-bridge",
-        &[
-            ("C1", 2.0, 2.0, 1.0),
-            ("C1E", 10.0, 20.0, 0.8),
-            ("C3", 59.0, 156.0, 0.3),
-            ("C6", 80.0, 300.0, 0.05),
-        ],
-    ),
-    (
-        "haswell",
-        &[
-            ("C1", 2.0, 2.0, 1.0),
-            ("C1E", 10.0, 20.0, 0.8),
-            ("C3", 33.0, 100.0, 0.3),
-            ("C6", 133.0, 400.0, 0.05),
-        ],
-    ),
-    (
-        "skylake",
-        &[
-            ("C1", 2.0, 2.0, 1.0),
-            ("C1E", 10.0, 20.0, 0.8),
-            ("C3", 70.0, 100.0, 0.3),
-            ("C6", 85.0, 200.0, 0.06),
-            ("C7s", 124.0, 800.0, 0.05),
-            ("C8", 200.0, 800.0, 0.05),
-        ],
-    ),
-    ("comet-lake-acpi", &[("C1", 1.0, 1.0, 1.0), ("C2", 120.0, 360.0, 0.06), ("C3", 1034.0, 3102.0, 0.05)]),
-    ("skylake-server", &[("C1", 2.0, 2.0, 1.0), ("C1E", 10.0, 20.0, 0.8), ("C6", 133.0, 600.0, 0.06)]),
-    ("alder-lake", &[("C1E", 2.0, 4.0, 1.0), ("C6", 220.0, 600.0, 0.06), ("C8", 280.0, 800.0, 0.05)]),
-    ("zen", &[("C1", 1.0, 2.0, 1.0), ("C2", 400.0, 800.0, 0.06)]),
-    ("arm", &[("WFI", 1.0, 1.0, 1.0)]),
-];
 
 /// One draw of what a sheet does not tell.
 struct Law {
@@ -316,12 +190,16 @@ impl Sheet {
         Ok(sheet)
     }
 
-    fn class(&self) -> &'static Class {
-        match self.class {
-            ClassWord::Laptop => &LAPTOP,
-            ClassWord::Desktop => &DESKTOP,
-            ClassWord::Server => &SERVER,
-            ClassWord::Board => &BOARD,
+    fn class(&self) -> Class {
+        match (self.class, self.idle.as_str()) {
+            (ClassWord::Laptop, _) => LAPTOP,
+            // A die of its own for memory and PCI Express.
+            (ClassWord::Desktop, "zen") => Class { uncore: [0.08, 0.25], ..DESKTOP },
+            (ClassWord::Desktop, _) => DESKTOP,
+            (ClassWord::Server, "zen") => SERVER,
+            // Firmware often leaves the package's own sleep off.
+            (ClassWord::Server, _) => Class { asleep: [0.5, 1.0], ..SERVER },
+            (ClassWord::Board, _) => BOARD,
         }
     }
 
@@ -370,7 +248,7 @@ impl Sheet {
     /// The machine file.
     pub fn machine_text(&self) -> String {
         let speeds = self.speeds();
-        let class = self.class();
+        let class = &self.class();
         let nominal = self.figures(&Law::at(class, || 0.5), &speeds);
         let mut text = self.head();
         self.speeds_text(&mut text, &speeds, &nominal);
@@ -379,219 +257,6 @@ impl Sheet {
         self.draws_text(&mut text, &speeds, &nominal);
         text
     }
-
-    fn head(&self) -> String {
-        let clocks = match self.clocks {
-            ClocksWord::Core => "core",
-            ClocksWord::Package => "package",
-        };
-        let source = quoted(&self.source);
-        let names = self.cpu_names.iter().map(|n| quoted(n)).collect::<Vec<_>>().join(", ");
-        let smt = if self.threads == 1 {
-            String::new()
-        } else {
-            let throughput: Vec<String> = (0..self.threads)
-                .map(|t| if t == 0 { "1.0".into() } else { format!("{:.2}", smt(t)) })
-                .collect();
-            let power: Vec<String> =
-                (0..self.threads).map(|t| format!("{:.2}", 1.0 + 0.15 * t as f64)).collect();
-            format!(
-                "smt_throughput = [{}]\nsmt_power = [{}]\n\
-                 sources.smt_throughput = {{ source = \"two threads do 15 to 40 % more than one\", confidence = \"guess\" }}\n\
-                 sources.smt_power = {{ source = \"the second thread adds its own switching\", confidence = \"guess\" }}\n",
-                throughput.join(", "),
-                power.join(", ")
-            )
-        };
-        format!(
-            "name = {name}\nsummary = {summary}\ncpu_names = [{names}]\n\n\
-             [topology]\npackages = {packages}\nclocks = \"{clocks}\"\nllc = \"package\"\nsource = {source}\nconfidence = \"datasheet\"\n\n\
-             [[kind]]\nname = \"core\"\ncores = {cores}\nthreads = {threads}\n{smt}source = {source}\nconfidence = \"datasheet\"\n\n",
-            name = quoted(&self.name),
-            summary = quoted(&format!("{} from its data sheet; its watts are drawn by class", self.name)),
-            packages = self.packages,
-            cores = self.cores,
-            threads = self.threads,
-        )
-    }
-
-    fn speeds_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {
-        _ = write!(
-            text,
-            "[kind.speeds]\nmhz = {}\nbusy_w = {}\nbase_mhz = {}\n\
-             source = \"sheet: the design power's share for common work, voltage by class of machine\"\nconfidence = \"guess\"\n",
-            list(speeds),
-            list(&nominal.busy_w),
-            self.mhz[1]
-        );
-        for mhz in speeds {
-            _ = writeln!(
-                text,
-                "sources.{mhz} = {{ source = \"as the other speeds; drawn with them\", confidence = \"guess\" }}"
-            );
-        }
-        if !self.boost_mhz.is_empty() {
-            _ = write!(
-                text,
-                "\n[kind.boost]\nmax_mhz = {}\nsource = {}\nconfidence = \"datasheet\"\n",
-                list(&self.boost_mhz),
-                quoted(&self.source)
-            );
-        }
-        let (delay, overlap) = if self.class == ClassWord::Server { (250, "preempt") } else { (50, "defer") };
-        _ = write!(
-            text,
-            "\n[kind.transition]\ndelay_us = {delay}\nstall_us = 10\noverlap = \"{overlap}\"\n\
-             source = \"servers act on a grid of some 500 us, half of it on average\"\nconfidence = \"guess\"\n"
-        );
-    }
-
-    fn idle_text(&self, text: &mut String, nominal: &Figures) {
-        let [high, low] = nominal.halted_w;
-        // Firmware tables tell worst cases of far more than the hardware takes.
-        let real = if ["comet-lake-acpi", "zen"].contains(&self.idle.as_str()) { FIRMWARE_EXIT } else { 1.0 };
-        let states = self.states().iter().enumerate().map(|(i, (name, latency, target, share))| {
-            // The halted state keeps the clock's voltage; deeper ones do not. C1E goes to the lowest speed.
-            let watts = if i == 0 { high } else { low * share };
-            let lowest = if i == 0 { format!(", lowest_watts = {:.5}", low) } else { String::new() };
-            let exit = if real < 1.0 && *latency > 10.0 { format!(", exit_us = {}", latency * real) } else { String::new() };
-            format!("  {{ name = \"{name}\", latency_us = {latency}, target_us = {target}{exit}, watts = {watts:.5}{lowest} }},\n")
-        });
-        let polls = self.poll.then(|| {
-            let [fast, slow] = nominal.polling_w;
-            format!("  {{ name = \"POLL\", latency_us = 0, target_us = 0, watts = {fast:.5}, lowest_watts = {slow:.5} }},\n")
-        });
-        _ = write!(
-            text,
-            "\n[kind.idle]\nstates = [\n{}{}]\nsource = \"Linux intel_idle.c or firmware tables, {}\"\nconfidence = \"kernel-table\"\n\
-             sources.watts = {{ source = \"shares of a busy core's watts by class\", confidence = \"guess\" }}\n",
-            polls.unwrap_or_default(),
-            states.collect::<String>(),
-            self.idle
-        );
-        if self.poll {
-            text.push_str(
-                "sources.\"POLL.watts\" = { source = \"a loop of PAUSE draws 0.3 to 0.6 of common work since Skylake, more before; of what follows it here less\", confidence = \"guess\", range = \"+-100%\" }\n",
-            );
-        }
-    }
-
-    /// The core state in which the whole package may sleep.
-    fn deepest(&self) -> Option<&'static str> {
-        self.states().iter().find(|s| s.1 >= 80.0).map(|s| s.0)
-    }
-
-    fn rest_text(&self, text: &mut String, nominal: &Figures) {
-        _ = write!(text, "\n[package]\nuncore_w = {:.5}\n", nominal.uncore_w);
-        if let Some(needs) = self.deepest() {
-            _ = writeln!(
-                text,
-                "idle = [{{ name = \"P{needs}\", needs = \"{needs}\", watts = {:.5}, exit_us = 60 }}]",
-                nominal.asleep_w
-            );
-        }
-        text.push_str("source = \"shares of the design power by class\"\nconfidence = \"guess\"\n");
-        self.uncore_text(text);
-        self.limit_text(text);
-        let (rest, busy) = self.class().memory;
-        let high = if self.steps() { format!("high_w = {}\n", rest * MEMORY_STEP) } else { String::new() };
-        _ = write!(
-            text,
-            "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\n{high}source = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n\n\
-             [platform]\nwatts = {}\nsystem = \"linux\"\ndriver = {}\ndefault_policy = {}\nsource = \"a usual board of the class\"\nconfidence = \"guess\"\n",
-            self.class().platform,
-            quoted(&self.driver),
-            quoted(&self.default_policy)
-        );
-    }
-
-    /// Whether uncore and memory have a low and a high state.
-    fn steps(&self) -> bool {
-        self.idle == "skylake-server"
-    }
-
-    /// What of the package follows its fastest core: a step on Xeons since Skylake, a ramp on Intel's others.
-    fn uncore_text(&self, text: &mut String) {
-        let intel = !["zen", "arm"].contains(&self.idle.as_str());
-        if self.steps() {
-            let [_, base] = self.mhz;
-            _ = write!(
-                text,
-                "\n[uncore]\nstep_w = {:.5}\nstep_mhz = {base}\ndelay_us = 10000\nhold_us = 20000\n\
-                 source = \"a Xeon of this generation under six governors (EDChui/GreenLab): a step between 1.4 GHz and its base clock of 2.1\"\nconfidence = \"guess\"\n\
-                 sources.step_w = {{ source = \"7 % of that one's design power\", confidence = \"guess\", range = [{:.5}, {:.5}] }}\n\
-                 sources.step_mhz = {{ source = \"as there\", confidence = \"guess\", range = [{:.1}, {base}] }}\n",
-                0.09 * self.tdp_w,
-                0.05 * self.tdp_w,
-                0.17 * self.tdp_w,
-                base * 0.67,
-            );
-        } else if intel {
-            let share = if self.class == ClassWord::Server { 0.06 } else { 0.04 };
-            _ = write!(
-                text,
-                "\n[uncore]\nfollow_w = {:.5}\nsource = \"the ring follows the cores' clock: a share of the design power\"\nconfidence = \"guess\"\n\
-                 range = \"+-60%\"\n",
-                share * self.tdp_w
-            );
-        }
-    }
-
-    /// The design power as a limit: a mean over a window on Intel, 1.35 times as much at once on AMD's sockets.
-    fn limit_text(&self, text: &mut String) {
-        let amd = self.idle == "zen";
-        let (long, tau, short) = match (self.class, amd) {
-            (ClassWord::Board, _) => return,
-            (ClassWord::Desktop, true) => (1.35, 0.0, None),
-            (_, true) => (1.0, 0.0, None),
-            (ClassWord::Server, false) => (1.0, 1.0, Some(1.2)),
-            (ClassWord::Laptop, false) => (1.0, 28.0, Some(1.6)),
-            (ClassWord::Desktop, false) => (1.0, 28.0, Some(1.25)),
-        };
-        _ = write!(text, "\n[power_limit]\nlong_w = {}\ntau_s = {tau}\n", long * self.tdp_w);
-        if let Some(short) = short {
-            _ = writeln!(text, "short_w = {}", short * self.tdp_w);
-        }
-        text.push_str("source = \"the design power as firmware usually sets it\"\nconfidence = \"guess\"\nrange = \"+-10%\"\n");
-    }
-
-    fn draws_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {
-        let mut names: Vec<String> =
-            speeds.iter().map(|mhz| format!("\"kind.core.speeds.{mhz}.busy_w\"")).collect();
-        names.extend(["\"kind.core.idle.watts\"".to_owned(), "\"package.uncore_w\"".to_owned()]);
-        if self.deepest().is_some() {
-            names.push("\"package.idle.watts\"".to_owned());
-        }
-        _ = write!(text, "\n[draws]\nfigures = [{}]\nfactors = [\n", names.join(", "));
-        let mut random = Random::new(0x5eed);
-        for _ in 0..DRAWS {
-            let drawn = self.figures(&Law::at(self.class(), || random.unit()), speeds);
-            let mut factors: Vec<f64> =
-                drawn.busy_w.iter().zip(&nominal.busy_w).map(|(d, n)| d / n).collect();
-            factors.push(drawn.halted_w[1] / nominal.halted_w[1]);
-            factors.push(drawn.uncore_w / nominal.uncore_w);
-            if self.deepest().is_some() {
-                factors.push(drawn.asleep_w / nominal.asleep_w);
-            }
-            _ = writeln!(text, "  {},", list(&factors));
-        }
-        text.push_str("]\n");
-    }
-}
-
-/// Throughput of each of `t + 1` threads of a core beside one alone.
-fn smt(t: usize) -> f64 {
-    if t == 1 { 0.63 } else { 1.26 / (t as f64 + 1.0) }
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
-fn list(values: &[f64]) -> String {
-    let items: Vec<String> =
-        values.iter().map(|v| if v.fract() == 0.0 { format!("{v}") } else { format!("{v:.5}") }).collect();
-    format!("[{}]", items.join(", "))
 }
 
 #[cfg(test)]

@@ -99,6 +99,8 @@
 //! confidence = "datasheet"
 //! ```
 //!
+//! `platform.load_invariant = false`: the scheduler's load counts time alone, not work (Linux before 5.7 on x86).
+//!
 //! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
 //! `_.+-`, and do not begin with `-`.
 //!

@@ -78,7 +78,15 @@ mod tests {
     #[test]
     fn every_table_and_every_machine_can_be_read() {
         let tables = tables().unwrap_or_else(|e| panic!("{e}"));
-        assert!(tables.iter().all(|t| t.rows.iter().any(|r| r.is_reference)));
+        // A table of which nothing can be said yet has no reference either.
+        let said = |t: &&Table| t.rows.iter().any(|r| r.setting.is_ok());
+        let without: Vec<&str> = tables
+            .iter()
+            .filter(said)
+            .filter(|t| !t.rows.iter().any(|r| r.is_reference))
+            .map(|t| t.name.as_str())
+            .collect();
+        assert!(without.is_empty(), "no reference row: {without:?}");
         for (name, text) in machines() {
             wattwise_replay::library::parsed(text, name).unwrap_or_else(|e| panic!("{e}"));
         }

@@ -88,10 +88,3 @@ fn settings(table: &Table, effort: Effort) -> BTreeSet<&Setting> {
     all.extend(of(true));
     all
 }
-
-/// One setting in the nominal model, for a look.
-#[doc(hidden)]
-pub fn debug_run(setting: &Setting) -> Result<wattwise_advice::metered::Metered, String> {
-    let ran = predict::run_all(&[], &[BTreeSet::from([setting])], 0, &|| {});
-    ran.common(setting).cloned().unwrap_or(Err("none".into())).map(|r| r[0])
-}

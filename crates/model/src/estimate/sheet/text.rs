@@ -1,0 +1,245 @@
+//! The machine file that a sheet stands for, table by table.
+
+use super::{ClassWord, ClocksWord, Figures, Law, Sheet};
+use std::fmt::Write;
+use wattwise_figure::Random;
+
+/// A state of at least this latency lets the package sleep, too.
+const DEEP_US: f64 = 80.0;
+/// Time to leave a deep state, at most, of the latency that a firmware's table has.
+const FIRMWARE_EXIT: f64 = 0.5;
+/// The core's own part of a deep state's latency, which is told for the package as well; the rest is the package's.
+const CORE_EXIT: f64 = 0.6;
+/// What the memory draws more in its high state, of its watts at rest.
+const MEMORY_STEP: f64 = 1.6;
+/// Draws in the file: enough for tails of 5 %, few enough for a short file.
+const DRAWS: u64 = 96;
+
+impl Sheet {
+    pub(super) fn head(&self) -> String {
+        let clocks = match self.clocks {
+            ClocksWord::Core => "core",
+            ClocksWord::Package => "package",
+        };
+        let source = quoted(&self.source);
+        let names = self.cpu_names.iter().map(|n| quoted(n)).collect::<Vec<_>>().join(", ");
+        let smt = if self.threads == 1 {
+            String::new()
+        } else {
+            let throughput: Vec<String> = (0..self.threads)
+                .map(|t| if t == 0 { "1.0".into() } else { format!("{:.2}", smt(t)) })
+                .collect();
+            let power: Vec<String> =
+                (0..self.threads).map(|t| format!("{:.2}", 1.0 + 0.15 * t as f64)).collect();
+            format!(
+                "smt_throughput = [{}]\nsmt_power = [{}]\n\
+                 sources.smt_throughput = {{ source = \"two threads do 15 to 40 % more than one\", confidence = \"guess\" }}\n\
+                 sources.smt_power = {{ source = \"the second thread adds its own switching\", confidence = \"guess\" }}\n",
+                throughput.join(", "),
+                power.join(", ")
+            )
+        };
+        format!(
+            "name = {name}\nsummary = {summary}\ncpu_names = [{names}]\n\n\
+             [topology]\npackages = {packages}\nclocks = \"{clocks}\"\nllc = \"package\"\nsource = {source}\nconfidence = \"datasheet\"\n\n\
+             [[kind]]\nname = \"core\"\ncores = {cores}\nthreads = {threads}\n{smt}source = {source}\nconfidence = \"datasheet\"\n\n",
+            name = quoted(&self.name),
+            summary = quoted(&format!("{} from its data sheet; its watts are drawn by class", self.name)),
+            packages = self.packages,
+            cores = self.cores,
+            threads = self.threads,
+        )
+    }
+
+    pub(super) fn speeds_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {
+        _ = write!(
+            text,
+            "[kind.speeds]\nmhz = {}\nbusy_w = {}\nbase_mhz = {}\n\
+             source = \"sheet: the design power's share for common work, voltage by class of machine\"\nconfidence = \"guess\"\n",
+            list(speeds),
+            list(&nominal.busy_w),
+            self.mhz[1]
+        );
+        for mhz in speeds {
+            _ = writeln!(
+                text,
+                "sources.{mhz} = {{ source = \"as the other speeds; drawn with them\", confidence = \"guess\" }}"
+            );
+        }
+        if !self.boost_mhz.is_empty() {
+            _ = write!(
+                text,
+                "\n[kind.boost]\nmax_mhz = {}\nsource = {}\nconfidence = \"datasheet\"\n",
+                list(&self.boost_mhz),
+                quoted(&self.source)
+            );
+        }
+        let (delay, overlap) = if self.class == ClassWord::Server { (250, "preempt") } else { (50, "defer") };
+        _ = write!(
+            text,
+            "\n[kind.transition]\ndelay_us = {delay}\nstall_us = 10\noverlap = \"{overlap}\"\n\
+             source = \"servers act on a grid of some 500 us, half of it on average\"\nconfidence = \"guess\"\n"
+        );
+    }
+
+    pub(super) fn idle_text(&self, text: &mut String, nominal: &Figures) {
+        let [high, low] = nominal.halted_w;
+        let states = self.states().iter().enumerate().map(|(i, (name, latency, target, share))| {
+            // The halted state keeps the clock's voltage; deeper ones do not. C1E goes to the lowest speed.
+            let watts = if i == 0 { high } else { low * share };
+            let lowest = if i == 0 { format!(", lowest_watts = {low:.5}") } else { String::new() };
+            let exit = if *latency >= DEEP_US {
+                format!(", exit_us = {:.3}", latency * self.exit_share() * CORE_EXIT)
+            } else {
+                String::new()
+            };
+            format!("  {{ name = \"{name}\", latency_us = {latency}, target_us = {target}{exit}, watts = {watts:.5}{lowest} }},\n")
+        });
+        let polls = self.poll.then(|| {
+            let [fast, slow] = nominal.polling_w;
+            format!("  {{ name = \"POLL\", latency_us = 0, target_us = 0, watts = {fast:.5}, lowest_watts = {slow:.5} }},\n")
+        });
+        _ = write!(
+            text,
+            "\n[kind.idle]\nstates = [\n{}{}]\nsource = \"Linux intel_idle.c or firmware tables, {}\"\nconfidence = \"kernel-table\"\n\
+             sources.watts = {{ source = \"shares of a busy core's watts by class\", confidence = \"guess\" }}\n",
+            polls.unwrap_or_default(),
+            states.collect::<String>(),
+            self.idle
+        );
+        if self.poll {
+            text.push_str(
+                "sources.\"POLL.watts\" = { source = \"a loop of PAUSE was measured at 0.3 to 0.6 of common work; one of the kernel's idle loop at far less\", confidence = \"guess\", range = \"+-85%\" }\n",
+            );
+        }
+    }
+
+    /// What the hardware takes, at most, of the latencies in the table: firmware's are worst cases by far.
+    fn exit_share(&self) -> f64 {
+        if ["comet-lake-acpi", "zen"].contains(&self.idle.as_str()) { FIRMWARE_EXIT } else { 1.0 }
+    }
+
+    /// The core state in which the whole package may sleep, and how long the package takes to leave it, in us.
+    fn deepest(&self) -> Option<(&'static str, f64)> {
+        let state = self.states().iter().find(|s| s.1 >= DEEP_US)?;
+        Some((state.0, state.1 * self.exit_share() * (1.0 - CORE_EXIT)))
+    }
+
+    pub(super) fn rest_text(&self, text: &mut String, nominal: &Figures) {
+        _ = write!(text, "\n[package]\nuncore_w = {:.5}\n", nominal.uncore_w);
+        if let Some((needs, exit_us)) = self.deepest() {
+            _ = writeln!(
+                text,
+                "idle = [{{ name = \"P{needs}\", needs = \"{needs}\", watts = {:.5}, exit_us = {exit_us:.3} }}]",
+                nominal.asleep_w
+            );
+        }
+        text.push_str("source = \"shares of the design power by class\"\nconfidence = \"guess\"\n");
+        self.uncore_text(text);
+        self.limit_text(text);
+        let (rest, busy) = self.class().memory;
+        let spreads = ["busy_w", "high_w"].iter().filter(|key| **key == "busy_w" || self.steps()).map(|key| {
+            format!(
+                "sources.{key} = {{ source = \"what goes over the memory's wires differs by work\", confidence = \"guess\", range = \"+-75%\" }}\n"
+            )
+        });
+        let spreads: String = spreads.collect();
+        let high = if self.steps() { format!("high_w = {}\n", rest * MEMORY_STEP) } else { String::new() };
+        _ = write!(
+            text,
+            "\n[memory]\nwatts = {rest}\nbusy_w = {busy}\n{high}source = \"a usual set of modules of the class\"\nconfidence = \"guess\"\nrange = \"+-50%\"\n{spreads}\n\
+             [platform]\nwatts = {}\nsystem = \"linux\"\ndriver = {}\ndefault_policy = {}\nsource = \"a usual board of the class\"\nconfidence = \"guess\"\n",
+            self.class().platform,
+            quoted(&self.driver),
+            quoted(&self.default_policy)
+        );
+    }
+
+    /// Whether uncore and memory have a low and a high state.
+    fn steps(&self) -> bool {
+        self.idle == "skylake-server"
+    }
+
+    /// What of the package follows its fastest core: a step on Xeons since Skylake, a ramp on Intel's others.
+    fn uncore_text(&self, text: &mut String) {
+        let intel = !["zen", "arm"].contains(&self.idle.as_str());
+        if self.steps() {
+            let [_, base] = self.mhz;
+            _ = write!(
+                text,
+                "\n[uncore]\nstep_w = {:.5}\nstep_mhz = {base}\ndelay_us = 10000\nhold_us = 20000\n\
+                 source = \"a Xeon of this generation under six governors (EDChui/GreenLab): a step between 1.4 GHz and its base clock of 2.1\"\nconfidence = \"guess\"\n\
+                 sources.step_w = {{ source = \"7 % of that one's design power\", confidence = \"guess\", range = [{:.5}, {:.5}] }}\n\
+                 sources.step_mhz = {{ source = \"as there\", confidence = \"guess\", range = [{:.1}, {base}] }}\n",
+                0.09 * self.tdp_w,
+                0.05 * self.tdp_w,
+                0.17 * self.tdp_w,
+                base * 0.67,
+            );
+        } else if intel {
+            let share = if self.class == ClassWord::Server { 0.06 } else { 0.04 };
+            _ = write!(
+                text,
+                "\n[uncore]\nfollow_w = {:.5}\nsource = \"the ring follows the cores' clock: a share of the design power\"\nconfidence = \"guess\"\n\
+                 range = \"+-60%\"\n",
+                share * self.tdp_w
+            );
+        }
+    }
+
+    /// The design power as a limit: a mean over a window on Intel, 1.35 times as much at once on AMD's sockets.
+    fn limit_text(&self, text: &mut String) {
+        let amd = self.idle == "zen";
+        let (long, tau, short) = match (self.class, amd) {
+            (ClassWord::Board, _) => return,
+            (ClassWord::Desktop, true) => (1.35, 0.0, None),
+            (_, true) => (1.0, 0.0, None),
+            (ClassWord::Server, false) => (1.0, 1.0, Some(1.2)),
+            (ClassWord::Laptop, false) => (1.0, 28.0, Some(1.6)),
+            (ClassWord::Desktop, false) => (1.0, 28.0, Some(1.25)),
+        };
+        _ = write!(text, "\n[power_limit]\nlong_w = {}\ntau_s = {tau}\n", long * self.tdp_w);
+        if let Some(short) = short {
+            _ = writeln!(text, "short_w = {}", short * self.tdp_w);
+        }
+        text.push_str("source = \"the design power as firmware usually sets it\"\nconfidence = \"guess\"\nrange = \"+-10%\"\n");
+    }
+
+    pub(super) fn draws_text(&self, text: &mut String, speeds: &[f64], nominal: &Figures) {
+        let mut names: Vec<String> =
+            speeds.iter().map(|mhz| format!("\"kind.core.speeds.{mhz}.busy_w\"")).collect();
+        names.extend(["\"kind.core.idle.watts\"".to_owned(), "\"package.uncore_w\"".to_owned()]);
+        if self.deepest().is_some() {
+            names.push("\"package.idle.watts\"".to_owned());
+        }
+        _ = write!(text, "\n[draws]\nfigures = [{}]\nfactors = [\n", names.join(", "));
+        let mut random = Random::new(0x5eed);
+        for _ in 0..DRAWS {
+            let drawn = self.figures(&Law::at(&self.class(), || random.unit()), speeds);
+            let mut factors: Vec<f64> =
+                drawn.busy_w.iter().zip(&nominal.busy_w).map(|(d, n)| d / n).collect();
+            factors.push(drawn.halted_w[1] / nominal.halted_w[1]);
+            factors.push(drawn.uncore_w / nominal.uncore_w);
+            if self.deepest().is_some() {
+                factors.push(drawn.asleep_w / nominal.asleep_w);
+            }
+            _ = writeln!(text, "  {},", list(&factors));
+        }
+        text.push_str("]\n");
+    }
+}
+
+/// Throughput of each of `t + 1` threads of a core beside one alone.
+fn smt(t: usize) -> f64 {
+    if t == 1 { 0.63 } else { 1.26 / (t as f64 + 1.0) }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list(values: &[f64]) -> String {
+    let items: Vec<String> =
+        values.iter().map(|v| if v.fract() == 0.0 { format!("{v}") } else { format!("{v:.5}") }).collect();
+    format!("[{}]", items.join(", "))
+}
