@@ -549,7 +549,7 @@ fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
         (o.idle_exits, o.elapsed_ns, o.cpus.iter().map(|c| c.busy_ns).sum::<u64>())
     };
     let (alone, elapsed, busy) = exits(&[]);
-    let at = |at_ns, cpu| Interrupt { at_ns, cpu, ns: 5000 };
+    let at = |at_ns, cpu| Interrupt { at_ns, cpu, ns: 5000, thread: false };
     // The first finds its CPU at work, the last names a CPU that the machine does not have.
     let all = [at(MS, 0), at(3 * MS, 0), at(4 * MS, 1), at(5 * MS, 9)];
     assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));
@@ -568,7 +568,8 @@ fn the_kernels_way_into_and_out_of_idle_takes_the_cpus_time() {
         (o.elapsed_ns, o.cpus[0].busy_ns, o.idle_exits)
     };
     let work = IdleWork { enter_ns: 300_000, leave_ns: 200_000 };
-    let one = || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS), Op::SleepUntil(20 * MS), run_ns(MS)]));
+    let one =
+        || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS), Op::SleepUntil(20 * MS), run_ns(MS)]));
     let (end, busy, exits) = run(vec![one()], IdleWork::default());
     assert_eq!(run(vec![one()], work), (end + 200_000, busy + 2 * 200_000 + 300_000, exits));
     // The other's timer is due 100 us after the first has gone to sleep: no further exit, 200 us later.

@@ -16,7 +16,9 @@ fn main() {
         ["--check", file] => {
             let kept = std::fs::read_to_string(file).unwrap_or_default();
             if kept != page {
-                eprintln!("{file} is out of date: cargo run --release -p wattwise-study --example studies > {file}");
+                eprintln!(
+                    "{file} is out of date: cargo run --release -p wattwise-study --example studies > {file}"
+                );
                 std::process::exit(1);
             }
         }
@@ -55,7 +57,8 @@ fn told(out: &mut String, study: &Study) {
     }
     list(out, "Fitted", &study.fitted);
     list(out, "What differs, and why", &study.differences);
-    let unknown = study.figures.iter().filter(|f| !f.trivial && f.cause.as_deref() == Some("unknown")).count();
+    let unknown =
+        study.figures.iter().filter(|f| !f.trivial && f.cause.as_deref() == Some("unknown")).count();
     _ = writeln!(out, "\nMisses without a tested cause: {unknown}.");
 }
 

@@ -155,6 +155,11 @@ impl Ours {
         self.0.insert(key.into(), (mean, Some(sd)));
     }
 
+    /// Its spread.
+    pub fn spread(&self, key: &str) -> Option<f64> {
+        self.0.get(key).and_then(|v| v.1)
+    }
+
     /// Ours for a key.
     pub fn get(&self, key: &str) -> Option<f64> {
         self.0.get(key).map(|v| v.0)
@@ -379,7 +384,9 @@ mod tests {
         assert!(near(&residency, 7.1) && !near(&residency, 7.3));
         // Points are for levels: a change of 5 % is not near one of 7.
         assert!(!near(&row(Kind::Change, "5", "%", ""), 7.0));
-        assert!(near(&row(Kind::Above, "20", "s", ""), 29.0) && !near(&row(Kind::Above, "20", "s", ""), 19.9));
+        assert!(
+            near(&row(Kind::Above, "20", "s", ""), 29.0) && !near(&row(Kind::Above, "20", "s", ""), 19.9)
+        );
         assert_eq!(row(Kind::Bound, "<=0", "%", "").near(-1.0), None);
     }
 

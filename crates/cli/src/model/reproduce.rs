@@ -86,7 +86,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if studies.len() > 1 {
         let board = scoreboard(&studies);
-        print(&format!("{}\n{}\n{}\n", board.title, table(&board.head, &board.rows, look), wrapped(&board.note, "")))?;
+        print(&format!(
+            "{}\n{}\n{}\n",
+            board.title,
+            table(&board.head, &board.rows, look),
+            wrapped(&board.note, "")
+        ))?;
     }
     Ok(0)
 }

@@ -42,7 +42,8 @@ impl IdlePolicy for Demoted {
     fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
         let choice = self.inner.select(query);
         self.asked = choice.state;
-        let state = if self.mean_ns < self.rule.short_ns { choice.state.min(self.rule.to) } else { choice.state };
+        let state =
+            if self.mean_ns < self.rule.short_ns { choice.state.min(self.rule.to) } else { choice.state };
         IdleChoice { state, ..choice }
     }
 

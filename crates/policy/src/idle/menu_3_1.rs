@@ -59,7 +59,8 @@ impl IdlePolicy for Menu31 {
     fn select(&mut self, query: &IdleQuery<'_>) -> IdleChoice {
         let timer_us = (query.next_timer_ns / 1000).min(LONGEST_US);
         let waits = if query.iowaiters > 0 { BUCKETS / 2 } else { 0 };
-        (self.timer_us, self.bucket) = (timer_us, waits + ENDS_US.iter().take_while(|&&e| timer_us >= e).count());
+        (self.timer_us, self.bucket) =
+            (timer_us, waits + ENDS_US.iter().take_while(|&&e| timer_us >= e).count());
         let by_timer = timer_us * self.factors[self.bucket] / UNITY;
         let predicted_ns = pattern(&self.slept_us, timer_us).unwrap_or(by_timer) * 1000;
         let multiplier = 1 + WAITER * u64::from(query.iowaiters);
@@ -128,7 +129,10 @@ mod tests {
         let mut m = (MENU_3_1.build)(&STATES, 4 * MS, &Settings::defaults(&[]));
         m.select(&query(8 * MS, &STATES));
         m.reflect(&outcome(0, 2 * MS + STATES[0].exit_ns), &STATES);
-        let near = [IdleState { target_ns: 6_499 * US, ..STATES[0] }, IdleState { target_ns: 6_501 * US, ..STATES[0] }];
+        let near = [
+            IdleState { target_ns: 6_499 * US, ..STATES[0] },
+            IdleState { target_ns: 6_501 * US, ..STATES[0] },
+        ];
         let states = [STATES[0], near[0], near[1]];
         assert_eq!(m.select(&query(8 * MS, &states)), IdleChoice { state: 1, stop_tick: true });
     }

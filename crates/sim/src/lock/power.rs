@@ -28,7 +28,8 @@ impl World<'_> {
         let (core, kind, level) = (&self.cores[at], self.kind(at), self.level(at, awake));
         let idle = |state: usize| {
             let watts = &kind.idle[state].watts;
-            watts[level.min(watts.len() - 1)]
+            let listed = watts[level.min(watts.len() - 1)];
+            if state == 0 { self.setup.costs.halted_w.unwrap_or(listed) } else { listed }
         };
         let l = &kind.levels[level];
         let executing: Vec<usize> = core.threads.iter().copied().filter(|&t| self.executes(t)).collect();

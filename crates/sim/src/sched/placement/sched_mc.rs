@@ -21,7 +21,8 @@ fn choose(s: &mut Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> usize {
     if w.fresh && s.allowed.contains(w.from) {
         let package = s.machine.cpus[w.from].package;
         let in_package = |c: &usize| s.machine.cpus[*c].package == package;
-        let running = (0..s.machine.cpus.len()).filter(in_package).filter(|c| !s.idle_set.contains(*c)).count();
+        let running =
+            (0..s.machine.cpus.len()).filter(in_package).filter(|c| !s.idle_set.contains(*c)).count();
         let cores_there = s.machine.cores.iter().filter(|c| in_package(&usize::from(c.cpus[0]))).count();
         let idle = |c: &usize| s.allowed.contains(*c) && s.idle_set.contains(*c);
         if running < 2 * cores_there {
