@@ -40,6 +40,7 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
             tied: Vec::new(),
             text: "No answer: no policy is within the limit of time.".into(),
             apply: None,
+            lifts: Vec::new(),
             why_not: Some("there is nothing to apply".into()),
         };
     };
@@ -48,8 +49,10 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
     group.sort_unstable();
     let tied: Vec<String> =
         group.iter().filter(|&&p| p != chosen).map(|&p| a.results[p].policy.clone()).collect();
-    let (apply, why_not) = match (a.choice.apply)(&a.choice.policies[chosen]) {
-        Ok(command) => (Some(command), None),
+    let made = (a.choice.apply)(&a.choice.policies[chosen]);
+    let lifts = made.as_ref().map_or_else(|_| Vec::new(), |commands| commands.lifts().to_vec());
+    let (apply, why_not) = match made {
+        Ok(commands) => (Some(commands.to_string()), None),
         Err(why) => (None, Some(why)),
     };
     let nearly = nearly(a, chosen);
@@ -62,6 +65,7 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
         nearly,
         tied,
         apply,
+        lifts,
         why_not,
     }
 }

@@ -3,7 +3,7 @@
 use crate::judge::Column;
 use crate::ties::{self, Candidate, Standing};
 use crate::time::{TimeKind, quantile};
-use std::collections::BTreeSet;
+use wattwise_replay::apply::Apply;
 use wattwise_replay::spec::PolicySpec;
 
 /// Equals whose time is within this share of the fastest one's are equally fast.
@@ -19,7 +19,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) candidates: &'a [Candidate],
     pub(crate) standing: &'a Standing,
     pub(crate) kind: TimeKind,
-    pub(crate) apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
+    pub(crate) apply: &'a Apply<'a>,
 }
 
 /// The reference if it costs hardly more than the leader. Else of the leader and those of its equals that cost less than the
@@ -42,11 +42,13 @@ pub(crate) fn choose(c: &Choice<'_>) -> Option<usize> {
         // Shares, of which 0 is the best.
         TimeKind::Deadlines => fastest + AS_FAST,
     };
-    let own = (c.apply)(&c.policies[c.reference]).unwrap_or_default();
+    let own = (c.apply)(&c.policies[c.reference]).ok();
     let effort = |p: &usize| {
-        let command = (c.apply)(&c.policies[*p]);
-        let (mode, changes) = command.as_deref().map_or((false, 0), |line| changes(line, &own));
-        (command.is_err(), mode, changes, parts(&c.policies[*p].text), *p)
+        let commands = (c.apply)(&c.policies[*p]);
+        let effort = commands
+            .as_ref()
+            .map_or((false, 0), |made| (made.sets_mode(), made.changes_beside(own.as_ref())));
+        (commands.is_err(), effort, parts(&c.policies[*p].text), *p)
     };
     equals.into_iter().filter(|&p| time(c, p) <= as_fast).min_by_key(effort)
 }
@@ -56,19 +58,6 @@ fn time(c: &Choice<'_>, policy: usize) -> f64 {
     let mut all: Vec<f64> = c.columns[policy].own.iter().map(|s| s.time).collect();
     all.sort_by(f64::total_cmp);
     quantile(&all, 0.5)
-}
-
-/// Whether a command changes the driver's mode, and how many settings it changes beside what another one sets.
-fn changes(command: &str, beside: &str) -> (bool, usize) {
-    let settings = |line: &str| {
-        let mut words = line.split_whitespace().skip_while(|w| !w.starts_with('-')).map(str::to_owned);
-        let mut all = BTreeSet::new();
-        while let Some(flag) = words.next() {
-            all.insert((flag, words.next().unwrap_or_default()));
-        }
-        all
-    };
-    (command.contains("--driver-mode"), settings(command).difference(&settings(beside)).count())
 }
 
 /// How many names and values a policy's text has beside its first.
@@ -115,10 +104,17 @@ mod tests {
 
     #[test]
     fn changes_are_counted_beside_what_is_set_already() {
-        let own = "wattwise set --governor powersave --epp 102";
-        assert_eq!(changes("wattwise set --governor powersave --epp 102 --max 90%", own), (false, 1));
-        assert_eq!(changes("wattwise set --governor performance", own), (false, 1));
-        assert_eq!(changes("wattwise set --driver-mode passive --governor schedutil", own), (true, 2));
-        assert_eq!(changes(own, own), (false, 0));
+        let machine = wattwise_replay::library::machine("alderlake-p-laptop").expect("bundled");
+        let apply = wattwise_replay::apply::on(&machine);
+        let commands = |policy: &str| apply(&PolicySpec::parse(policy).unwrap()).unwrap();
+        let own = commands("hwp:epp=102");
+        let changes = |policy: &str| {
+            let made = commands(policy);
+            (made.sets_mode(), made.changes_beside(Some(&own)))
+        };
+        assert_eq!(changes("hwp:epp=102+max=90%"), (false, 1));
+        assert_eq!(changes("performance"), (false, 1));
+        assert_eq!(changes("schedutil"), (true, 2));
+        assert_eq!(changes("hwp:epp=102"), (false, 0));
     }
 }

@@ -91,6 +91,9 @@ pub struct MixAnswer {
     pub text: String,
     /// The command that puts the recommended policy in force, where there is one.
     pub apply: Option<String>,
+    /// What the command lifts of the limits that are in force now, as parts of a policy; left out where nothing is lifted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifts: Vec<String>,
     /// Why there is none.
     pub why_not: Option<String>,
 }
@@ -258,8 +261,10 @@ fn answer(m: &Judged<'_>, options: &Options<'_>) -> MixAnswer {
     let kept = m.chosen == reference;
     let tied = m.standing.ties.iter().chain(&m.standing.leader).filter(|&&p| p != m.chosen);
     let tied: Vec<String> = tied.map(|&p| policies[p].text.clone()).collect();
-    let (apply, why_not) = match (options.apply)(&policies[m.chosen]) {
-        Ok(command) => (Some(command), None),
+    let made = (options.apply)(&policies[m.chosen]);
+    let lifts = made.as_ref().map_or_else(|_| Vec::new(), |commands| commands.lifts().to_vec());
+    let (apply, why_not) = match made {
+        Ok(commands) => (Some(commands.to_string()), None),
         Err(why) => (None, Some(why)),
     };
     MixAnswer {
@@ -270,6 +275,7 @@ fn answer(m: &Judged<'_>, options: &Options<'_>) -> MixAnswer {
         text: text(m, policies, kept, against),
         tied,
         apply,
+        lifts,
         why_not,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::rule::Rule;
 use std::sync::atomic::AtomicBool;
+use wattwise_replay::apply::Apply;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::outcome::Timeline;
 
@@ -25,7 +26,7 @@ pub struct Options<'a> {
     /// The policy that the others are held against; it always runs.
     pub reference: &'a PolicySpec,
     /// How a policy is put in force, or why it cannot be.
-    pub apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
+    pub apply: &'a Apply<'a>,
     /// Called with the number of runs done so far.
     pub done: &'a (dyn Fn(usize) + Sync),
     /// Set by a user who has seen enough: the nominal run and the replicas done by then are the answer, which says so.

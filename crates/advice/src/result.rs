@@ -161,6 +161,12 @@ pub struct Responses {
 pub struct KindResponses {
     /// The tasks' name.
     pub kind: String,
+    /// Class of size: 0 below 1 Mcycle under the reference policy, each further one up to four times as many.
+    #[serde(default)]
+    pub size_class: u8,
+    /// Whether tasks of several names are joined, since each has few episodes.
+    #[serde(default)]
+    pub joined: bool,
     /// Episodes a replica.
     pub episodes: f64,
     /// Half of the responses take no longer; null below 1 ms.
@@ -184,10 +190,11 @@ pub struct KindResponses {
 }
 
 impl KindResponses {
-    /// The same kind among others' kinds: of one task, which may have several by size, the one with about as many episodes.
+    /// The same kind among others' kinds. Joined kinds bear the name of the task that waits longest, which may be another there.
     pub fn like<'k>(&self, kinds: &'k [KindResponses]) -> Option<&'k KindResponses> {
-        let differs = |k: &KindResponses| (k.episodes - self.episodes).abs();
-        kinds.iter().filter(|k| k.kind == self.kind).min_by(|a, b| differs(a).total_cmp(&differs(b)))
+        kinds.iter().find(|k| {
+            k.size_class == self.size_class && k.joined == self.joined && (k.joined || k.kind == self.kind)
+        })
     }
 }
 
@@ -263,6 +270,10 @@ pub struct Answer {
     pub text: String,
     /// The command that puts the recommended policy in force, where there is one.
     pub apply: Option<String>,
+    /// What that command lifts of the limits that are in force now, as parts of a policy (`max=1400MHz`); left out where nothing is
+    /// lifted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifts: Vec<String>,
     /// Why there is none.
     pub why_not: Option<String>,
 }
@@ -385,6 +396,10 @@ pub struct Inputs {
     pub machine_summary: String,
     /// Whether it is the machine of who asks: `this`, a capture of it, or one with its processor. Then the answer's command fits it.
     pub own_machine: bool,
+    /// What the answer's command needs as `--root`: the tree or the emulated machine that was asked about; left out where that is
+    /// this machine, or a capture or a model, which have nothing to set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Each figure of the machine model: path, source, confidence (`datasheet`, `measured`, `fitted`, `guess`, ...).
     pub machine_figures: Vec<InputFigure>,
     /// What is not certain of the work, and drawn in each replica for all policies alike.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Duration;
+use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
 use wattwise_meter::battery::Gauge;
 use wattwise_meter::domain::Domain;
@@ -276,12 +277,28 @@ fn without_meters(
 }
 
 /// A file of observations: a line each, the first says of what.
-#[derive(Serialize, Deserialize, PartialEq)]
+#[derive(Serialize, Deserialize)]
 struct Head {
     calibration: u32,
     machine: String,
     windows: usize,
     seed: u64,
+    /// Which machine; none in files of older versions.
+    #[serde(default)]
+    identity: Option<Identity>,
+}
+
+impl Head {
+    /// What makes the machine of `now` another one than this file's, a few words.
+    fn other_machine(&self, now: &Head) -> Option<String> {
+        now.identity.as_ref()?.other_than(self.identity.as_ref()?)
+    }
+
+    /// Whether windows of this file are of the calibration of `now`, whichever start of the machine they are of.
+    fn is_of(&self, now: &Head) -> bool {
+        let key = |head: &Head| (head.calibration, head.machine.clone(), head.windows, head.seed);
+        key(self) == key(now)
+    }
 }
 
 /// Windows one after the other; those that somebody spoiled again, at most a few times each.
@@ -297,7 +314,13 @@ fn observe_all(
     plan: &CalibrationPlan,
     tell: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<(Vec<Observation>, Vec<String>), CalibrationError> {
-    let head = Head { calibration: 1, machine: plan.name.clone(), windows: all, seed: plan.seed };
+    let head = Head {
+        calibration: 1,
+        machine: plan.name.clone(),
+        windows: all,
+        seed: plan.seed,
+        identity: Some(Identity::read(site.root())),
+    };
     let mut done = Vec::new();
     let mut kept = None;
     if let Some(path) = &plan.kept {
@@ -385,7 +408,11 @@ impl<'p> KeptWindows<'p> {
         }
         let first: Option<Head> = text.lines().next().and_then(|l| serde_json::from_str(l).ok());
         match first {
-            Some(first) if first == *head => {}
+            Some(first) if first.other_machine(head).is_some() => {
+                let why = first.other_machine(head).unwrap_or_default();
+                return Err(failed(path, format!("is of another machine: {why}")));
+            }
+            Some(first) if first.is_of(head) => {}
             Some(_) => return Err(failed(path, "it is of another machine, budget or seed")),
             None => return Err(failed(path, "the first line is not a calibration header")),
         }

@@ -1,6 +1,7 @@
 //! What a machine's kernel says that a model needs: of this machine, a capture or an emulated one.
 
 use std::collections::BTreeSet;
+use wattwise_figure::units;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::{CoreKind, Cpu};
 use wattwise_hw::info::Info;
@@ -28,6 +29,8 @@ pub struct Seen {
     pub llc_cores: Option<usize>,
     /// The scaling driver.
     pub driver: Option<String>,
+    /// The governors of the kernel; empty where the driver chooses speeds itself and names only its own.
+    pub governors: Vec<String>,
     /// Whether the driver offers energy-performance preferences.
     pub epp: bool,
     /// The policy in force, as `--policy` takes it.
@@ -120,8 +123,13 @@ impl Seen {
             kinds: seen,
             llc_cores: llc_cores(root, &online),
             driver: first.and_then(|p| p.driver.clone()),
+            governors: first.map_or_else(Vec::new, governors),
             epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
-            policy: first.and_then(|p| in_force(p, info.cpufreq.boost.as_ref().is_some_and(|b| !b.on))),
+            policy: in_force(
+                policies,
+                info.cpufreq.boost.as_ref().is_some_and(|b| !b.on),
+                info.cpuidle.cpus().first().and_then(deepest_allowed),
+            ),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             clock_measured: false,
@@ -182,6 +190,14 @@ impl SeenKind {
     }
 }
 
+/// The kernel's governors by names that a machine file may have. `powersave` and `performance` alone are a driver's own.
+fn governors(p: &CpufreqPolicy) -> Vec<String> {
+    match p.driver.as_deref() {
+        Some("intel_pstate" | "amd-pstate-epp") => Vec::new(),
+        _ => p.governors.iter().filter(|g| wattwise_figure::shell::is_name(g)).cloned().collect(),
+    }
+}
+
 /// `MemTotal`.
 fn memory_gb(root: &dyn Root) -> Option<f64> {
     let meminfo = text(root, "proc/meminfo")?;
@@ -230,8 +246,32 @@ fn package_limit_w(zones: &[Zone]) -> Option<f64> {
     (uw > 0).then_some(uw as f64 * 1e-6)
 }
 
-/// The policy in force, as `--policy` takes it; none where the governor is nobody's that we know.
-fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
+/// The policy in force, as `--policy` takes it, with the limits that are in force; none where the governor is nobody's that we know.
+fn in_force(policies: &[CpufreqPolicy], boost_off: bool, deepest: Option<String>) -> Option<String> {
+    let mut policy = rule_in_force(policies.first()?)?;
+    if let Some(max) = common_end(policies, true, cap) {
+        policy.push_str(&format!("+max={max}"));
+    }
+    if let Some(min) = common_end(policies, false, floor) {
+        policy.push_str(&format!("+min={min}"));
+    }
+    // Where the range is shown without boost, the model has none, and what is there stays off.
+    let shows_boost = |p: &CpufreqPolicy| {
+        let base = p.base_khz.or(p.levels_khz.iter().max().copied());
+        p.hardware_khz.zip(base).is_some_and(|((_, fastest), base)| fastest > base)
+            || !p.boost_levels_khz.is_empty()
+    };
+    if boost_off && policies.iter().any(shows_boost) {
+        policy.push_str("+noboost");
+    }
+    if let Some(deepest) = deepest {
+        policy.push_str(&format!("+cmax={deepest}"));
+    }
+    Some(policy)
+}
+
+/// The rule for the speed.
+fn rule_in_force(p: &CpufreqPolicy) -> Option<String> {
     let governor = p.governor.as_deref()?;
     let own = match p.driver.as_deref() {
         Some("intel_pstate") if p.epp.is_some() => Some("hwp"),
@@ -239,38 +279,84 @@ fn in_force(p: &CpufreqPolicy, boost_off: bool) -> Option<String> {
         Some("amd-pstate-epp") => Some("amd-pstate-epp"),
         _ => None,
     };
-    let mut policy = match (own, governor) {
+    Some(match (own, governor) {
         (Some("intel_pstate"), "powersave") => "intel_pstate".to_owned(),
-        (Some("intel_pstate") | None, "performance")
-        | (None, "powersave" | "ondemand" | "conservative" | "schedutil") => governor.to_owned(),
+        // Of a driver that chooses speeds itself this governor is the highest speed, whatever the preference was.
+        (_, "performance") | (None, "powersave" | "ondemand" | "conservative" | "schedutil") => {
+            governor.to_owned()
+        }
         (None, "userspace") => format!("userspace:khz={}", p.setspeed_khz.or(p.current_khz)?),
-        (Some(own), "performance") => format!("{own}:epp=performance"),
         (Some(own), _) => match p.epp.as_deref() {
             // `dynamic`: the kernel's own choice by the power source.
             Some("default" | "dynamic") | None => own.to_owned(),
             Some(epp) => format!("{own}:epp={epp}"),
         },
         (None, _) => return None,
+    })
+}
+
+/// The highest speed that a user allows, where that is below the hardware's. Of acpi-cpufreq the highest level that it
+/// lists is no cap: the boost above it comes with that level.
+fn cap(p: &CpufreqPolicy) -> Option<u64> {
+    let (high, highest) = (p.limits_khz?.1, p.hardware_khz?.1);
+    let listed = p.levels_khz.iter().chain(&p.boost_levels_khz).max();
+    (high >= 1000 && high < highest && listed.is_none_or(|top| high < *top)).then_some(high)
+}
+
+/// The lowest speed that a user allows, where that is above the hardware's.
+fn floor(p: &CpufreqPolicy) -> Option<u64> {
+    let (low, lowest) = (p.limits_khz?.0, p.hardware_khz?.0);
+    (low > lowest).then_some(low)
+}
+
+/// One end of the range as all policies have it: a speed where it is one, else the least whole share of each highest speed
+/// that comes to it, as `set` and the model resolve shares ([`units::share_of_khz`]); else the first policy's.
+fn common_end(
+    policies: &[CpufreqPolicy],
+    is_max: bool,
+    end: impl Fn(&CpufreqPolicy) -> Option<u64>,
+) -> Option<String> {
+    let ends: Vec<(u64, &CpufreqPolicy)> = policies.iter().filter_map(|p| Some((end(p)?, p))).collect();
+    let &(first, _) = ends.first()?;
+    let mhz = format!("{}MHz", first / 1000);
+    if ends.iter().all(|(khz, _)| *khz == first) {
+        return Some(mhz);
+    }
+    // Of a driver's levels the next one inside the share.
+    let comes_to = |p: &CpufreqPolicy, percent: f64| {
+        let share = units::share_of_khz(p.hardware_khz?.1, percent);
+        let levels = || p.levels_khz.iter().chain(&p.boost_levels_khz).copied();
+        let inside = if is_max {
+            levels().filter(|l| *l <= share).max()
+        } else {
+            levels().filter(|l| *l >= share).min()
+        };
+        Some(inside.unwrap_or(share))
     };
-    if let (Some((low, high)), Some((lowest, highest))) = (p.limits_khz, p.hardware_khz) {
-        let mut limit = |word: &str, khz: u64| policy.push_str(&format!("+{word}={}MHz", khz / 1000));
-        if high < highest && high >= 1000 {
-            limit("max", high);
-        }
-        if low > lowest {
-            limit("min", low);
-        }
-    }
-    if boost_off {
-        policy.push_str("+noboost");
-    }
-    Some(policy)
+    let is = |percent: &u32| ends.iter().all(|(khz, p)| comes_to(p, f64::from(*percent)) == Some(*khz));
+    // Of several that come to it the roundest.
+    let round = [10, 5, 1].into_iter().find_map(|step| (1..100).filter(|p| p % step == 0).find(is));
+    Some(round.map_or(mhz, |percent| format!("{percent}%")))
+}
+
+/// The deepest state that a user allows, where deeper ones are switched off and no shallower one is.
+fn deepest_allowed(cpu: &CpuStates) -> Option<String> {
+    let states: Vec<CpuidleState> = idle_states(cpu).collect();
+    let allowed = states.iter().take_while(|s| !s.disabled).count();
+    let rest_is_off = states[allowed..].iter().all(|s| s.disabled);
+    (allowed > 0 && allowed < states.len() && rest_is_off).then(|| states[allowed - 1].name.clone())
 }
 
 /// The states in which a CPU is idle, shallowest first, by the names that a machine file has for them.
 pub(crate) fn idle_states(cpu: &CpuStates) -> impl Iterator<Item = CpuidleState> + '_ {
     let named = |s: &CpuidleState| CpuidleState { name: s.plain_name(), ..s.clone() };
-    cpu.states.iter().filter(|s| !polls(s)).map(named)
+    cpu.states.iter().filter(|s| is_there(s)).map(named)
+}
+
+/// Whether a CPU is idle in this state, and the driver itself has not switched it off: then it is not there until a user
+/// wants it.
+pub(crate) fn is_there(state: &CpuidleState) -> bool {
+    !polls(state) && !(state.disabled && state.off_by_default)
 }
 
 /// Whether a CPU in this state still executes: the kernel's polling loop.

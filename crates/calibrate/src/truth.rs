@@ -1,7 +1,7 @@
 //! Machines whose watts are known, to hold a calibration against: emulated ones with a made-up truth behind them.
 
 use crate::estimate::estimate;
-use crate::gather::{Seen, polls};
+use crate::gather::{Seen, is_there};
 use crate::layout::Layout;
 use wattwise_emulator::{Emulator, Truth};
 use wattwise_figure::{Random, normal};
@@ -61,7 +61,8 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     if has_memory_zone(emulator) {
         let rest_w =
             estimated.platform_w * MEMORY.0 / machine.packages.len() as f64 * random.factor(MEMORY.2);
-        machine.memory = Memory { rest_w, busy_w: rest_w * MEMORY.1 * random.factor(MEMORY.2) };
+        machine.memory =
+            Memory { rest_w, busy_w: rest_w * MEMORY.1 * random.factor(MEMORY.2), ..Memory::default() };
         machine.platform_w *= 1.0 - MEMORY.0;
     }
     let topology = Topology::read(emulator);
@@ -69,7 +70,7 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     let states = |own: &wattwise_hw::states::cpuidle::CpuStates| {
         let mut next = 0;
         let each = own.states.iter().map(|s| {
-            if polls(s) {
+            if !is_there(s) {
                 return None;
             }
             next += 1;

@@ -196,6 +196,8 @@ pub(crate) struct Platform {
     pub(crate) system: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) driver: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) governors: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_policy: Option<String>,
 }

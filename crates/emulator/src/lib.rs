@@ -88,6 +88,14 @@ impl Emulator {
         Emulator::new(name, tree, physics, 1)
     }
 
+    /// A machine from the files of a capture.
+    pub fn from_tree(name: &str, tree: &wattwise_hw::root::tree::Tree) -> Emulator {
+        let files = tree.files.iter().map(|(path, bytes)| Entry::File(path.clone(), bytes.clone()));
+        // Links are relative to their own folder; the path that they lead to is their target's.
+        let links = tree.links.keys().map(|path| Entry::Link(path.clone(), tree.resolve(path)));
+        Emulator::from_files(name, files.chain(links))
+    }
+
     /// A machine from a folder that holds `sys`, `proc` and perhaps `dev`.
     ///
     /// # Errors

@@ -38,6 +38,20 @@ pub enum Speed {
     Percent(f64),
 }
 
+impl std::fmt::Display for Speed {
+    /// As [`speed`] reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Speed::Khz(khz) => write!(f, "{khz}"),
+            Speed::Min => f.write_str("min"),
+            Speed::Max => f.write_str("max"),
+            Speed::Base => f.write_str("base"),
+            Speed::Boost => f.write_str("boost"),
+            Speed::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
 /// Reads a speed: `500MHz`, `1.2G`, `600000` (kHz), `60%`, `min`, `max`, `base`, `boost`. Units go from Hz
 /// to THz and, as cpufreq-set has always taken them, may be cut short and in any case (`500MH`, `1.2g`).
 pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
@@ -72,6 +86,17 @@ pub fn speed(given: &str) -> Result<Speed, BadQuantity> {
     let khz = (number * hertz / 1e3).round();
     // Beyond a THz it is a slip of the unit, not a CPU.
     if (1.0..=1e9).contains(&khz) { Ok(Speed::Khz(khz as u64)) } else { Err(bad()) }
+}
+
+/// A share of a processor's highest speed as a limit, in kHz: in whole steps of 100 MHz, rounded up, as intel_pstate takes
+/// `max_perf_pct` (Linux 6.12, intel_pstate_update_perf_limits). All of it is the highest speed itself.
+pub fn share_of_khz(fastest_khz: u64, percent: f64) -> u64 {
+    const STEP_KHZ: u64 = 100_000;
+    let thousandths = (percent * 1000.0).round() as u64;
+    if thousandths >= 100_000 || fastest_khz < STEP_KHZ {
+        return (fastest_khz as f64 * percent / 100.0).round() as u64;
+    }
+    (fastest_khz / STEP_KHZ * thousandths).div_ceil(100_000) * STEP_KHZ
 }
 
 /// Reads a power: `15W`, `15`, `4500mW`, `15000000uW`. In microwatts.

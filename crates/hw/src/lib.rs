@@ -17,6 +17,7 @@ pub mod acpi;
 pub mod capture;
 pub mod clock;
 pub mod cpus;
+pub mod identity;
 pub mod info;
 pub mod msr;
 pub mod probe;

@@ -1,13 +1,17 @@
 //! How a policy is put in force on a real machine: the command that does it, or why none can.
 //!
-//! On Linux that is `wattwise set`, whose changes can be undone; on FreeBSD and OpenBSD the system's own commands.
+//! On Linux that is `wattwise set`, whose changes can be undone; on FreeBSD and OpenBSD the system's own commands. A policy
+//! is the whole of what it says: a limit that is in force now and that it does not have is lifted with it, so that what is
+//! applied is what was replayed.
+//!
 //! Whether Linux takes a governor at all depends on the driver: one that chooses by itself (intel_pstate and amd-pstate in
 //! active mode) has no governors but `powersave` and `performance`, which there are its own policies, and must be
 //! switched to passive mode in the same `set`.
 
 use crate::spec::{Deepest, PolicySpec};
 use std::fmt;
-use wattwise_figure::shell;
+use wattwise_figure::setting::{Setting, words};
+use wattwise_figure::{shell, units};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
 use wattwise_policy::speed::tunables::kernel_name;
@@ -75,12 +79,23 @@ pub struct Target {
     pub idle_states: Vec<String>,
     /// The fastest clock's range, where known.
     pub range: Option<DomainInfo>,
+    /// What is in force there, where known: its limits are lifted by a policy without them.
+    pub in_force: Option<PolicySpec>,
+    /// The governors of its kernel; empty where nobody knows, or where its driver names only its own.
+    pub governors: Vec<String>,
 }
 
 impl From<System> for Target {
     /// A machine of which only the system is known.
     fn from(system: System) -> Target {
-        Target { system, driver: None, idle_states: Vec::new(), range: None }
+        Target {
+            system,
+            driver: None,
+            idle_states: Vec::new(),
+            range: None,
+            in_force: None,
+            governors: Vec::new(),
+        }
     }
 }
 
@@ -94,37 +109,88 @@ impl Target {
             driver: if own { Driver::find(&machine.driver) } else { None },
             idle_states: machine.kinds[0].idle.iter().map(|s| s.name.clone()).collect(),
             range: fastest,
+            in_force: PolicySpec::parse(&machine.default_policy).ok().filter(|_| own),
+            governors: if own { machine.governors.clone() } else { Vec::new() },
         }
     }
 }
 
-/// Commands to be given one after the other, each as its words. Shown, it is a line for a shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commands(Vec<Vec<String>>);
+/// How a policy is put in force. Shown, it is a line for a shell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Commands {
+    /// One `wattwise set`.
+    Set {
+        /// Its settings.
+        settings: Vec<Setting>,
+        /// What they lift of what is in force now, as parts of a policy: `max=1400MHz`, `noboost`.
+        lifts: Vec<String>,
+    },
+    /// The system's own commands, one after the other, each as its words.
+    System(Vec<Vec<String>>),
+}
+
+/// How policies are put in force on a machine, or why one cannot be.
+pub type Apply<'a> = dyn Fn(&PolicySpec) -> Result<Commands, String> + Sync + 'a;
 
 impl Commands {
     fn one(words: impl IntoIterator<Item = impl Into<String>>) -> Commands {
-        Commands(vec![words.into_iter().map(Into::into).collect()])
+        Commands::System(vec![words.into_iter().map(Into::into).collect()])
     }
 
-    /// The flags, where it is `wattwise set`.
-    pub fn flags_of_set(&self) -> Option<&[String]> {
-        match &self.0[..] {
-            [words] => words.strip_prefix(&SET.map(String::from)),
-            _ => None,
+    /// The settings, where it is `wattwise set`.
+    pub fn settings(&self) -> Option<&[Setting]> {
+        match self {
+            Commands::Set { settings, .. } => Some(settings),
+            Commands::System(_) => None,
         }
+    }
+
+    /// What is lifted of what is in force now.
+    pub fn lifts(&self) -> &[String] {
+        match self {
+            Commands::Set { lifts, .. } => lifts,
+            Commands::System(_) => &[],
+        }
+    }
+
+    /// Whether the driver's mode is set.
+    pub fn sets_mode(&self) -> bool {
+        self.settings().is_some_and(|all| all.iter().any(|s| matches!(s, Setting::DriverMode(_))))
+    }
+
+    /// How much this changes beside what another one sets: flags or words.
+    pub fn changes_beside(&self, other: Option<&Commands>) -> usize {
+        let parts = |commands: &Commands| -> Vec<String> {
+            match commands {
+                Commands::Set { settings, .. } => settings
+                    .iter()
+                    .flat_map(Setting::flags)
+                    .map(|(flag, value)| flag.to_owned() + &value)
+                    .collect(),
+                Commands::System(all) => all.concat(),
+            }
+        };
+        let there = other.map(parts).unwrap_or_default();
+        parts(self).iter().filter(|part| !there.contains(part)).count()
     }
 }
 
 impl fmt::Display for Commands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.iter().map(shell::line).collect::<Vec<_>>().join(" && "))
+        match self {
+            Commands::Set { settings, .. } => {
+                f.write_str(&shell::line(SET.map(String::from).into_iter().chain(words(settings))))
+            }
+            Commands::System(all) => {
+                f.write_str(&all.iter().map(shell::line).collect::<Vec<_>>().join(" && "))
+            }
+        }
     }
 }
 
 const SET: [&str; 2] = ["wattwise", "set"];
 /// The flags of `wattwise set` that put a policy in force; each has a value.
-const FLAGS: [&str; 10] = [
+const FLAGS: [&str; 11] = [
     "--governor",
     "--epp",
     "--boost",
@@ -135,6 +201,7 @@ const FLAGS: [&str; 10] = [
     "--cstate",
     "--tunable",
     "--driver-mode",
+    "--rapl",
 ];
 
 /// Whether a line could be ours, of this version or an older one, which gave the driver's mode in a command before: only then
@@ -168,11 +235,11 @@ pub fn is_ours(line: &str) -> bool {
 }
 
 /// How policies are put in force on a machine, under the system that its model names.
-pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<String, String> + Sync {
+pub fn on(machine: &MachineModel) -> impl Fn(&PolicySpec) -> Result<Commands, String> + Sync + use<> {
     let target = System::find(&machine.system).map(|system| Target::of(machine, system));
     let name = machine.name.clone();
     move |policy| match &target {
-        Some(target) => apply_line(policy, target),
+        Some(target) => commands(policy, target),
         None => Err(format!("{name} has no system that wattwise knows")),
     }
 }
@@ -188,8 +255,86 @@ pub fn apply_line(spec: &PolicySpec, target: &Target) -> Result<String, String> 
 /// The commands that put a policy in force.
 ///
 /// # Errors
-/// One line that says why there are none.
+/// One line that says why there are none, and the nearest policy of which there are.
 pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
+    made(spec, target).map_err(|why| match nearest(spec, target) {
+        Some(near) => format!("{why}; nearest here: {near}"),
+        None => why,
+    })
+}
+
+/// The settings for what a policy has beside its rule for the speed, which stays as it is: `current+max=60%`.
+///
+/// # Errors
+/// One line that says why there are none.
+pub fn beside_the_speed(spec: &PolicySpec, target: &Target) -> Result<Vec<Setting>, String> {
+    if let Some(p) = spec.placement {
+        return Err(placed_by_the_system(p.name));
+    }
+    let (mut settings, mut lifts) = (Vec::new(), Vec::new());
+    limits(spec, target, None, (&mut settings, &mut lifts))?;
+    idle_governor(spec, &mut settings)?;
+    if spec.deepest.is_some() {
+        idle_states(spec, target, (&mut settings, &mut lifts))?;
+    }
+    Ok(settings)
+}
+
+fn placed_by_the_system(placement: &str) -> String {
+    format!("placement {placement} is a model's: the system's own scheduler places tasks")
+}
+
+/// Policies that do nearly the same, the nearest first.
+const KIN: &[(&str, &[&str])] = &[
+    ("hwp", &["amd-pstate-epp", "intel_pstate", "schedutil", "ondemand"]),
+    ("amd-pstate-epp", &["hwp", "intel_pstate", "schedutil", "ondemand"]),
+    ("intel_pstate", &["hwp", "amd-pstate-epp", "schedutil", "ondemand"]),
+    ("schedutil", &["ondemand", "conservative"]),
+    ("ondemand", &["schedutil", "conservative"]),
+    ("conservative", &["ondemand", "schedutil"]),
+    ("burst", &["schedutil", "ondemand"]),
+    ("race-to-idle", &["performance"]),
+    ("userspace", &["performance"]),
+];
+/// Daemons that look at the load, of other systems.
+const DAEMONS: &[&str] = &["powerd", "openbsd-auto", "ondemand", "schedutil"];
+
+/// The nearest policy that can be put in force there: another rule under the same limits, or this one without what is only a model's.
+fn nearest(spec: &PolicySpec, target: &Target) -> Option<String> {
+    let plain = PolicySpec { idle: None, placement: None, cores: None, ..spec.clone() };
+    let same = std::iter::once(plain.clone());
+    let names = KIN.iter().find(|(name, _)| *name == spec.speed.name).map_or(DAEMONS, |(_, kin)| kin);
+    let kin = names.iter().filter_map(|name| {
+        let mut near = PolicySpec::parse(name).ok()?;
+        if let (Some(epp), true) = (epp(spec), near.speed.params.iter().any(|p| p.name == "epp")) {
+            near = PolicySpec::parse(&format!("{name}:epp={epp}")).ok()?;
+        }
+        (near.limits, near.deepest) = (plain.limits, plain.deepest.clone());
+        if spec.speed.name == "userspace" {
+            let khz = u32::try_from(spec.speed_settings.count("khz")).ok().filter(|khz| *khz > 0);
+            near.limits.max = khz.map(|khz| Bound::Khz(Khz(khz))).or(near.limits.max);
+        }
+        Some(near)
+    });
+    let without_limits = |near: PolicySpec| {
+        let bare = PolicySpec { limits: Default::default(), deepest: None, ..near.clone() };
+        [near, bare]
+    };
+    let found = same.chain(kin).flat_map(without_limits).map(PolicySpec::renamed);
+    let mut found = found.filter(|near| near.text != spec.text && made(near, target).is_ok());
+    found.next().map(|near| near.text)
+}
+
+/// The preference, where the policy has one.
+fn epp(spec: &PolicySpec) -> Option<String> {
+    let param = spec.speed.params.iter().find(|p| p.name == "epp")?;
+    Some(param.kind.show(spec.speed_settings.number("epp")))
+}
+
+/// The commands, or why there are none.
+fn made(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
+    let resolved = spec.in_place(target.driver, target.in_force.as_ref());
+    let spec = &resolved.map(|(spec, _)| spec).map_err(|e| e.problem())?;
     let name = spec.speed.name;
     if !spec.speed.systems().contains(&target.system) {
         let on: Vec<&str> = spec.speed.systems().iter().map(|s| s.title()).collect();
@@ -199,11 +344,11 @@ pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> 
         });
     }
     if let Some(p) = spec.placement {
-        return Err(format!("placement {} is a model's: the system's own scheduler places tasks", p.name));
+        return Err(placed_by_the_system(p.name));
     }
     if let Some(c) = &spec.cores {
         return Err(format!(
-            "{} needs a process that stays: 'wattwise coreidle' or 'wattwise ab' runs it",
+            "{} needs a process that stays: 'wattwise coreidle', 'wattwise run' or 'wattwise ab' runs it",
             c.cores.name
         ));
     }
@@ -233,33 +378,70 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     if target.driver.is_some_and(|d| d.name == NO_DRIVER) {
         return Err("the system has no say in this machine's speed".into());
     }
-    let (mode, mut flags) = speed_flags(spec, target)?;
-    limit_flags(spec, target, &mut flags)?;
-    if let Some(idle) = &spec.idle {
-        if idle.idle.name == "fixed" {
-            return Err("a fixed C-state is a model's: the deepest allowed can be set (+cmax=C1)".into());
-        }
-        if idle.settings != Settings::defaults(idle.idle.params) {
-            return Err(format!("the kernel's {} takes no parameters", idle.idle.name));
-        }
-        flags.push(("--idle-governor", idle.idle.name.into()));
+    let (mode, rule) = speed_settings(spec, target)?;
+    if let Some(Setting::Governor(name)) = rule.first()
+        && lacks(name, mode.is_some(), target)
+    {
+        return Err(no_governor(name, &target.governors));
     }
-    if spec.deepest.is_some() {
-        flags.extend(deeper_states(spec, target)?.map(|name| ("--cstate", format!("{name}=off"))));
-    }
-    let mode = mode.map(|mode| ("--driver-mode", mode.to_owned()));
-    let words = mode.into_iter().chain(flags).flat_map(|(flag, value)| [flag.to_owned(), value]);
-    Ok(Commands::one(SET.map(String::from).into_iter().chain(words)))
+    let mut lifts = Vec::new();
+    let mut settings: Vec<Setting> =
+        mode.map(|mode| Setting::DriverMode(mode.to_owned())).into_iter().collect();
+    settings.extend(rule);
+    // A driver that is registered anew starts without the limits of the one before.
+    let before = target.in_force.as_ref().filter(|_| mode.is_none());
+    limits(spec, target, before, (&mut settings, &mut lifts))?;
+    idle_governor(spec, &mut settings)?;
+    // The mode of a driver of speeds does nothing to C-states.
+    idle_states(spec, target, (&mut settings, &mut lifts))?;
+    Ok(Commands::Set { settings, lifts })
 }
 
-/// A flag of `wattwise set`, and its value.
-type Flag = (&'static str, String);
+fn idle_governor(spec: &PolicySpec, settings: &mut Vec<Setting>) -> Result<(), String> {
+    let Some(idle) = &spec.idle else { return Ok(()) };
+    if idle.idle.name == "fixed" {
+        return Err("a fixed C-state is a model's: the deepest allowed can be set (+cmax=C1)".into());
+    }
+    if idle.settings != Settings::defaults(idle.idle.params) {
+        return Err(format!("the kernel's {} takes no parameters", idle.idle.name));
+    }
+    settings.push(Setting::IdleGovernor(idle.idle.name.into()));
+    Ok(())
+}
 
-/// The driver's mode where another is needed, and the flags for the speed policy.
-fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static str>, Vec<Flag>), String> {
+/// The governor that comes with a module of ours: no stock kernel has it.
+const OF_OUR_MODULE: &str = "burst";
+
+/// Whether a kernel has no governor of that name, or will have none in another mode of its driver.
+fn lacks(name: &str, in_another_mode: bool, target: &Target) -> bool {
+    let is_listed = target.governors.iter().any(|g| g == name);
+    // A driver that chooses speeds itself does not list cpufreq's: they come with the mode.
+    let list_counts = !in_another_mode && !target.governors.is_empty();
+    !is_listed && (list_counts || name == OF_OUR_MODULE)
+}
+
+/// Why a kernel cannot be given a governor, and what would bring it.
+fn no_governor(name: &str, governors: &[String]) -> String {
+    let module = match name {
+        OF_OUR_MODULE => "; it comes with wattwise's module cpufreq_burst (kernel/cpufreq_burst)".to_owned(),
+        "schedutil" => "; it is a part of kernels that are built with it".to_owned(),
+        name if is_governor(name) => format!("; 'modprobe cpufreq_{name}' may bring it"),
+        _ => String::new(),
+    };
+    match governors {
+        [] => format!("'{name}' is no governor of stock kernels{module}"),
+        all => format!("'{name}' is no governor of this kernel, which has {}{module}", all.join(", ")),
+    }
+}
+
+/// The driver's mode where another is needed, and the settings for the speed policy.
+fn speed_settings(
+    spec: &PolicySpec,
+    target: &Target,
+) -> Result<(Option<&'static str>, Vec<Setting>), String> {
     let name = spec.speed.name;
     let own = target.driver.and_then(|d| d.own);
-    let governor = |name: &str| vec![("--governor", name.to_owned())];
+    let governor = |name: &str| vec![Setting::Governor(name.to_owned())];
     match name {
         "hwp" | "amd-pstate-epp" | "intel_pstate" => {
             let mode = match target.driver {
@@ -269,38 +451,32 @@ fn speed_flags(spec: &PolicySpec, target: &Target) -> Result<(Option<&'static st
                 Some(d) if d.own.is_none() => Some("active"),
                 _ => None,
             };
-            Ok((mode, own_flags(spec)?))
+            Ok((mode, own_settings(spec)?))
         }
-        "performance" => Ok((None, governor(name))),
-        // There the word means the driver's own rule.
-        "powersave" if own.is_some() => match (spec.limits.min, spec.limits.max) {
-            (None, None) => Ok((None, vec![("--governor", name.into()), ("--max", "min".into())])),
-            _ => Err("powersave within limits is one speed: give it as --min and --max".into()),
-        },
-        "powersave" => Ok((None, governor(name))),
+        "performance" | "powersave" => Ok((None, governor(name))),
         "userspace" => {
             let khz = spec.speed_settings.count("khz");
-            let speed = if khz == 0 { "max".into() } else { khz.to_string() };
+            let speed = if khz == 0 { units::Speed::Max } else { units::Speed::Khz(khz.into()) };
             match own {
                 Some(own) => {
                     Err(format!("{own} cannot hold one speed; cap it instead: performance+max={speed}"))
                 }
-                None => Ok((None, vec![("--freq", speed)])),
+                None => Ok((None, vec![Setting::Freq(speed)])),
             }
         }
         _ => {
-            let mut flags = governor(name);
+            let mut settings = governor(name);
             for (param, value) in changed(spec) {
                 let tunable = kernel_name(name, param).ok_or_else(|| only_the_models(spec, param))?;
-                flags.push(("--tunable", format!("{tunable}={value}")));
+                settings.push(Setting::Tunable(tunable.to_owned(), value.to_string()));
             }
-            Ok((own.map(|_| "passive"), flags))
+            Ok((own.map(|_| "passive"), settings))
         }
     }
 }
 
-/// The flags for a policy that is the driver's own.
-fn own_flags(spec: &PolicySpec) -> Result<Vec<Flag>, String> {
+/// The settings for a policy that is the driver's own.
+fn own_settings(spec: &PolicySpec) -> Result<Vec<Setting>, String> {
     let mut governor = "powersave";
     let mut epp = None;
     for p in spec.speed.params {
@@ -313,24 +489,79 @@ fn own_flags(spec: &PolicySpec) -> Result<Vec<Flag>, String> {
             _ => {}
         }
     }
-    let epp = epp.map(|epp| ("--epp", epp));
-    Ok([("--governor", governor.to_owned())].into_iter().chain(epp).collect())
+    let governor = Setting::Governor(governor.to_owned());
+    Ok([governor].into_iter().chain(epp.map(Setting::Epp)).collect())
 }
 
-fn limit_flags(spec: &PolicySpec, target: &Target, flags: &mut Vec<Flag>) -> Result<(), String> {
+/// Settings of a policy, and what they lift of what is in force.
+type Made<'m> = (&'m mut Vec<Setting>, &'m mut Vec<String>);
+
+/// The policy's limits on the speed, and none of those that are in force and not its own.
+fn limits(
+    spec: &PolicySpec,
+    target: &Target,
+    before: Option<&PolicySpec>,
+    (settings, lifts): Made<'_>,
+) -> Result<(), String> {
     let limits = &spec.limits;
+    let old = before.map(|before| before.limits).unwrap_or_default();
     if limits.no_boost {
         if target.range.as_ref().is_some_and(|d| d.base >= d.fastest()) {
             return Err("this machine has no boost to switch off".into());
         }
-        flags.push(("--boost", "off".into()));
+        settings.push(Setting::Boost(false));
+    } else if old.no_boost {
+        settings.push(Setting::Boost(true));
+        lifts.push("noboost".into());
     }
-    let text = |b: Bound| match b {
-        Bound::Khz(Khz(khz)) => khz.to_string(),
-        Bound::Share(thousandths) => format!("{}%", f64::from(thousandths) / 1e3),
+    let mut end =
+        |word: &str, wanted: Option<Bound>, old: Option<Bound>, lifted: units::Speed| match (wanted, old) {
+            (Some(wanted), _) => Some(speed_of(wanted)),
+            (None, Some(old)) => {
+                lifts.push(format!("{word}={}", crate::spec::bound_text(old)));
+                Some(lifted)
+            }
+            (None, None) => None,
+        };
+    let max = end("max", limits.max, old.max, units::Speed::Max);
+    let min = end("min", limits.min, old.min, units::Speed::Min);
+    if max.is_some() || min.is_some() {
+        settings.push(Setting::Limits(min, max));
+    }
+    if let Some(power_uw) = limits.power_uw {
+        if target.driver.is_some_and(|d| d.name.starts_with("amd")) {
+            return Err("AMD's power limits are the firmware's: powercap cannot set them".into());
+        }
+        settings.push(Setting::PowerLimit { zone: None, constraint: None, power_uw });
+    }
+    Ok(())
+}
+
+fn speed_of(bound: Bound) -> units::Speed {
+    match bound {
+        Bound::Khz(Khz(khz)) => units::Speed::Khz(khz.into()),
+        Bound::Share(0) => units::Speed::Min,
+        Bound::Share(thousandths) => units::Speed::Percent(f64::from(thousandths) / 1e3),
+    }
+}
+
+/// The C-states that the policy forbids, and those that are forbidden now and not by it.
+fn idle_states(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) -> Result<(), String> {
+    let states = |spec: &PolicySpec| -> Result<Vec<String>, String> {
+        match &spec.deepest {
+            None => Ok(Vec::new()),
+            Some(_) => Ok(deeper_states(spec, target)?.cloned().collect()),
+        }
     };
-    flags.extend(limits.max.map(|b| ("--max", text(b))));
-    flags.extend(limits.min.map(|b| ("--min", text(b))));
+    let wanted = states(spec)?;
+    let old = target.in_force.as_ref().map(states).transpose()?.unwrap_or_default();
+    let lifted: Vec<&String> = old.iter().filter(|name| !wanted.contains(name)).collect();
+    if !lifted.is_empty() {
+        let deepest = target.in_force.as_ref().and_then(|p| p.deepest.as_ref());
+        lifts.extend(deepest.map(|deepest| format!("cmax={deepest}")));
+    }
+    settings.extend(lifted.into_iter().map(|name| Setting::CState(name.clone(), true)));
+    settings.extend(wanted.into_iter().map(|name| Setting::CState(name, false)));
     Ok(())
 }
 
@@ -350,6 +581,9 @@ fn deeper_states<'a>(
 
 /// What neither BSD can do.
 fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
+    if spec.limits.power_uw.is_some() {
+        return Err(format!("power is not limited this way on {system}"));
+    }
     match (&spec.idle, &spec.deepest, spec.limits.no_boost) {
         (Some(_), ..) => Err(format!("{system} has one idle policy of its own")),
         (_, Some(_), _) => Err(format!("the deepest C-state is not set this way on {system}")),
@@ -400,7 +634,7 @@ fn freebsd(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
         };
         push(flag, (khz / 1000).to_string());
     }
-    Ok(Commands(vec![words]))
+    Ok(Commands::System(vec![words]))
 }
 
 fn openbsd(spec: &PolicySpec) -> Result<Commands, String> {
@@ -421,7 +655,7 @@ fn openbsd(spec: &PolicySpec) -> Result<Commands, String> {
             })
         }
         name => match changed(spec).is_empty() {
-            true => Ok(Commands(
+            true => Ok(Commands::System(
                 ["enable", "start"].map(|verb| vec!["rcctl".into(), verb.into(), name.into()]).into(),
             )),
             false => Err(format!("{name}'s own manual says which flags its parameters are")),
@@ -451,7 +685,12 @@ mod tests {
             ok("wattwise set --governor powersave --epp power --max 60%")
         );
         assert_eq!(laptop("performance+noboost"), ok("wattwise set --governor performance --boost off"));
-        assert_eq!(laptop("powersave"), ok("wattwise set --governor powersave --max min"));
+        // The kernel's governor of that name is the driver's own rule there; the lowest speed is a limit.
+        assert_eq!(laptop("powersave"), laptop("hwp:epp=102"));
+        assert_eq!(
+            laptop("hwp+max=min"),
+            ok("wattwise set --governor powersave --epp balance_performance --max min")
+        );
         let passive = "wattwise set --driver-mode passive --governor schedutil";
         assert_eq!(laptop("schedutil"), ok(passive));
         assert_eq!(
@@ -484,7 +723,6 @@ mod tests {
             ("alderlake-p-laptop", System::Linux, "hwp:reaction=3", "describes the model"),
             ("alderlake-p-laptop", System::Linux, "schedutil:cost=3", "describes the model"),
             ("alderlake-p-laptop", System::Linux, "userspace:khz=1GHz", "cannot hold one speed"),
-            ("alderlake-p-laptop", System::Linux, "powersave+min=1GHz", "is one speed"),
             ("alderlake-p-laptop", System::Linux, "schedutil+pack", "scheduler places tasks"),
             ("alderlake-p-laptop", System::Linux, "schedutil+consolidate", "a process that stays"),
             ("alderlake-p-laptop", System::Linux, "schedutil+fixed:depth=0", "+cmax"),
@@ -564,14 +802,14 @@ mod tests {
 
     /// What a run holds is what is printed.
     #[test]
-    fn the_flags_of_a_set_are_its_words() {
+    fn a_policy_is_settings() {
         let flags = |policy: &str, system| {
             let machine = library::machine("alderlake-p-laptop").expect("bundled");
             let made = commands(&PolicySpec::parse(policy).expect("a policy"), &Target::of(&machine, system));
-            made.expect("it can be applied").flags_of_set().map(<[String]>::to_vec)
+            made.expect("it can be applied").settings().map(<[Setting]>::to_vec)
         };
-        let words = ["--driver-mode", "passive", "--governor", "schedutil"].map(String::from);
-        assert_eq!(flags("schedutil", System::Linux), Some(words.to_vec()));
+        let settings = [Setting::DriverMode("passive".into()), Setting::Governor("schedutil".into())];
+        assert_eq!(flags("schedutil", System::Linux), Some(settings.to_vec()));
         assert_eq!(flags("performance", System::OpenBsd), None, "apm -H");
     }
 

@@ -1,6 +1,7 @@
 //! Workloads times machines: what is compared, one case each. Everything about a case that can be wrong is found before
 //! the first one runs.
 
+use crate::apply::Driver;
 use crate::job::{fits, reference_policy};
 use crate::spec::{PolicyError, PolicySpec};
 use wattwise_model::machine::MachineModel;
@@ -16,6 +17,8 @@ pub struct Case<'w> {
     pub policies: Vec<PolicySpec>,
     /// What the others are held against.
     pub reference: PolicySpec,
+    /// What words mean on this machine that could be taken for something else, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Why a case cannot be: one line.
@@ -41,13 +44,59 @@ impl<'w> Case<'w> {
         policies: Vec<PolicySpec>,
         reference: Option<&str>,
     ) -> Result<Case<'w>, CaseError> {
-        let reference = match reference {
-            Some(text) => PolicySpec::parse(text).map_err(CaseError::Reference)?,
-            None => reference_policy(&machine)?,
+        let here = Here::of(&machine)?;
+        let mut notes = Vec::new();
+        let mut meant = |policy: &PolicySpec| -> Result<PolicySpec, PolicyError> {
+            let (policy, note) = here.meant(policy)?;
+            notes.extend(note.filter(|note| !notes.contains(note)));
+            fits(&policy, &machine)?;
+            Ok(policy)
         };
-        for policy in policies.iter().chain([&reference]) {
-            fits(policy, &machine)?;
+        let reference = match reference {
+            Some(text) => {
+                let named = PolicySpec::parse(text).and_then(|policy| meant(&policy));
+                named.map_err(CaseError::Reference)?
+            }
+            None => meant(&here.in_force)?,
+        };
+        let mut all: Vec<PolicySpec> = Vec::new();
+        for policy in &policies {
+            let policy = meant(policy)?;
+            // Two words for one policy are one row; what was asked for twice stays two.
+            if !(all.iter().any(|p| p.text == policy.text) && !policies.iter().any(|p| p.text == policy.text))
+            {
+                all.push(policy);
+            }
         }
-        Ok(Case { workload, machine, policies, reference })
+        Ok(Case { workload, machine, policies: all, reference, notes })
     }
+}
+
+/// What decides what a policy's words mean on a machine.
+struct Here {
+    driver: Option<&'static Driver>,
+    in_force: PolicySpec,
+}
+
+impl Here {
+    fn of(machine: &MachineModel) -> Result<Here, PolicyError> {
+        Ok(Here { driver: Driver::find(&machine.driver), in_force: reference_policy(machine)? })
+    }
+
+    fn meant(&self, policy: &PolicySpec) -> Result<(PolicySpec, Option<String>), PolicyError> {
+        policy.in_place(self.driver, Some(&self.in_force))
+    }
+}
+
+/// A policy as a machine understands it, and a line where a word may be taken for something else.
+///
+/// # Errors
+/// One line, where it speaks of what the machine does not have.
+pub fn on_machine(
+    policy: &PolicySpec,
+    machine: &MachineModel,
+) -> Result<(PolicySpec, Option<String>), PolicyError> {
+    let (policy, note) = Here::of(machine)?.meant(policy)?;
+    fits(&policy, machine)?;
+    Ok((policy, note))
 }

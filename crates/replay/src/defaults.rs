@@ -66,6 +66,7 @@ pub fn default_policies(machine: &MachineModel, system: Option<System>) -> Vec<P
 fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
     let driver = Driver::find(&machine.driver);
     let boosts = machine.kinds.iter().any(|k| k.base_khz < k.levels[0].khz);
+    let mut lowest = String::new();
     if let Some(own) = driver.and_then(|d| d.active) {
         if own != "intel_pstate" {
             let words = ["performance", "balance_performance", "balance_power", "power"];
@@ -76,9 +77,20 @@ fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
         let usual = if usual.starts_with(own) && !usual.contains('+') { usual.as_str() } else { own };
         texts.extend([usual.to_owned(), format!("{usual}+max=60%")]);
         texts.extend(boosts.then(|| format!("{usual}+noboost")));
+        // The governor powersave is that rule; the lowest speed is a limit on it.
+        lowest = format!("{usual}+max=min");
     }
     let more = if boosts { WITHOUT_BOOST } else { &[] };
-    texts.extend(GOVERNORS.iter().chain(more).copied().map(String::from));
+    // What its kernel does not have nobody can put in force.
+    let has = |g: &&&str| {
+        let name = g.split('+').next().unwrap_or_default();
+        machine.governors.is_empty() || machine.governors.iter().any(|own| own == name)
+    };
+    let governors = GOVERNORS.iter().chain(more).filter(has).map(|g| match *g {
+        "powersave" if driver.is_some_and(|d| d.own.is_some()) => lowest.clone(),
+        governor => governor.to_owned(),
+    });
+    texts.extend(governors);
 }
 
 #[cfg(test)]
@@ -116,7 +128,7 @@ mod tests {
                 "schedutil",
                 "ondemand",
                 "conservative",
-                "powersave",
+                "hwp:epp=102+max=min",
                 "schedutil+max=80%",
                 "schedutil+max=60%",
                 "ondemand+max=60%",
@@ -148,7 +160,8 @@ mod tests {
                 "balance_power",
                 "power",
                 "balance_performance --max 60%",
-                "balance_performance --boost off"
+                "balance_performance --boost off",
+                "balance_performance --max min",
             ]
             .map(|rest| format!("{set}{rest}"))
         );

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
-//! LIMIT: max=60% | max=2600MHz | min=1.2GHz | noboost | cmax=C1E | cmax=1
+//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | power=15W
 //! ```
+//!
+//! This is the one language for policies: `compare`, `tune`, `run -p`, `ab`, `set --policy`, policy files and Python take it.
 //!
 //! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
 //! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
-//! (by name, or by index from 0, the shallowest). A `+` only separates when what follows it is a known word, since `powerd++`
+//! (by name, or by index from 0, the shallowest), the mean power of each package. A `+` only separates when what follows it is a known word, since `powerd++`
 //! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
@@ -24,6 +26,7 @@ use wattwise_policy::{
 };
 use wattwise_sim::placement::{self, Placement};
 
+use crate::apply::Driver;
 pub use crate::scan::expand;
 
 /// A chosen set of policies.
@@ -45,6 +48,22 @@ pub struct PolicySpec {
     pub deepest: Option<Deepest>,
     /// As it can be given again.
     pub text: String,
+}
+
+/// What a machine has in force, as the speed policy of `current` and `current+max=60%`. It stands for another one until a
+/// machine is known ([`PolicySpec::in_place`]).
+pub static CURRENT: Speed = Speed {
+    name: "current",
+    summary: "what is in force on the machine",
+    follows: "this project",
+    source: "",
+    params: &[],
+    build: |platform, _| (speed::ALL[0].build)(platform, &Settings::defaults(speed::ALL[0].params)),
+};
+
+/// The speed policy of that name, `current` among them.
+fn find_speed(name: &str) -> Option<&'static Speed> {
+    if name == CURRENT.name { Some(&CURRENT) } else { speed::find(name) }
 }
 
 /// A C-state that is named as the deepest.
@@ -98,7 +117,7 @@ pub enum PolicyError {
     },
     /// A second word of a kind, or a word in the wrong place.
     #[error(
-        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..]",
+        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+power=..]",
         flag(.given)
     )]
     Twice {
@@ -176,7 +195,7 @@ fn word(part: &str) -> &str {
 fn is_limit(part: &str) -> bool {
     let name = part.split_once('=').map_or(part, |(name, _)| name);
     match part.contains('=') {
-        true => ["max", "min", "cmax"].contains(&name),
+        true => ["max", "min", "cmax", "power"].contains(&name),
         false => name == "noboost",
     }
 }
@@ -209,9 +228,9 @@ impl PolicySpec {
         }
         let given = || text.to_owned();
         let all = parts(text);
-        let speed = speed::find(word(all[0])).ok_or_else(|| PolicyError::Unknown {
+        let speed = find_speed(word(all[0])).ok_or_else(|| PolicyError::Unknown {
             given: given(),
-            nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name)),
+            nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name).chain([CURRENT.name])),
         })?;
         let settings = |params, part: &str| {
             let (policy, list) = part.split_once(':').unwrap_or((part, ""));
@@ -267,12 +286,81 @@ impl PolicySpec {
         Ok(spec)
     }
 
+    /// What this means on a machine with that driver, where `in_force` is in force: [`CURRENT`] is that, with the parts of
+    /// this one in the place of its own. `powersave` is the kernel's governor of that name: the driver's own rule where the
+    /// driver chooses speeds itself, else the lowest speed. With a line about it where that is not what the word has always
+    /// meant here.
+    ///
+    /// # Errors
+    /// `current` where it is not known what is in force.
+    pub fn in_place(
+        &self,
+        driver: Option<&Driver>,
+        in_force: Option<&PolicySpec>,
+    ) -> Result<(PolicySpec, Option<String>), PolicyError> {
+        if self.speed.name == CURRENT.name {
+            let now =
+                in_force.filter(|now| now.speed.name != CURRENT.name).ok_or_else(|| PolicyError::Limit {
+                    given: self.text.clone(),
+                    limit: CURRENT.name.into(),
+                    expected: "a policy by name, since it is not known what is in force".into(),
+                })?;
+            return Ok((self.over(now), None));
+        }
+        match driver.and_then(|d| d.own) {
+            Some(own) if self.speed.name == "powersave" => {
+                let same = in_force.filter(|now| now.speed.name == own);
+                let own = same.map_or_else(|| PolicySpec::parse(own), |now| Ok(now.without_limits()))?;
+                let meant =
+                    PolicySpec { speed: own.speed, speed_settings: own.speed_settings, ..self.clone() };
+                let meant = meant.renamed();
+                let lowest = PolicySpec {
+                    limits: Limits { max: Some(Bound::Share(0)), ..meant.limits },
+                    ..meant.clone()
+                };
+                let told = format!(
+                    "{} is {} here, the driver's own rule by that name; the lowest speed is {}",
+                    self.text,
+                    meant.text,
+                    lowest.renamed().text
+                );
+                Ok((meant, Some(told)))
+            }
+            _ => Ok((self.clone(), None)),
+        }
+    }
+
+    /// `now` with those parts that this has.
+    fn over(&self, now: &PolicySpec) -> PolicySpec {
+        let PolicySpec { idle, placement, cores, limits, deepest, .. } = self.clone();
+        PolicySpec {
+            idle: idle.or_else(|| now.idle.clone()),
+            placement: placement.or(now.placement),
+            cores: cores.or_else(|| now.cores.clone()),
+            limits: Limits {
+                max: limits.max.or(now.limits.max),
+                min: limits.min.or(now.limits.min),
+                no_boost: limits.no_boost || now.limits.no_boost,
+                power_uw: limits.power_uw.or(now.limits.power_uw),
+            },
+            deepest: deepest.or_else(|| now.deepest.clone()),
+            ..now.clone()
+        }
+        .renamed()
+    }
+
+    /// The same rule without the user's limits.
+    pub fn without_limits(&self) -> PolicySpec {
+        PolicySpec { limits: Limits::default(), deepest: None, ..self.clone() }.renamed()
+    }
+
     /// Takes one limit.
     fn limit(&mut self, given: &str, part: &str) -> Result<(), PolicyError> {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let first = match name {
             "max" => self.limits.max.replace(bound(given, part, value)?).is_none(),
             "min" => self.limits.min.replace(bound(given, part, value)?).is_none(),
+            "power" => self.limits.power_uw.replace(power(given, part, value)?).is_none(),
             "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
             _ => !std::mem::replace(&mut self.limits.no_boost, true),
         };
@@ -320,6 +408,21 @@ impl PolicySpec {
         })
     }
 
+    /// Whether the machine has a power limit for `+power`.
+    ///
+    /// # Errors
+    /// One line, where it has none.
+    pub fn power_on(&self, machine: &MachineModel) -> Result<(), PolicyError> {
+        match self.limits.power_uw {
+            Some(uw) if machine.packages.iter().any(|p| p.limit.is_none()) => Err(PolicyError::Limit {
+                given: self.text.clone(),
+                limit: format!("power={}", power_text(uw)),
+                expected: format!("a machine with a [power_limit], which {} has not", machine.name),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads a policy file.
     ///
     /// # Errors
@@ -334,7 +437,7 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax"]
+            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax", "power"]
                 .contains(&key.as_str())
             {
                 return Err(fail(format!("unknown key '{key}'")));
@@ -351,7 +454,7 @@ impl PolicySpec {
         if let Some(cores) = table.get("cores") {
             words.push(part_of(cores).ok_or_else(|| fail("'cores' has no policy".into()))?);
         }
-        for key in ["max", "min", "cmax"] {
+        for key in ["max", "min", "cmax", "power"] {
             match table.get(key) {
                 None => {}
                 Some(toml::Value::String(s)) => words.push(format!("{key}={s}")),
@@ -409,6 +512,9 @@ impl PolicySpec {
         if let Some(deepest) = &self.deepest {
             out += &format!("cmax = \"{deepest}\"\n");
         }
+        if let Some(uw) = self.limits.power_uw {
+            out += &format!("power = \"{}\"\n", power_text(uw));
+        }
         out
     }
 
@@ -437,7 +543,16 @@ impl PolicySpec {
         if let Some(deepest) = &self.deepest {
             text.push_str(&format!("+cmax={deepest}"));
         }
+        if let Some(uw) = self.limits.power_uw {
+            text.push_str(&format!("+power={}", power_text(uw)));
+        }
         text
+    }
+}
+
+impl std::fmt::Debug for PolicySpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PolicySpec({})", self.text)
     }
 }
 
@@ -454,21 +569,37 @@ impl std::fmt::Display for Deepest {
 fn bound(given: &str, part: &str, value: &str) -> Result<Bound, PolicyError> {
     match units::speed(value) {
         Ok(units::Speed::Percent(percent)) => Ok(Bound::Share((percent * 1000.0).round() as u32)),
+        Ok(units::Speed::Min) => Ok(Bound::Share(0)),
+        Ok(units::Speed::Max) => Ok(Bound::Share(100_000)),
         Ok(units::Speed::Khz(khz)) if khz <= u64::from(u32::MAX) => Ok(Bound::Khz(Khz(khz as u32))),
         _ => Err(PolicyError::Limit {
             given: given.to_owned(),
             limit: part.to_owned(),
             expected:
-                "a share of the highest speed such as 60%, or a speed such as 2600MHz or 1.2GHz (bare: kHz)"
+                "a share of the highest speed such as 60%, a speed such as 2600MHz or 1.2GHz (bare: kHz), or min"
                     .into(),
         }),
     }
 }
 
-fn bound_text(bound: Bound) -> String {
+fn power(given: &str, part: &str, value: &str) -> Result<u64, PolicyError> {
+    units::power_uw(value).ok().filter(|uw| *uw > 0).ok_or_else(|| PolicyError::Limit {
+        given: given.to_owned(),
+        limit: part.to_owned(),
+        expected: "the power of each package such as 15W or 7500mW".into(),
+    })
+}
+
+/// As a policy and `wattwise set --rapl` take it.
+pub(crate) fn power_text(uw: u64) -> String {
+    format!("{}W", trim(uw as f64 / 1e6, 6))
+}
+
+pub(crate) fn bound_text(bound: Bound) -> String {
     match bound {
         Bound::Khz(Khz(khz)) if khz % 1000 == 0 => format!("{}MHz", khz / 1000),
         Bound::Khz(Khz(khz)) => format!("{khz}"),
+        Bound::Share(0) => "min".to_owned(),
         Bound::Share(thousandths) => format!("{}%", trim(f64::from(thousandths) / 1e3, 3)),
     }
 }
@@ -553,6 +684,8 @@ mod tests {
             "schedutil+cmax=0",
             "hwp:epp=102+max=33.5%",
             "powerd:poll=100+menu+pack+lpmd+max=2600MHz+min=20%+noboost+cmax=C6",
+            "schedutil+power=15W",
+            "hwp:epp=102+max=80%+power=7.5W",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
@@ -651,6 +784,7 @@ mod tests {
             "schedutil:rate_limit=2500.5+teo+pack+consolidate:period=5,ratio=400+max=60%+min=1200MHz",
             "hwp:epp=balance_power+noboost+cmax=C1E",
             "hwp:epp=102+cmax=0",
+            "schedutil+power=15W",
         ] {
             let spec = PolicySpec::parse(text).unwrap();
             std::fs::write(&path, spec.to_toml()).unwrap();

@@ -40,6 +40,8 @@ pub struct Setup<'a, 'i> {
     pub interrupts: &'a [Interrupt],
     /// Speed before the policy takes over, in kHz (0: the highest).
     pub initial_khz: u32,
+    /// A user's limit of each package's power, in watts, in the place of the machine's long one; only where its model has one.
+    pub power_limit_w: Option<f64>,
     /// Whether to keep a timeline.
     pub timeline: bool,
     /// Who is told what happens; with a timeline also what energy is used, at the end of each bin.
@@ -100,6 +102,7 @@ impl<'a, 'i> Setup<'a, 'i> {
             idle_work: IdleWork::default(),
             interrupts: &[],
             initial_khz: 0,
+            power_limit_w: None,
             timeline: false,
             watcher: None,
             follow_work: false,

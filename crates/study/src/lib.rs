@@ -6,6 +6,7 @@
 pub mod bc10;
 pub mod coreidle;
 pub mod external;
+pub mod hardware;
 pub mod openbsd;
 pub mod powerctl;
 pub mod printed;

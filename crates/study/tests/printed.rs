@@ -66,7 +66,7 @@ fn every_printed_figure_has_its_row() {
     assert!(left.is_empty(), "no row: {left:?}");
     for s in &studies {
         let of = |basis: Standing| s.figures.iter().filter(|f| f.basis == basis).count();
-        let sum =
+        let sum: usize =
             [Standing::Input, Standing::Fitted, Standing::Predicted, Standing::None].map(of).iter().sum();
         assert_eq!(s.score.printed, sum);
         let misses = s.figures.iter().filter(|f| f.basis == Standing::Predicted && f.within == Some(false));

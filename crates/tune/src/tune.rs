@@ -24,6 +24,7 @@ use wattwise_advice::compare::CompareError;
 use wattwise_advice::paired::{Look, Ratios};
 use wattwise_advice::ties::NOTICEABLE;
 use wattwise_figure::Random;
+use wattwise_replay::apply::Apply;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
 
@@ -64,7 +65,7 @@ pub struct Tuning<'a> {
     /// Of the search and the draws.
     pub seed: u64,
     /// How a policy is put in force, or why it cannot be.
-    pub apply: &'a (dyn Fn(&PolicySpec) -> Result<String, String> + Sync),
+    pub apply: &'a Apply<'a>,
     /// How it is searched.
     pub method: Method,
     /// How much it may take.
@@ -502,7 +503,7 @@ impl<'a> Tuning<'a> {
         // What is not worth it is not to be put in force: its line would be taken for advice.
         let apply = match verdict.worth_it {
             Some(false) => Err("the test found it not worth it".to_owned()),
-            _ => (self.apply)(&confirmed.winner),
+            _ => (self.apply)(&confirmed.winner).map(|commands| commands.to_string()),
         };
         self.put_together((field, found), (confirmed, train, test), (verdict, apply), cases)
     }

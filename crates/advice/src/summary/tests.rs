@@ -76,6 +76,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
             tied: answer[1..].iter().map(|t| (*t).into()).collect(),
             text: String::new(),
             apply: None,
+            lifts: Vec::new(),
             why_not: None,
             tried: None,
             against_reference: None,
@@ -84,6 +85,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         deciding: None,
         inputs: Inputs {
             own_machine: false,
+            root: None,
             machine_summary: String::new(),
             machine_figures: vec![],
             uncertain: Vec::new(),

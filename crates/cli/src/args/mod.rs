@@ -1,6 +1,7 @@
 //! What several commands take.
 
 pub(crate) mod output;
+pub(crate) mod policy;
 pub(crate) mod root;
 pub(crate) mod select;
 pub(crate) mod settings;

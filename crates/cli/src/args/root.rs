@@ -3,6 +3,11 @@
 use crate::exit::Failure;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wattwise_emulator::Emulator;
 use wattwise_hw::capture;
 use wattwise_hw::root::{DirRoot, Root};
 use wattwise_output::Scratch;
@@ -10,7 +15,7 @@ use wattwise_output::Scratch;
 /// Which machine is meant.
 #[derive(clap::Args, Default)]
 pub(crate) struct RootArgs {
-    /// Another machine than this one: a capture, a tree of files, or emulated:NAME
+    /// Another machine than this one: a capture, a tree of files, or emulated:NAME (which is gone with the command)
     #[arg(long, value_name = "ROOT")]
     root: Option<String>,
     /// Where changes are journalled [default: /run/wattwise; beside the tree for another root]
@@ -21,9 +26,54 @@ pub(crate) struct RootArgs {
     passing: OnceCell<Scratch>,
 }
 
+/// A machine whose time runs.
+pub(crate) struct Running {
+    pub(crate) root: Box<dyn Root>,
+    /// Of an emulated machine, which has none of its own.
+    #[expect(dead_code, reason = "it runs until the value ends")]
+    clock: Option<Clock>,
+}
+
+/// Lets an emulated machine's time follow the clock until the value ends.
+struct Clock {
+    stop: Arc<AtomicBool>,
+    beats: Option<JoinHandle<()>>,
+}
+
+/// How finely it follows: a window's ends are that sharp.
+const BEAT: Duration = Duration::from_millis(5);
+
+impl Clock {
+    fn start(machine: &Emulator) -> Clock {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (machine, stopped) = (machine.clone(), Arc::clone(&stop));
+        let beats = std::thread::Builder::new().spawn(move || {
+            let mut last = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                std::thread::sleep(BEAT);
+                let passed = last.elapsed();
+                last = Instant::now();
+                machine.advance(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX));
+            }
+        });
+        // Without a thread its counters stand still, and are said to.
+        Clock { stop, beats: beats.ok() }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.beats.take().map(JoinHandle::join);
+    }
+}
+
+/// The name of this machine, for `--root` as for `--machine`.
+pub(crate) const THIS: &str = "this";
+
 /// Opens a machine: this one, or another as `flag` names it.
 pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Failure> {
-    let Some(root) = root else { return Ok(Box::new(DirRoot::this_machine())) };
+    let Some(root) = root.filter(|root| *root != THIS) else { return Ok(Box::new(DirRoot::this_machine())) };
     if let Some(name) = root.strip_prefix("emulated:") {
         // Lives as long as this command: for looking, and for trying what `set` would do.
         let machine =
@@ -39,15 +89,24 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
         Ok(_) => capture::open(path)
             .map(|tree| Box::new(tree) as _)
             .map_err(|e| Failure::input(format!("{flag} {e}"))),
-        Err(e) => Err(Failure::input(format!(
-            "{flag} {root}: {e}; expected a folder, a capture made by 'wattwise capture', or emulated:NAME"
-        ))),
+        Err(e) => {
+            let meant = if wattwise_model::machine::builtin::text(root).is_some() {
+                " (it is a machine model, which has no files: -m takes it)".to_owned()
+            } else if wattwise_emulator::names().any(|name| name == root) {
+                format!(" (there is emulated:{root})")
+            } else {
+                String::new()
+            };
+            Err(Failure::input(format!(
+                "{flag} {root}: {e}{meant}; expected a folder, a capture made by 'wattwise capture', emulated:NAME, or this"
+            )))
+        }
     }
 }
 
 impl RootArgs {
     /// The emulated machine, where one is named.
-    pub(crate) fn emulated(&self) -> Result<Option<wattwise_emulator::Emulator>, Failure> {
+    pub(crate) fn emulated(&self) -> Result<Option<Emulator>, Failure> {
         let name = self.root.as_deref().and_then(|root| root.strip_prefix("emulated:"));
         let machine =
             name.map(|n| wattwise_emulator::named(n).map_err(|e| Failure::input(format!("--root: {e}"))));
@@ -57,6 +116,43 @@ impl RootArgs {
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
         open(self.root.as_deref(), "--root")
+    }
+
+    /// The same, with another machine where none is named.
+    pub(crate) fn or(&self, root: Option<&str>) -> RootArgs {
+        RootArgs {
+            root: self.root.clone().or_else(|| root.map(str::to_owned)),
+            journal: self.journal.clone(),
+            passing: OnceCell::new(),
+        }
+    }
+
+    /// The machine as it can be named from any folder; none is this one.
+    pub(crate) fn absolute(&self) -> Option<String> {
+        let root = self.root.as_deref().filter(|root| *root != THIS)?;
+        if root.starts_with("emulated:") {
+            return Some(root.to_owned());
+        }
+        let path = std::path::absolute(root).unwrap_or_else(|_| PathBuf::from(root));
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    /// Opens it to be measured over: an emulated machine's time runs with the clock meanwhile.
+    ///
+    /// # Errors
+    /// As [`open`]; a capture, in which nothing moves.
+    pub(crate) fn open_running(&self, command: &str) -> Result<Running, Failure> {
+        if let Some(root) = self.root.as_deref().filter(|root| Path::new(root).is_file()) {
+            return Err(Failure::impossible(format!(
+                "{command} --root {root}: a capture stands still, so nothing can be measured over it; expected this machine, a \
+                 mounted one ('wattwise emulate {} DIR'), or emulated:NAME",
+                wattwise_figure::shell::file(root)
+            )));
+        }
+        match self.emulated()? {
+            Some(machine) => Ok(Running { clock: Some(Clock::start(&machine)), root: Box::new(machine) }),
+            None => Ok(Running { clock: None, root: self.open()? }),
+        }
     }
 
     /// Whether the machine ends with the command, and with it all that was changed.
@@ -69,6 +165,7 @@ impl RootArgs {
         Ok(match (&self.journal, &self.root) {
             (Some(folder), _) => folder.clone(),
             (None, None) => PathBuf::from("/run/wattwise"),
+            (None, Some(root)) if root == THIS => PathBuf::from("/run/wattwise"),
             (None, Some(root)) if root.starts_with("emulated:") => match self.passing.get() {
                 Some(folder) => folder.path().to_owned(),
                 None => {

@@ -1,7 +1,9 @@
 //! Settings on the command line: as flags of `set`, and as one word of `run` and `ab`.
 
+use crate::args::policy;
 use crate::args::select::SelectorArgs;
 use crate::exit::Failure;
+use crate::show::screen::note;
 use clap::Parser;
 use std::path::Path;
 use wattwise_calibrate::estimate::estimate;
@@ -14,9 +16,9 @@ use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_policy::System;
-use wattwise_replay::apply::{Target, commands, is_governor};
+use wattwise_replay::apply::{Target, beside_the_speed, commands};
 use wattwise_replay::library;
-use wattwise_replay::spec::{PolicySpec, cores_spec, is_cores};
+use wattwise_replay::spec::{CURRENT, PolicyError, PolicySpec, cores_spec, is_cores};
 
 /// What is to be set, where.
 #[derive(clap::Args)]
@@ -195,23 +197,15 @@ struct Profile {
 }
 
 impl ArmArgs<'_> {
-    /// `current`, a governor with its tunables (`ondemand:up_threshold=90`), for which a driver that chooses speeds itself
-    /// becomes passive, settings, or a profile's or a policy's file;
-    /// after `+`, or alone, a core policy (`powersave+consolidate`).
-    pub(crate) fn wishes(&self, text: &str) -> Result<Wishes, Failure> {
-        let (speed, last) = text.rsplit_once('+').unwrap_or(("current", text));
-        if is_cores(last) {
-            let cores = cores_spec(last).map_err(Failure::input)?;
-            return Ok(Wishes { cores: Some(cores), ..self.wishes(speed)? });
-        }
-        if text == "current" {
-            return Ok(Wishes::default());
-        }
+    /// A policy as everywhere (`current`, `hwp:epp=power+max=60%`, `ondemand:up_threshold=90`, `powersave+consolidate`), for
+    /// which a driver that chooses speeds itself becomes passive; `@FILE`, a result's recommended policy; the file of a policy
+    /// or of a profile; or settings.
+    pub(crate) fn wishes(&self, given: &str) -> Result<Wishes, Failure> {
+        let text = &policy::text("--policy", given)?;
         if text.ends_with(".toml") {
             return self.file(text);
         }
-        let (name, tunables) = text.split_once(':').unwrap_or((text, ""));
-        if name.contains('=') {
+        if policy::is_settings(text) {
             let args = one_word(text)?;
             return Ok(Wishes {
                 settings: args.settings()?,
@@ -219,22 +213,31 @@ impl ArmArgs<'_> {
                 cores: None,
             });
         }
-        let cpufreq = Cpufreq::read(self.root);
-        let governors = cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default();
-        let mut settings = vec![Setting::Governor(name.to_owned())];
-        if !governors.iter().any(|g| g == name) {
-            if !comes_with_passive_mode(name, &cpufreq) {
-                return Err(self.no_governor(name, &governors, &cpufreq));
-            }
-            settings.push(Setting::DriverMode("passive".to_owned()));
+        if is_cores(text) {
+            // Alone, as it could be written before there was a language.
+            note!("{text} is current+{text}: the CPUs that are kept, at the speeds of now");
+            let cores = cores_spec(text).map_err(Failure::input)?;
+            return Ok(Wishes { cores: Some(cores), ..Wishes::default() });
         }
+        match PolicySpec::parse(text) {
+            Ok(spec) => self.policy(spec),
+            Err(e) => self.kernels_own(text).ok_or_else(|| self.unknown(text, &e)),
+        }
+    }
+
+    /// A governor of this kernel that wattwise does not know, or one with tunables that it has no words for.
+    fn kernels_own(&self, text: &str) -> Option<Wishes> {
+        let (name, tunables) = text.split_once(':').unwrap_or((text, ""));
+        let cpufreq = Cpufreq::read(self.root);
+        if !cpufreq.policies().first()?.governors.iter().any(|g| g == name) {
+            return None;
+        }
+        let mut settings = vec![Setting::Governor(name.to_owned())];
         for tunable in tunables.split(',').filter(|t| !t.is_empty()) {
-            let (key, value) = tunable.split_once('=').ok_or_else(|| {
-                Failure::input(format!("'{text}': '{tunable}'; expected NAME=VALUE, such as up_threshold=90"))
-            })?;
+            let (key, value) = tunable.split_once('=').filter(|(_, value)| !value.contains('+'))?;
             settings.push(Setting::Tunable(key.to_owned(), value.to_owned()));
         }
-        Ok(Wishes { settings, selector: Selector::default(), cores: None })
+        Some(Wishes { settings, ..Wishes::default() })
     }
 
     fn file(&self, path: &str) -> Result<Wishes, Failure> {
@@ -244,68 +247,90 @@ impl ArmArgs<'_> {
             ))
         })?;
         let table = text.parse::<toml::Table>().unwrap_or_default();
-        if table.contains_key("speed") { self.policy(path) } else { profile(path, &text) }
+        match table.contains_key("speed") {
+            true => {
+                let spec = PolicySpec::read(Path::new(path)).map_err(Failure::input)?;
+                self.policy(spec).map_err(|f| Failure { message: format!("{path}: {}", f.message), ..f })
+            }
+            false => profile(path, &text),
+        }
     }
 
-    /// A policy file, as this machine's settings.
-    fn policy(&self, path: &str) -> Result<Wishes, Failure> {
-        let mut spec = PolicySpec::read(Path::new(path)).map_err(Failure::input)?;
+    /// A policy, as this machine's settings.
+    fn policy(&self, mut spec: PolicySpec) -> Result<Wishes, Failure> {
         let (name, cores) = (spec.text.clone(), spec.cores.take());
-        let commands = commands(&spec, &self.target()).map_err(|why| {
-            Failure::impossible(format!("{path}: {name} cannot be put in force here: {why}"))
-        })?;
-        let flags = commands.flags_of_set().unwrap_or_default();
-        let args = OneWord::try_parse_from(flags).map_err(|e| {
-            let reason = e.to_string();
-            Failure::input(format!("{path}: {}", reason.lines().next().unwrap_or_default()))
-        })?;
-        Ok(Wishes { settings: args.wishes.settings()?, selector: Selector::default(), cores })
+        let spec = spec.renamed();
+        if spec.text == CURRENT.name {
+            return Ok(Wishes { cores, ..Wishes::default() });
+        }
+        let cpufreq = Cpufreq::read(self.root);
+        let target = self.target(&cpufreq);
+        let refused = |why: String| {
+            let on_a_model = shell::line(["wattwise", "compare", "-p", &name]);
+            Failure::impossible(format!(
+                "'{name}' cannot be put in force here: {why}; on a model: {on_a_model}"
+            ))
+        };
+        if cpufreq.policies().is_empty() && !is_off(&cpufreq) {
+            return Err(refused(cpufreq.policies.why_not()));
+        }
+        if spec.speed.name == CURRENT.name {
+            let settings = beside_the_speed(&spec, &target).map_err(refused)?;
+            return Ok(Wishes { settings, cores, ..Wishes::default() });
+        }
+        if let Ok((_, Some(told))) = spec.in_place(target.driver, target.in_force.as_ref()) {
+            note!("{told}");
+        }
+        let commands = commands(&spec, &target).map_err(refused)?;
+        if !commands.lifts().is_empty() {
+            note!(
+                "{} is without {}, which is in force now: it is lifted; to keep it: {}",
+                spec.text,
+                commands.lifts().join(" and "),
+                shell::word(format!("{}+{}", spec.text, commands.lifts().join("+")))
+            );
+        }
+        let settings = commands.settings().map(<[Setting]>::to_vec).unwrap_or_default();
+        Ok(Wishes { settings, selector: Selector::default(), cores })
     }
 
     /// What policies can be put in force here.
-    fn target(&self) -> Target {
+    fn target(&self, cpufreq: &Cpufreq) -> Target {
         let model = Seen::read(self.root).map(|seen| estimate(&seen, "this").text);
         let machine = model.and_then(|text| library::parsed(&text, "this").ok());
-        machine.map_or_else(|| System::Linux.into(), |m| Target::of(&m, System::Linux))
+        let target = machine.map_or_else(|| System::Linux.into(), |m| Target::of(&m, System::Linux));
+        let governors = match target.driver.and_then(|d| d.own) {
+            // A driver that chooses speeds itself names its own two: of cpufreq's, that of a module that is loaded is known.
+            Some(_) => self
+                .root
+                .list("sys/module/cpufreq_burst")
+                .map_or_else(|_| Vec::new(), |_| vec!["burst".into()]),
+            None => cpufreq.policies().first().map(|p| p.governors.clone()).unwrap_or_default(),
+        };
+        Target { governors, ..target }
     }
 
-    fn no_governor(&self, name: &str, governors: &[String], cpufreq: &Cpufreq) -> Failure {
-        let known = wattwise_policy::speed::find(name).is_some();
-        let on_a_model = || shell::line(["wattwise", "compare", "-p", name]);
-        let active = cpufreq.driver.as_ref().filter(|d| d.mode == "active");
-        if let (Some(driver), true, false) = (active, known, governors.is_empty()) {
-            return Failure::impossible(format!(
-                "'{name}' is no governor while {} is active: the processor chooses its speeds itself, and the kernel has {}; \
-                 'sudo wattwise set --driver-mode passive' gives the choice to the kernel's governors, 'active' takes it back; \
-                 on a model: {}",
-                driver.name,
-                governors.join(", "),
-                on_a_model()
-            ));
-        }
-        match (governors.is_empty(), known) {
-            (true, _) => Failure::impossible(format!(
-                "'{name}' cannot be put in force: {}; on a model: {}",
-                cpufreq.policies.why_not(),
-                on_a_model()
-            )),
-            (false, true) => Failure::impossible(format!(
-                "'{name}' is no governor of this kernel, which has {}; on a model: {}",
-                governors.join(", "),
-                on_a_model()
-            )),
-            (false, false) => Failure::input(format!(
-                "'{name}'; expected current, a governor ({}), a core policy ('wattwise policies'), settings such as governor=powersave,max=60%, or the .toml of a policy or a profile",
-                governors.join(", ")
-            )),
+    fn unknown(&self, text: &str, error: &PolicyError) -> Failure {
+        match error {
+            PolicyError::Unknown { nearest, .. } => {
+                let cpufreq = Cpufreq::read(self.root);
+                let governors =
+                    cpufreq.policies().first().map(|p| p.governors.join(", ")).unwrap_or_default();
+                let here =
+                    if governors.is_empty() { String::new() } else { format!(", a governor ({governors})") };
+                Failure::input(format!(
+                    "'{text}'; did you mean {nearest}? expected current, a policy ('wattwise policies'){here}, settings such as \
+                     governor=powersave,max=60%, @FILE for a result's policy, or the .toml of a policy or a profile"
+                ))
+            }
+            error => Failure::input(error),
         }
     }
 }
 
-/// Whether a driver that chooses speeds by itself takes this governor once it is passive.
-fn comes_with_passive_mode(name: &str, cpufreq: &Cpufreq) -> bool {
-    let is_active = cpufreq.driver.as_ref().is_some_and(|d| d.mode == "active");
-    is_active && is_governor(name)
+/// Whether the driver is switched off, so that no policies are shown now.
+fn is_off(cpufreq: &Cpufreq) -> bool {
+    cpufreq.driver.as_ref().is_some_and(|d| d.mode == "off")
 }
 
 fn profile(path: &str, text: &str) -> Result<Wishes, Failure> {
@@ -337,5 +362,105 @@ mod tests {
         );
         let error = one_word("governr=powersave").err().expect("no such flag");
         assert!(error.message.contains("--governr"), "{}", error.message);
+    }
+
+    /// What settings print is what is read: one printer, one parser.
+    #[test]
+    fn every_setting_comes_back_from_its_flags() {
+        let (mhz, percent) = (Speed::Khz(1_200_000), Speed::Percent(33.5));
+        let limit = |zone: Option<&str>, constraint: Option<&str>| Setting::PowerLimit {
+            zone: zone.map(String::from),
+            constraint: constraint.map(String::from),
+            power_uw: 15_250_000,
+        };
+        for setting in [
+            Setting::Online(false),
+            Setting::DriverMode("passive".into()),
+            Setting::Governor("schedutil".into()),
+            Setting::Limits(Some(Speed::Min), Some(percent)),
+            Setting::Limits(None, Some(Speed::Max)),
+            Setting::Freq(mhz),
+            Setting::Epp("balance_power".into()),
+            Setting::Epb("6".into()),
+            Setting::Boost(true),
+            Setting::CState("C1E".into(), false),
+            Setting::Latency(None),
+            Setting::Latency(Some(20_000)),
+            Setting::IdleGovernor("teo".into()),
+            Setting::TState(37.5),
+            limit(None, None),
+            limit(Some("dram"), None),
+            limit(Some("package-0"), Some("short_term")),
+            Setting::Uncore(Some(mhz), Some(Speed::Max)),
+            Setting::Tunable("up_threshold".into(), "90".into()),
+            Setting::Profile("balanced".into()),
+        ] {
+            let words = wattwise_figure::setting::words(std::slice::from_ref(&setting));
+            let parsed = OneWord::try_parse_from(&words).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+            assert_eq!(parsed.wishes.settings().expect("settings"), [setting], "{words:?}");
+        }
+    }
+
+    /// Why a machine may not take a policy that another command has named: nothing else is an answer.
+    const REASONS: [&str; 11] = [
+        "no system offers",
+        "and this is Linux",
+        "has no mode that is",
+        "cannot hold one speed",
+        "is no governor of",
+        "the kernel was built without cpufreq",
+        "describes the model and cannot be set",
+        "scheduler places tasks",
+        "a fixed C-state is a model's",
+        "the kernel's C-states",
+        "has no boost to switch off",
+    ];
+
+    /// Every name that any command prints, on every emulated machine: what `compare` has a command for is taken by `set`, `run` and
+    /// `ab` and by the kernel's rules; what it has none for is refused by all, for the same reason.
+    #[test]
+    fn a_policy_is_one_thing_to_all_commands() {
+        let (mut taken, mut refused) = (0, 0);
+        for name in wattwise_emulator::names().filter(|name| *name != "server-256") {
+            let root = wattwise_emulator::named(name).expect("bundled");
+            let model = crate::model::machine::machine(&format!("emulated:{name}")).expect("an estimate");
+            let target = Target::of(&model, System::Linux);
+            let offered = wattwise_replay::defaults::default_policies(&model, Some(System::Linux));
+            let all = wattwise_policy::speed::ALL.iter().map(|speed| speed.name.to_owned());
+            let more =
+                ["current", "current+noboost", "schedutil+pack", "schedutil+fixed:depth=0", "hwp:reaction=3"];
+            let texts = offered.iter().map(|p| p.text.clone()).chain(all).chain(more.map(String::from));
+            for text in texts {
+                let spec = PolicySpec::parse(&text).expect("a policy");
+                wattwise_replay::cases::on_machine(&spec, &model).expect("compare takes every policy");
+                let wishes = ArmArgs { root: &root }.wishes(&text);
+                match (&wishes, commands(&spec, &target)) {
+                    (Ok(wishes), made) => {
+                        let by_kernel_alone = text.starts_with("current");
+                        assert!(made.is_ok() || by_kernel_alone, "{name}: {text}: {made:?}");
+                        let (inventory, cpus) = {
+                            let inventory = wattwise_control::set::plan::Inventory::read(&root);
+                            let cpus = Selector::default().resolve(&inventory.topology, false).expect("CPUs");
+                            (inventory, cpus)
+                        };
+                        let plan =
+                            wattwise_control::set::plan::plan(&root, &inventory, &cpus, &wishes.settings);
+                        let plan = plan.unwrap_or_else(|e| panic!("{name}: {text}: {e}"));
+                        assert!(plan.refused().is_none(), "{name}: {text}: {:?}", plan.refused());
+                        taken += 1;
+                    }
+                    (Err(failure), _) => {
+                        let why = &failure.message;
+                        assert_eq!(failure.code, 3, "{name}: {text}: {why}");
+                        assert!(
+                            REASONS.iter().any(|r| why.contains(r)) && !why.contains('\n'),
+                            "{name}: {text}: {why}"
+                        );
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert!(taken > 100 && refused > 50, "{taken} {refused}");
     }
 }

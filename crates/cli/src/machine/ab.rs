@@ -3,6 +3,7 @@
 use crate::args::duration;
 use crate::args::output;
 use crate::args::output::OutputPath;
+use crate::args::policy::{self, Results};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::args::state;
@@ -18,6 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_advice::rule::{Goal, Rule};
 use wattwise_figure::verdict::Aim;
 use wattwise_figure::{Provenance, share, shell};
+use wattwise_hw::identity::Identity;
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::states::supply::Source;
 use wattwise_hw::states::writers;
@@ -30,9 +32,9 @@ use wattwise_live::run::child::{Job, Signals};
 use wattwise_live::run::observe::Observer;
 use wattwise_live::run::preset;
 use wattwise_policy::PowerSource;
+use wattwise_replay::cases::Case;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
-use wattwise_replay::spec::PolicySpec;
 use wattwise_trace::ImportOptions;
 
 #[derive(clap::Args)]
@@ -47,6 +49,9 @@ use wattwise_trace::ImportOptions;
 pub(crate) struct Args {
     /// The arms; the first is what the others are compared with
     arms: Vec<String>,
+    /// A file of results (compare --json, tune --json): its recommended policy against its reference
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["arms", "same", "resume"])]
+    from: Option<String>,
     /// What is compared
     #[arg(long, value_enum, default_value = "energy")]
     of: OfWord,
@@ -151,20 +156,30 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Runs the comparison: the exit code, and what the log has; none on a model.
 pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
+    let of_result =
+        args.from.as_deref().map(|file| Results::read("--from", file)?.arms("--from")).transpose()?;
+    let arms = of_result.map_or_else(|| args.arms.clone(), Vec::from);
     if let Some(machine) = &args.machine {
-        return on_a_model(args, machine).map(|code| (code, None));
+        return on_a_model(args, &arms, machine).map(|code| (code, None));
     }
-    let root = args.root.open()?;
-    let (path, header, earlier) = match &args.resume {
-        Some(path) => {
-            let read = file::read(path.path()).map_err(Failure::input)?;
-            (path.clone(), read.header.clone(), Some(read))
+    let earlier = match &args.resume {
+        Some(path) => Some(file::read(path.path()).map_err(Failure::input)?),
+        None => None,
+    };
+    // A plan has its machine with it.
+    let asked = args.root.or(earlier.as_ref().and_then(|read| read.header.root.as_deref()));
+    let root = asked.open_running("ab")?;
+    let root = &root.root;
+    let (path, header) = match (&args.resume, &earlier) {
+        (Some(path), Some(read)) => {
+            same_machine(path, &read.header, &**root)?;
+            (path.clone(), read.header.clone())
         }
-        None => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&*root)?, None),
+        _ => (args.output.clone().map_or_else(default_file, Ok)?, args.header(&**root, &arms)?),
     };
     let metric = header.metric.as_deref().map(pattern).transpose()?;
-    let arms = ready(&*root, &header)?;
-    let observer = observer(&*root, &header)?;
+    let arms = ready(&**root, &header)?;
+    let observer = observer(&**root, &header)?;
     let report = output::open("--report", args.report.as_ref())?;
     let file = match &earlier {
         Some(read) => Writer::resume(path.path(), read).map_err(Failure::work)?,
@@ -172,9 +187,9 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     };
     path.keep_apart();
     let signals = Signals::catch().map_err(Failure::work)?;
-    let journal = args.root.journal()?;
+    let journal = asked.journal()?;
     let mut live = Live::new(Parts {
-        root: &*root,
+        root: &**root,
         journal: &journal,
         header: &header,
         arms,
@@ -185,7 +200,7 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
         metric,
         tell: Box::new(tell),
     });
-    pre_flight(&*root, path.path(), &header);
+    pre_flight(&**root, path.path(), &header);
     if !args.idle_floor.is_zero() && earlier.as_ref().is_none_or(|r| r.floor_w.is_none()) {
         live.floor(args.idle_floor).map_err(Failure::work)?;
     }
@@ -217,6 +232,22 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     Ok((0, Some(read)))
 }
 
+/// Refuses to go on with a plan on another machine than the one that it was begun on.
+fn same_machine(path: &OutputPath, header: &Header, root: &dyn Root) -> Result<(), Failure> {
+    let Some(then) = &header.identity else { return Ok(()) };
+    let now = Identity::read(root);
+    if let Some(why) = now.other_than(then) {
+        return Err(Failure::input(format!(
+            "--resume {}: was begun on another machine: {why}; expected that machine, or a new experiment without --resume",
+            path.display()
+        )));
+    }
+    if now.boot != then.boot {
+        note!("{}: the machine was started anew since; what was measured before it counts", path.display());
+    }
+    Ok(())
+}
+
 fn default_file() -> Result<OutputPath, Failure> {
     Ok(state::log("ab", "--output")?.into())
 }
@@ -233,8 +264,8 @@ pub(crate) fn pattern(given: &str) -> Result<Regex, Failure> {
 
 impl Args {
     /// The plan as these arguments say it.
-    fn header(&self, root: &dyn Root) -> Result<Header, Failure> {
-        let arms = self.arm_texts()?;
+    fn header(&self, root: &dyn Root, arms: &[String]) -> Result<Header, Failure> {
+        let arms = self.arm_texts(arms)?;
         let plan = Design {
             arms: arms.len(),
             aim: Aim {
@@ -269,6 +300,8 @@ impl Args {
             temperature_c: self.temperature,
             others: self.others,
             machine: machine_here(root),
+            root: self.root.absolute(),
+            identity: Some(Identity::read(root)),
             started: state::now(),
         };
         header.energy = observer(root, &header)?.energy_comes_from();
@@ -278,10 +311,14 @@ impl Args {
         Ok(header)
     }
 
-    fn arm_texts(&self) -> Result<Vec<ArmText>, Failure> {
+    fn arm_texts(&self, given: &[String]) -> Result<Vec<ArmText>, Failure> {
         let with_command = !self.command.is_empty();
-        let mut arms: Vec<ArmText> = self
-            .arms
+        if self.from.is_some() && !with_command {
+            return Err(Failure::input(
+                "ab --from: expected a command after --, such as 'wattwise ab --from r.json -- make'",
+            ));
+        }
+        let mut arms: Vec<ArmText> = given
             .iter()
             .map(|arm| match with_command {
                 true => {
@@ -389,26 +426,31 @@ fn left(s: f64) -> String {
 const REPLICAS: u64 = 64;
 
 /// The same question asked of a model.
-fn on_a_model(args: &Args, machine: &str) -> Outcome {
+fn on_a_model(args: &Args, arms: &[String], machine: &str) -> Outcome {
     let name = args.workload.as_deref().unwrap_or(library::DEFAULT_WORKLOAD);
-    if args.arms.len() < 2 || !args.command.is_empty() {
+    if arms.len() < 2 || !args.command.is_empty() {
         return Err(Failure::input(
             "ab --machine: expected two policies or more, and --workload instead of a command",
         ));
     }
-    let policies: Vec<PolicySpec> =
-        args.arms.iter().map(|p| PolicySpec::parse(p)).collect::<Result<_, _>>().map_err(Failure::input)?;
-    let machine = library::machine(machine).map_err(Failure::input)?;
+    let mut policies = Vec::new();
+    for arm in arms {
+        policies.extend(policy::expanded(arm)?);
+    }
+    let machine = machine::machine(machine)?;
     let workload = library::workload(name, &ImportOptions::default()).map_err(Failure::input)?;
     let goal = match args.of {
         OfWord::Energy => Goal::Energy,
         OfWord::Time => Goal::Time,
         OfWord::Cpu => return Err(Failure::input("ab --machine: expected --of energy or --of time")),
     };
+    let case = Case::new(&workload, machine, policies, None).map_err(Failure::input)?;
+    case.notes.iter().for_each(|told| note!("{told}"));
+    let policies = &case.policies;
     let job = ReplayJob {
-        machine: &machine,
+        machine: &case.machine,
         workload: &workload,
-        policies: &policies,
+        policies,
         source: PowerSource::Unknown,
         latency_limit_ns: u64::MAX,
         detail: args.report.is_some(),

@@ -1,8 +1,10 @@
 //! `emulate`: an emulated machine as a mounted folder, for other programs.
 
 use crate::exit::{Failure, Outcome};
+use crate::model::machine::is_capture;
 use std::path::{Path, PathBuf};
 use wattwise_emulator::Emulator;
+use wattwise_hw::capture;
 
 #[cfg(feature = "mount")]
 mod mount;
@@ -13,7 +15,7 @@ use mount::serve;
 #[command(after_help = "The command sees the folder's name in WATTWISE_ROOT. Example:\n  \
     wattwise emulate bc10 /mnt --for cat /mnt/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")]
 pub(crate) struct Args {
-    /// A bundled machine's name, a description (.toml), or a folder with sys and proc
+    /// A bundled machine's name (with or without emulated:), a description (.toml), a folder with sys and proc, or a capture
     machine: String,
     /// An empty folder to mount on
     mountpoint: PathBuf,
@@ -28,9 +30,16 @@ pub(crate) struct Args {
     still: bool,
 }
 
-/// A machine by name, description or folder.
+/// A machine by name, description, folder or capture.
 fn machine(given: &str) -> Result<Emulator, Failure> {
     let path = Path::new(given);
+    if let Some(name) = given.strip_prefix("emulated:") {
+        return wattwise_emulator::named(name).map_err(Failure::input);
+    }
+    if is_capture(given) {
+        let capture = capture::open(path).map_err(Failure::input)?;
+        return Ok(Emulator::from_tree(given, capture.tree()));
+    }
     if path.is_dir() {
         return Emulator::from_dir(path).map_err(|e| Failure::input(format!("{given}: {e}")));
     }

@@ -69,17 +69,18 @@ pub(crate) struct RunResult {
 pub(crate) const SCHEMA: &str = "wattwise.run/1";
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let root = args.root.open()?;
-    let prices = machine::prices(&args.watts_of, &*root)?;
-    let wishes = ArmArgs { root: &*root }.wishes(args.policy.as_deref().unwrap_or("current"))?;
+    let running = args.root.open_running("run")?;
+    let root = &running.root;
+    let prices = machine::prices(&args.watts_of, &**root)?;
+    let wishes = ArmArgs { root: &**root }.wishes(args.policy.as_deref().unwrap_or("current"))?;
     let profile = args.thread_profile.as_deref().map(str::parse::<Profile>).transpose();
     let profile = profile.map_err(|e| Failure::input(format!("--thread-profile {e}")))?;
     let file = output::open("--output", args.output.as_ref())?;
     let signals = Signals::catch().map_err(Failure::work)?;
-    let mut observer = Observer::open(&*root, prices.as_ref());
+    let mut observer = Observer::open(&**root, prices.as_ref());
     detail!("machine: {}; energy {}", root.describe(), observer.energy_comes_from());
     let mut held =
-        hold(&*root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
+        hold(&**root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
     let job = Job { command: args.command.clone(), profile, ..Job::default() };
     let (measured, ended) = measure(&mut observer, &job, &signals)
         .map_err(|e| Failure { code: e.code(), message: e.to_string() })?;

@@ -1,9 +1,10 @@
 //! `set`: changes power states, shows what came of it, and can hold them while something else runs.
 
+use crate::args::policy::Results;
 use crate::args::root as hardware;
-use crate::args::settings::SettingArgs;
+use crate::args::settings::{ArmArgs, SettingArgs};
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::show::screen::{say, tell};
+use crate::show::screen::{note, say, tell};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -25,6 +26,13 @@ use wattwise_live::run::child::{Job, Signals};
 pub(crate) struct Args {
     #[command(flatten)]
     wishes: SettingArgs,
+    /// A policy, as 'compare' prints it (hwp:epp=power+max=60%), a policy file or @RESULT; with --from one of its policies, or
+    /// 'recommended'. Settings given beside it count more
+    #[arg(short, long, value_name = "POLICY")]
+    policy: Option<String>,
+    /// A file of results (compare --json, tune --json): the policy that it recommends, or the one that --policy names
+    #[arg(long, value_name = "FILE")]
+    from: Option<String>,
     /// Show each write, old and new value and the rule that refuses it, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -92,14 +100,19 @@ pub(crate) struct SetOutput<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let settings = args.wishes.settings()?;
-    if settings.is_empty() {
+    let own = args.wishes.settings()?;
+    let policy = args.policy()?;
+    if own.is_empty() && policy.is_none() {
         return Err(Failure::input(
-            "set: nothing to set; expected a setting such as --governor powersave; see 'wattwise set --help'",
+            "set: nothing to set; expected a setting such as --governor powersave, or --policy; see 'wattwise set --help'",
         ));
     }
     let hold = args.hold()?;
     let root = args.root.open()?;
+    let settings = match &policy {
+        Some(policy) => beside(of_policy(&*root, policy)?, own),
+        None => own,
+    };
     let inventory = Inventory::read(&*root);
     let all = settings.iter().any(|s| matches!(s, Setting::Online(_)));
     let cpus = args.wishes.selector.selector().resolve(&inventory.topology, all).map_err(Failure::input)?;
@@ -107,7 +120,33 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.dry_run {
         return dry_run(args, &plan);
     }
+    if args.root.is_passing() && matches!(hold, Hold::Kept) {
+        note!(
+            "an emulated machine ends with this command, and nothing of it persists; one that stays: 'wattwise emulate NAME DIR'"
+        );
+    }
     apply(&*root, &args.root.journal()?, &plan, &hold, args.json)
+}
+
+/// The settings of a policy.
+fn of_policy(root: &dyn Root, policy: &str) -> Result<Vec<Setting>, Failure> {
+    let wishes = ArmArgs { root }.wishes(policy)?;
+    match wishes.cores {
+        None => Ok(wishes.settings),
+        Some(cores) => Err(Failure::input(format!(
+            "--policy {policy}: {} needs a process that stays: 'wattwise coreidle', 'wattwise run -p' or 'wattwise ab' runs it",
+            cores.cores.name
+        ))),
+    }
+}
+
+/// A policy's settings, without those that are given beside it, and these.
+fn beside(policys: Vec<Setting>, own: Vec<Setting>) -> Vec<Setting> {
+    let one_of_many = |s: &Setting| matches!(s, Setting::CState(..) | Setting::Tunable(..));
+    let is_given = |s: &Setting| {
+        own.iter().any(|o| std::mem::discriminant(o) == std::mem::discriminant(s) && !one_of_many(s))
+    };
+    policys.into_iter().filter(|s| !is_given(s)).chain(own.iter().cloned()).collect()
 }
 
 /// A wish that cannot be fulfilled, with its exit code.
@@ -119,6 +158,13 @@ pub(crate) fn not_planned(error: PlanError) -> Failure {
 }
 
 impl Args {
+    /// The policy that is named, of a result where one is.
+    fn policy(&self) -> Result<Option<String>, Failure> {
+        let Some(file) = &self.from else { return Ok(self.policy.clone()) };
+        let name = self.policy.as_deref().unwrap_or("recommended");
+        Results::read("--from", file)?.policy("--from", name).map(Some)
+    }
+
     fn hold(&self) -> Result<Hold<'_>, Failure> {
         if !self.hold_for.is_empty() {
             return Ok(Hold::Command(&self.hold_for));

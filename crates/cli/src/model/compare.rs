@@ -1,6 +1,7 @@
 //! `wattwise compare`: the main job.
 
 use crate::args::output::{self, OpenOutput, OutputPath, written};
+use crate::args::policy;
 use crate::args::state;
 use crate::exit::{Failure, Outcome};
 use crate::model::cases::{Asked as CasesAsked, Case, cases};
@@ -26,7 +27,7 @@ use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::library::DEFAULT_WORKLOAD;
 use wattwise_replay::mixes;
-use wattwise_replay::spec::{PolicySpec, expand};
+use wattwise_replay::spec::PolicySpec;
 use wattwise_trace::{ImportOptions, record};
 
 #[derive(clap::Args)]
@@ -35,13 +36,13 @@ pub(crate) struct Args {
     /// file.
     /// Several are one day, with one answer: 'desktop=3 build' gives desktop three times the hours
     workload: Vec<String>,
-    /// A machine model ('wattwise machines'), a model's file, 'this' for an estimate of this machine, or a capture
-    /// ('wattwise capture') for one of another; again for each more [default: a model of the processor that the
+    /// A machine: a model ('wattwise machines'), a model's file, 'this' for this machine, as calibrated or estimated, a capture
+    /// ('wattwise capture'), a tree of files or emulated:NAME; again for each more [default: a model of the processor that the
     /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
     #[arg(long, short)]
     machine: Vec<String>,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], or a policy
-    /// file; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
+    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], with 'current'
+    /// for what the machine does now; a policy file, or @RESULT for what a result recommends; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
     #[arg(long, short)]
     policy: Vec<String>,
     /// Without --policy: the policies that this system offers; the machine's own if not given
@@ -132,8 +133,9 @@ enum PowerWord {
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut policies = Vec::new();
     for text in &args.policy {
-        policies.extend(expand(text).map_err(Failure::input)?);
+        policies.extend(policy::expanded(text)?);
     }
+    let reference = args.reference.as_deref().map(|given| policy::text("--reference", given)).transpose()?;
     let named = named_machines(args)?;
     let asked = asked_works(args)?;
     let is_mix = asked.len() > 1 && named.len() <= 1 && args.best.goal() == Goal::Energy;
@@ -155,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         &CasesAsked {
             machines: &named,
             policies: &policies,
-            reference: args.reference.as_deref(),
+            reference: reference.as_deref(),
             usual: &|machine| usual_policies(args, machine),
         },
     )?;
@@ -170,6 +172,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         );
     }
     for case in &cases {
+        case.notes.iter().for_each(|told| note!("{told}"));
         detail!(
             "{} ({}) on {}: {}; {} policies against {}, {} replicas",
             case.workload.name,
@@ -218,6 +221,12 @@ impl Args {
         is_here || model.name == machine::THIS || self.machine.iter().any(|given| machine::is_as_files(given))
     }
 
+    /// Where the answer can be set, if that is not this machine.
+    fn root_of(&self, model: &MachineModel) -> Option<String> {
+        let is_it = |given: &&String| machine::stem(given) == model.name;
+        self.machine.iter().find(is_it).filter(|given| machine::can_be_set(given)).cloned()
+    }
+
     /// Whether limits are tried beside the policies: those of every system are for looking at what there is.
     fn searches(&self) -> bool {
         !matches!(self.system, Some(SystemWord::Any))
@@ -248,6 +257,7 @@ impl Args {
             let how = (self.rule(), self.how());
             let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &case.reference, stop)?;
             comparison.inputs.own_machine = self.is_own(&case.machine);
+            comparison.inputs.root = self.root_of(&case.machine);
             outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
             done.push(comparison);
             if stop.came() {
@@ -290,6 +300,7 @@ impl Args {
         let mut done = Vec::new();
         for ((case, job), (mut comparison, details)) in cases.iter().zip(&jobs).zip(all) {
             comparison.inputs.own_machine = self.is_own(&case.machine);
+            comparison.inputs.root = self.root_of(&case.machine);
             outputs.one(case, job, (&comparison, &details), &crate::args::command_line())?;
             done.push(comparison);
         }

@@ -1,4 +1,4 @@
-//! A machine as `--machine` takes it: a bundled model, a machine file, `this`, a capture, or an emulated one.
+//! A machine as `--machine` takes it: a bundled model, a machine file, `this`, a tree, a capture, or an emulated one.
 
 use crate::args::root;
 use crate::exit::Failure;
@@ -13,7 +13,7 @@ use wattwise_replay::library;
 use wattwise_trace::record;
 
 /// This machine's name.
-pub(crate) const THIS: &str = "this";
+pub(crate) use crate::args::root::THIS;
 /// What a capture begins with: it is compressed by zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -27,7 +27,10 @@ pub(crate) fn machine(given: &str) -> Result<MachineModel, Failure> {
     }
     match estimated(given)? {
         Some(estimate) => library::parsed(&estimate.text, given).map_err(Failure::work),
-        None => library::machine(given).map_err(Failure::input),
+        None => library::machine(given).map_err(|e| match wattwise_emulator::names().any(|n| n == given) {
+            true => Failure::input(format!("{e}; the emulated machine of that name is emulated:{given}")),
+            false => Failure::input(e),
+        }),
     }
 }
 
@@ -83,9 +86,21 @@ fn is_calibrated() -> Result<bool, Failure> {
     Ok(matches!(own::kept(&*root, &seen)?, Kept::Calibrated(..)))
 }
 
-/// Whether a machine is there as files, a real one's or as if it were: a capture, or an emulated one.
+/// Whether a machine is there as files, a real one's or as if it were: a tree, a capture, or an emulated one.
 pub(crate) fn is_as_files(given: &str) -> bool {
-    given.starts_with("emulated:") || is_capture(given)
+    can_be_set(given) || is_capture(given)
+}
+
+/// Whether settings can be made there by `--root`: a tree, or an emulated machine.
+pub(crate) fn can_be_set(given: &str) -> bool {
+    given.starts_with("emulated:") || std::path::Path::new(given).is_dir()
+}
+
+/// What a machine that is there as files is called.
+pub(crate) fn stem(given: &str) -> String {
+    let path = std::path::Path::new(given);
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.map_or_else(|| given.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// The estimate of a machine that is there as files; none where a model is named.
@@ -96,11 +111,11 @@ fn estimated(given: &str) -> Result<Option<Estimate>, Failure> {
     let root = root::open(Some(given), "--machine")?;
     let seen = Seen::read(&*root)
         .ok_or_else(|| Failure::input(format!("--machine {given}: its files list no CPU")))?;
-    let stem = std::path::Path::new(given).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Some(estimate(&seen, &stem)))
+    Ok(Some(estimate(&seen, &stem(given))))
 }
 
-fn is_capture(path: &str) -> bool {
+/// Whether a file is packed as captures are.
+pub(crate) fn is_capture(path: &str) -> bool {
     let mut head = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut head));
     read.is_ok() && head == ZSTD

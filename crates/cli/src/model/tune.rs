@@ -1,6 +1,7 @@
 //! `wattwise tune`: a policy's settings for this work on this machine, tested on recordings that the search did not see.
 
 use crate::args::output::{OpenOutput, OutputPath, not_opened};
+use crate::args::policy;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::cases::{Asked, Case, cases};
 use crate::model::compare::GoalWord;
@@ -256,7 +257,11 @@ impl Args {
                 .map(|name| machine::file_of(name))
                 .collect::<Result<_, _>>()?,
             space: self.space.clone().unwrap_or_default(),
-            reference: self.reference.clone(),
+            reference: self
+                .reference
+                .as_deref()
+                .map(|given| policy::text("--reference", given))
+                .transpose()?,
             best: self.best.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned()),
             max_slowdown: finite(self.max_slowdown),
             max_p99: finite(self.max_p99),

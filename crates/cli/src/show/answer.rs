@@ -5,10 +5,11 @@ use crate::show::screen::Look;
 use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
-use wattwise_advice::result::{Comparison, Interval, Nearly, PolicyResult};
+use wattwise_advice::result::{Comparison, Inputs, Interval, Nearly, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_advice::words::in_words;
+use wattwise_figure::shell;
 
 /// What of a comparison is shown.
 #[derive(Clone, Copy, Default, clap::Args)]
@@ -27,6 +28,8 @@ impl Shown {
     pub(crate) const WHOLE: Shown = Shown { all: true, notes: true };
 }
 
+/// Columns of the first screen.
+const WIDTH: usize = 80;
 /// Rows of the short table at most.
 const ROWS: usize = 7;
 /// Policies that are named as no different, at most.
@@ -36,10 +39,18 @@ const NAMED: usize = 3;
 pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown) -> String {
     let w = &c.workload;
     let mut out = String::new();
-    _ = writeln!(out, "{}", wrapped(&format!("{} ({})", w.name, w.source), "  "));
     let on = if c.inputs.own_machine { "on" } else { "on a model of" };
-    let machine = format!("{on} {}: {}", c.machine, c.inputs.machine_summary);
-    _ = writeln!(out, "{}\n", wrapped(&machine, "  "));
+    let heading =
+        [format!("{}: {}", w.name, w.source), format!("{on} {}: {}", c.machine, c.inputs.machine_summary)];
+    // On the first screen a line each; the rest of them is no part of the answer.
+    for text in heading {
+        _ = writeln!(
+            out,
+            "{}",
+            if shown.notes { wrapped(&text, "  ") } else { table::shortened(&text, WIDTH) }
+        );
+    }
+    _ = writeln!(out);
     let (head, rest) = answer(c);
     for text in wrapped(&head, "  ").lines() {
         _ = match look.colour {
@@ -87,10 +98,13 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
     }
     let of = a.tried.map_or(String::new(), |n| format!(", best of {n} tried"));
     let kept = a.recommended == c.reference;
+    // What may as well cost more than the reference is not called the best.
+    let surely = a.against_reference.is_none_or(|against| against.ratio.high < 1.0);
+    let best = if surely || kept { "Best" } else { "Likely best, but not surely better than the reference" };
     let head = match in_words(&own.policy, &c.reference) {
-        _ if kept => format!("{stopped}Best: keep {}, the reference{of}", own.policy),
-        Some(words) => format!("{stopped}Best: {words} ({}){of}", own.policy),
-        None => format!("{stopped}Best: {}{of}", own.policy),
+        _ if kept => format!("{stopped}{best}: keep {}, the reference{of}", own.policy),
+        Some(words) => format!("{stopped}{best}: {words} ({}){of}", own.policy),
+        None => format!("{stopped}{best}: {}{of}", own.policy),
     };
     let mut rest = Vec::new();
     if !kept {
@@ -140,7 +154,7 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
     }
     let waits = own.responses.as_ref().and_then(|r| match &r.why_not {
         Some(why) => Some(why.clone()),
-        None => say::responses(c, r).map(|text| format!("not shown slower: {text}")),
+        None => say::responses(c, r).map(|text| format!("within the limit{}: {text}", limit_words(c))),
     });
     let missed = own
         .missed_by_task
@@ -149,6 +163,11 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
         .then(|| say::missed(own))
         .flatten();
     [waits.map(|w| Item("waits", w)), missed.map(|m| Item("late", m))].into_iter().flatten().collect()
+}
+
+/// " (10 %)", where there is a limit of time.
+fn limit_words(c: &Comparison) -> String {
+    c.max_slowdown.map_or_else(String::new, |limit| format!(" ({:.0} %)", limit * 100.0))
 }
 
 /// How sure the two statements are: better than the reference, best of all.
@@ -160,7 +179,7 @@ fn sure(c: &Comparison, kept: bool) -> String {
     let mut parts = Vec::new();
     if let Some(against) = &a.against_reference {
         let better = (against.chance * n as f64).round();
-        parts.push(format!("better than the reference in {better:.0} of {n} variations of the model"));
+        parts.push(format!("better than the reference in {better:.0} of {n} replicas of the model"));
     }
     parts.push(match (&a.tied[..], &a.winner, kept) {
         ([], Some(_), _) => "no other comes near".to_owned(),
@@ -184,30 +203,44 @@ fn sure(c: &Comparison, kept: bool) -> String {
 fn nearly(n: &Nearly) -> String {
     let by = match change(n.ratio) {
         (text, -1) => format!("would save {text}"),
-        (text, _) => format!("would change it by {text}"),
+        (text, _) => format!("would need {text}"),
     };
-    format!("{} {by}, over the time limit in {:.0} % of them", n.policy, (1.0 - n.within_share) * 100.0)
+    format!(
+        "{} {by}, over the time limit in {:.0} % of the replicas",
+        n.policy,
+        (1.0 - n.within_share) * 100.0
+    )
 }
 
 /// The command that puts it in force; none where what is there is kept.
 fn apply(c: &Comparison, kept: bool) -> Option<String> {
-    applied(c.inputs.own_machine, kept, (&c.answer.apply, &c.answer.why_not))
+    applied(&c.inputs, kept, (&c.answer.apply, &c.answer.why_not), &c.answer.lifts)
 }
 
 /// A command that puts a policy in force, or why there is none; nothing where what is there is kept.
 pub(crate) fn applied(
-    own_machine: bool,
+    inputs: &Inputs,
     kept: bool,
     (command, why_not): (&Option<String>, &Option<String>),
+    lifts: &[String],
 ) -> Option<String> {
     if kept {
         return None;
     }
-    let whose = if own_machine { "To apply it" } else { "On such a machine" };
+    let whose = if inputs.own_machine { "To apply it" } else { "On such a machine" };
     match (command, why_not) {
         (Some(command), _) if command.contains("wattwise set") => {
-            let as_root: Vec<String> = command.split(" && ").map(|c| format!("sudo {c}")).collect();
-            Some(format!("{whose}: {}\n  and to undo it: sudo wattwise restore", as_root.join(" && ")))
+            let root = inputs.root.as_ref().map(|root| format!(" --root {}", shell::word(root)));
+            let root = root.unwrap_or_default();
+            let as_root: Vec<String> = command.split(" && ").map(|c| format!("sudo {c}{root}")).collect();
+            let lifted = match lifts {
+                [] => String::new(),
+                lifts => format!("\n  It lifts what is in force now: {}", lifts.join(", ")),
+            };
+            Some(format!(
+                "{whose}: {}{lifted}\n  and to undo it: sudo wattwise restore{root}",
+                as_root.join(" && ")
+            ))
         }
         (Some(command), _) => Some(format!("{whose}, as root: {command}")),
         (None, Some(why)) => Some(wrapped(&format!("It cannot be applied: {why}."), "  ")),

@@ -15,7 +15,8 @@ use crate::set::transaction::{Change, Transaction, TransactionError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use wattwise_figure::nearest;
-use wattwise_figure::units::{Speed, show_khz, show_ns, show_uw};
+pub use wattwise_figure::setting::Setting;
+use wattwise_figure::units::{Speed, share_of_khz, show_khz, show_ns, show_uw};
 use wattwise_hw::cpus::cpuid::CpuFacts;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::Topology;
@@ -32,51 +33,6 @@ use wattwise_hw::states::power::{Limit, Zone};
 use wattwise_policy::speed::tunables::kernel_name;
 
 const CPUS: &str = "sys/devices/system/cpu";
-
-/// A wish.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Setting {
-    /// CPUs on or off.
-    Online(bool),
-    /// `active`, `passive`, `guided`, `off` of intel_pstate or amd-pstate.
-    DriverMode(String),
-    /// The governor of the speed.
-    Governor(String),
-    /// The range within which it may choose; none leaves that end as it is.
-    Limits(Option<Speed>, Option<Speed>),
-    /// One speed, held.
-    Freq(Speed),
-    /// Energy-performance preference: a word, or 0 (performance) to 255 (power).
-    Epp(String),
-    /// Energy-performance bias: a word, or 0 to 15.
-    Epb(String),
-    /// Boost, of the machine or of each policy.
-    Boost(bool),
-    /// A C-state by name or index, usable or not.
-    CState(String, bool),
-    /// The longest wake-up allowed, ns; none lifts the limit.
-    Latency(Option<u64>),
-    /// The governor that picks C-states.
-    IdleGovernor(String),
-    /// Clock modulation, percent of the clock that is let through; 100 is none.
-    TState(f64),
-    /// A power limit: zone (`package`, `package-0`, `dram`; none is each package) and constraint
-    /// (`long_term`), uW.
-    PowerLimit {
-        /// Which zone.
-        zone: Option<String>,
-        /// Which of its limits; none is the first, the long-term one.
-        constraint: Option<String>,
-        /// The limit, uW.
-        power_uw: u64,
-    },
-    /// The range of the uncore's speed.
-    Uncore(Option<Speed>, Option<Speed>),
-    /// A governor's tunable: `up_threshold=90`.
-    Tunable(String, String),
-    /// The firmware's profile.
-    Profile(String),
-}
 
 /// One write of a plan.
 #[derive(Debug, Clone)]
@@ -1144,7 +1100,10 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
     match speed {
         Speed::Khz(khz) => Ok(khz),
         Speed::Min => Ok(slowest),
-        Speed::Max => Ok(fastest),
+        // acpi-cpufreq has no level for the boost above its highest: that one brings it.
+        Speed::Max => {
+            Ok(policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied().max().unwrap_or(fastest))
+        }
         Speed::Boost => Ok(policy.boost_levels_khz.last().copied().unwrap_or(fastest)),
         Speed::Base => match (policy.base_khz, top_level, &cpufreq.boost) {
             (Some(khz), ..) => Ok(khz),
@@ -1158,9 +1117,23 @@ fn resolve(policy: &CpufreqPolicy, cpufreq: &Cpufreq, flag: &str, speed: Speed) 
             _ => Err(missing("speed without boost")),
         },
         Speed::Percent(percent) => {
-            let khz = (fastest as f64 * percent / 100.0).round() as u64;
-            let levels = policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied();
-            Ok(levels.min_by_key(|l| l.abs_diff(khz)).unwrap_or(khz.max(slowest).min(fastest)))
+            let levels: Vec<u64> =
+                policy.levels_khz.iter().chain(&policy.boost_levels_khz).copied().collect();
+            // A limit goes to the nearest level inside it, as the model has it; a speed to the nearest of all.
+            let khz = share_of_khz(fastest, percent);
+            let found = match flag {
+                "--max" => {
+                    levels.iter().copied().filter(|l| *l <= khz).max().or(levels.iter().copied().min())
+                }
+                "--min" => {
+                    levels.iter().copied().filter(|l| *l >= khz).min().or(levels.iter().copied().max())
+                }
+                _ => {
+                    let khz = (fastest as f64 * percent / 100.0).round() as u64;
+                    levels.iter().copied().min_by_key(|l| l.abs_diff(khz))
+                }
+            };
+            Ok(found.unwrap_or(khz.max(slowest).min(fastest)))
         }
     }
 }

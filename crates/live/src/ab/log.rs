@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use wattwise_figure::Provenance;
 use wattwise_figure::one_line;
+use wattwise_hw::identity::Identity;
 use wattwise_output::Log;
 
 /// Version of the lines.
@@ -88,6 +89,12 @@ pub struct Header {
     pub others: f64,
     /// Processor, CPUs, kernel.
     pub machine: String,
+    /// The machine as `--root` takes it; none is the one that it ran on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub root: Option<String>,
+    /// Which machine that is; none in files of older versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub identity: Option<Identity>,
     /// Seconds since 1970.
     pub started: u64,
 }
@@ -184,7 +191,7 @@ pub fn read(path: &Path) -> Result<Read, String> {
 }
 
 /// What a later go uses as it is written.
-const USED: &[&str] = &["command", "policy", "metric", "watts_of"];
+const USED: &[&str] = &["command", "policy", "metric", "watts_of", "root"];
 
 /// A line whose texts that are only shown are one line each: the file may be a stranger's.
 fn shown_in_lines(line: &[u8]) -> serde_json::Result<Line> {

@@ -311,7 +311,24 @@ impl<'r> Observer<'r> {
                 None => idle.push((count.name.clone(), s)),
             }
         }
-        let stats = start.stat.zip(end.stat);
+        // In a copy nothing moves: that is not a machine whose CPUs were busy, or slept, all the time.
+        let stands_still = !self.live
+            && !self.idle_usage.is_empty()
+            && (&start.idle_us, &start.idle_usage) == (&end.idle_us, &end.idle_usage);
+        if stands_still {
+            idle.clear();
+        }
+        let modelled = self.battery.is_none() && matches!(self.model, Some(Model::Residency(_)));
+        let (joules, provenance) = match stands_still && modelled {
+            true => {
+                (None, Provenance::Unavailable { why: "the counters of its C-states stand still".to_owned() })
+            }
+            false => (joules, provenance),
+        };
+        let stats = start
+            .stat
+            .zip(end.stat)
+            .filter(|(b, a)| self.live || b.switches != a.switches || b.busy_s != a.busy_s);
         let usage = start.idle_usage.iter().zip(&end.idle_usage).map(|(b, a)| a.saturating_sub(*b)).sum();
         let speeds = end
             .speeds
@@ -326,7 +343,7 @@ impl<'r> Observer<'r> {
             energy: Some(provenance),
             domains,
             idle,
-            wakeups: (!self.idle_usage.is_empty()).then_some(usage),
+            wakeups: (!self.idle_usage.is_empty() && !stands_still).then_some(usage),
             speeds,
             context_switches: stats.map(|(b, a)| a.switches.saturating_sub(b.switches)),
             others_s: stats.map(|(b, a)| (a.busy_s - b.busy_s - cpu_s).max(0.0)),

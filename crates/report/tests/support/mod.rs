@@ -112,6 +112,8 @@ pub(crate) fn without_numbers() -> (Comparison, Vec<PolicyDetail>) {
 fn responses() -> Responses {
     let page = KindResponses {
         kind: "page".to_owned(),
+        size_class: 3,
+        joined: false,
         episodes: 6.0,
         p50_s: Some(0.45),
         p95_s: Some(0.61),
@@ -252,6 +254,7 @@ fn answer(results: &mut [PolicyResult]) -> Answer {
         recommended,
         tied,
         apply: Some("wattwise set --governor ondemand".to_owned()),
+        lifts: Vec::new(),
         why_not: None,
         tried: None,
         against_reference: None,
@@ -365,6 +368,7 @@ fn machine_figures() -> Vec<InputFigure> {
 fn inputs(cpus: usize) -> Inputs {
     Inputs {
         own_machine: false,
+        root: None,
         machine_summary: format!(
             "{cpus} CPUs in one package, 600 MHz to 2.4 GHz, C1 to C6, 53 Wh (synthetic)"
         ),

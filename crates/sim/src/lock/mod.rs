@@ -199,6 +199,7 @@ mod tests {
             ncs: Dist::Fixed(ns.1),
             waiting,
             lowered,
+            cap: 0,
             acquisitions: 2000,
             seed: 1,
         })

@@ -20,6 +20,7 @@ use wattwise_figure::Random;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload, file};
 use wattwise_policy::PowerSource;
+use wattwise_replay::apply::Commands;
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
@@ -216,7 +217,7 @@ pub(crate) fn null(seed: u64, trials: u64) -> Option<TuneResult> {
         limits: Limits { rule: Rule::default(), max_p99: f64::INFINITY },
         replicas: 64,
         seed,
-        apply: &|_| Ok("the line".into()),
+        apply: &|_| Ok(Commands::System(vec![vec!["the".into(), "line".into()]])),
         method: Method::Evolution,
         spend: Spend { trials: Some(trials), time: None },
     };

@@ -45,7 +45,7 @@ enum What {
     Compare(compare::Args),
     /// What a model's file lacks, and what that costs the answer (wattwise.machine-check/1)
     Check(check::Args),
-    /// Hold the library against measurements: a table of SPECpower or freqbench results (wattwise.score/1)
+    /// Hold the library against measurements: policies on hardware, SPECpower or freqbench results (wattwise.score/1)
     Score(score::Args),
 }
 
@@ -112,6 +112,13 @@ impl FigureLine {
             standing: input.confidence.word().to_owned(),
             source: input.source.to_owned(),
         }
+    }
+
+    /// Makes it a figure that is known, as those behind an emulated machine are.
+    fn is_known(&mut self) {
+        (self.low, self.high) = (None, None);
+        (self.standing, self.source) =
+            ("known".to_owned(), "behind the emulated machine's meters".to_owned());
     }
 
     /// `8 W`, or a dash.

@@ -4,8 +4,9 @@ use super::{FigureLine, columns, facts, machine, standings_text};
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::machine::file_of;
 use serde::Serialize;
+use wattwise_calibrate::truth;
 use wattwise_figure::one_line;
-use wattwise_model::machine::builtin;
+use wattwise_model::machine::{MachineModel, builtin};
 
 /// Version of what `--json` prints.
 pub(crate) const SCHEMA: &str = "wattwise.machine/1";
@@ -17,6 +18,27 @@ pub(crate) struct Args {
     /// Print the model's file instead: what a model of one's own may begin with
     #[arg(long, conflicts_with = "json")]
     file: bool,
+    /// Of an emulated machine what 'calibrate --root' of it should find: the figures that its meters follow
+    #[arg(long, conflicts_with = "file")]
+    truth: bool,
+    /// With --truth: the seed of that calibration
+    #[arg(long, default_value_t = 1, requires = "truth")]
+    seed: u64,
+}
+
+/// What is behind an emulated machine.
+fn truth(args: &Args) -> Result<MachineModel, Failure> {
+    let name = args.name.strip_prefix("emulated:").ok_or_else(|| {
+        Failure::input(format!(
+            "--truth {}: expected emulated:NAME; of other machines nobody knows it",
+            args.name
+        ))
+    })?;
+    let machine = wattwise_emulator::named(name).map_err(Failure::input)?;
+    let behind = truth::behind(&machine, truth::USUAL, args.seed).ok_or_else(|| {
+        Failure::input(format!("--truth {}: its packages differ, and no truth is made up for it", args.name))
+    })?;
+    Ok(MachineModel { name: args.name.clone(), ..behind.machine })
 }
 
 /// A model in full.
@@ -47,12 +69,16 @@ fn text(name: &str) -> Result<String, Failure> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Outcome {
-    let m = machine(&args.name, "show")?;
+    let m = if args.truth { truth(args)? } else { machine(&args.name, "show")? };
     if args.file {
         print(&text(&args.name)?)?;
         return Ok(0);
     }
-    let figures: Vec<FigureLine> = m.inputs().iter().map(FigureLine::of).collect();
+    let mut figures: Vec<FigureLine> = m.inputs().iter().map(FigureLine::of).collect();
+    if args.truth {
+        figures.retain(|f| f.nominal.is_some());
+        figures.iter_mut().for_each(FigureLine::is_known);
+    }
     if json {
         let (rest_w, full_w) = m.rest_and_full_w();
         let shown = ShownMachine {

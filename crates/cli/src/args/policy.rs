@@ -1,0 +1,139 @@
+//! Policies as flags take them, the same for every command: a policy as `compare` prints it, the file of one, or `@FILE`, a
+//! file of results or of a policy.
+//!
+//! | given | is |
+//! |---|---|
+//! | `hwp:epp=power+max=60%` | a policy ([`PolicySpec`]) |
+//! | `tuned.toml`, `@tuned.toml` | the policy of a file |
+//! | `@result.json` | the policy that a comparison or a search recommends |
+
+use crate::exit::Failure;
+use crate::show::result_file::ResultFile;
+use std::path::Path;
+use wattwise_figure::nearest;
+use wattwise_replay::spec::{PolicySpec, expand};
+
+/// What follows from a file of results.
+pub(crate) struct Results {
+    /// The file, as it was named.
+    path: String,
+    /// The policy to use; none where the file holds no judgement.
+    recommended: Option<String>,
+    /// What it is held against.
+    reference: Option<String>,
+    /// Every policy that it has figures of.
+    policies: Vec<String>,
+}
+
+/// The word for what is recommended.
+const RECOMMENDED: &str = "recommended";
+
+impl Results {
+    /// Reads a file of results.
+    ///
+    /// # Errors
+    /// Bad input: no result, one of an older shape (with the command that makes it again), or one without policies.
+    pub(crate) fn read(flag: &str, path: &str) -> Result<Results, Failure> {
+        let file = ResultFile::read(Path::new(path)).map_err(|e| Failure::input(format!("{flag} {e}")))?;
+        let mut found =
+            Results { path: path.to_owned(), recommended: None, reference: None, policies: Vec::new() };
+        match file {
+            ResultFile::Compare(c) => {
+                found.policies = c.results.into_iter().map(|r| r.policy).collect();
+                found.recommended = Some(c.answer.recommended);
+                found.reference = Some(c.reference);
+            }
+            ResultFile::CompareSet(set) => {
+                let best = set.mix.map(|mix| mix.answer.recommended).or(set.summary.best);
+                found.recommended = best;
+                let of_each = set.comparisons.iter().flat_map(|c| c.results.iter().map(|r| r.policy.clone()));
+                for policy in of_each {
+                    if !found.policies.contains(&policy) {
+                        found.policies.push(policy);
+                    }
+                }
+                found.reference = set.comparisons.into_iter().next().map(|c| c.reference);
+            }
+            ResultFile::Tune(t) => {
+                found.policies = vec![t.winner.policy.clone()];
+                found.recommended = match t.verdict.worth_it {
+                    Some(false) => None,
+                    _ => Some(t.winner.policy),
+                };
+                found.reference = t.cases.into_iter().next().map(|c| c.reference);
+            }
+            ResultFile::Ab(read) => {
+                found.policies = read.header.arms.into_iter().filter_map(|arm| arm.policy).collect();
+            }
+            ResultFile::Run(r) => found.policies = r.policy.into_iter().collect(),
+            _ => {}
+        }
+        match found.policies.is_empty() {
+            true => Err(Failure::input(format!(
+                "{flag} {path}: has no policies; expected a result of compare, tune, ab or run"
+            ))),
+            false => Ok(found),
+        }
+    }
+
+    /// The policy of that name, `recommended` among them.
+    pub(crate) fn policy(&self, flag: &str, name: &str) -> Result<String, Failure> {
+        if name == RECOMMENDED {
+            return self.recommended.clone().ok_or_else(|| {
+                Failure::input(format!(
+                    "{flag} {}: recommends no policy; expected one by name: {}",
+                    self.path,
+                    self.policies.join(", ")
+                ))
+            });
+        }
+        let asked = PolicySpec::parse(name).map_or_else(|_| name.to_owned(), |p| p.text);
+        let known = self.policies.iter().chain(&self.reference).chain(&self.recommended);
+        if known.clone().any(|p| *p == asked) {
+            return Ok(asked);
+        }
+        let near = nearest(&asked, known.map(String::as_str));
+        Err(Failure::input(format!("{flag} {}: has no policy {name}; did you mean {near}?", self.path)))
+    }
+
+    /// What is recommended, and what that was held against, the reference first.
+    pub(crate) fn arms(&self, flag: &str) -> Result<[String; 2], Failure> {
+        let recommended = self.policy(flag, RECOMMENDED)?;
+        match &self.reference {
+            Some(reference) if *reference == recommended => Err(Failure::input(format!(
+                "{flag} {}: it says to keep {reference}, so there is nothing to compare with it; \
+                 expected ARMs, such as 'wattwise ab {reference} OTHER -- COMMAND'",
+                self.path
+            ))),
+            Some(reference) => Ok([reference.clone(), recommended]),
+            None => Err(Failure::input(format!("{flag} {}: has no reference; expected ARMs", self.path))),
+        }
+    }
+}
+
+/// A policy's text: what `@FILE` stands for, else what was given.
+pub(crate) fn text(flag: &str, given: &str) -> Result<String, Failure> {
+    match given.strip_prefix('@') {
+        Some(file) if file.ends_with(".toml") => Ok(file.to_owned()),
+        Some(file) => Results::read(flag, file)?.policy(flag, RECOMMENDED),
+        None => Ok(given.to_owned()),
+    }
+}
+
+/// Every policy that a text stands for: more than one where it has scans.
+pub(crate) fn expanded(given: &str) -> Result<Vec<PolicySpec>, Failure> {
+    let text = text("--policy", given)?;
+    match expand(&text) {
+        Ok(all) => Ok(all),
+        // What 'run' and 'ab' take beside policies has no meaning on a model.
+        Err(_) if is_settings(&text) => Err(Failure::input(format!(
+            "--policy {given}: is settings, which 'run', 'ab' and 'set' take; expected a policy, such as schedutil+max=60%"
+        ))),
+        Err(e) => Err(Failure::input(e)),
+    }
+}
+
+/// Whether a text is flags of `set` in one word: `governor=powersave,max=60%`.
+pub(crate) fn is_settings(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains([':', '+', ',']))
+}

@@ -1,0 +1,99 @@
+//! What may be asked of a machine's power states, as values: what `wattwise set` takes as flags, what a policy means on a
+//! machine, what a journal is planned from.
+//!
+//! The two wings meet here. The model wing says which settings a policy is; the machine wing makes them. Text is made by
+//! [`Setting::flags`] alone, and read by the command line.
+
+use crate::units::{Speed, trim};
+
+/// A wish in the one vocabulary of all machines.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// CPUs on or off.
+    Online(bool),
+    /// `active`, `passive`, `guided`, `off` of intel_pstate or amd-pstate.
+    DriverMode(String),
+    /// The governor of the speed.
+    Governor(String),
+    /// The range within which it may choose; none leaves that end as it is.
+    Limits(Option<Speed>, Option<Speed>),
+    /// One speed, held.
+    Freq(Speed),
+    /// Energy-performance preference: a word, or 0 (performance) to 255 (power).
+    Epp(String),
+    /// Energy-performance bias: a word, or 0 to 15.
+    Epb(String),
+    /// Boost, of the machine or of each policy.
+    Boost(bool),
+    /// A C-state by name or index, usable or not.
+    CState(String, bool),
+    /// The longest wake-up allowed, ns; none lifts the limit.
+    Latency(Option<u64>),
+    /// The governor that picks C-states.
+    IdleGovernor(String),
+    /// Clock modulation, percent of the clock that is let through; 100 is none.
+    TState(f64),
+    /// A power limit: zone (`package`, `package-0`, `dram`; none is each package) and constraint
+    /// (`long_term`), uW.
+    PowerLimit {
+        /// Which zone.
+        zone: Option<String>,
+        /// Which of its limits; none is the first, the long-term one.
+        constraint: Option<String>,
+        /// The limit, uW.
+        power_uw: u64,
+    },
+    /// The range of the uncore's speed.
+    Uncore(Option<Speed>, Option<Speed>),
+    /// A governor's tunable: `up_threshold=90`.
+    Tunable(String, String),
+    /// The firmware's profile.
+    Profile(String),
+}
+
+/// A flag of `wattwise set`, and its value.
+pub type Flag = (&'static str, String);
+
+impl Setting {
+    /// The flags of `wattwise set` that say this; every value is one word, not yet quoted.
+    pub fn flags(&self) -> Vec<Flag> {
+        let switch = |on: &bool| if *on { "on" } else { "off" };
+        let one = |flag: &'static str, value: &dyn std::fmt::Display| vec![(flag, value.to_string())];
+        let range = |flags: [&'static str; 2], low: &Option<Speed>, high: &Option<Speed>| {
+            let ends = [(flags[1], high), (flags[0], low)];
+            ends.into_iter().filter_map(|(flag, end)| Some((flag, end.as_ref()?.to_string()))).collect()
+        };
+        match self {
+            Setting::Online(on) => one("--online", &switch(on)),
+            Setting::DriverMode(mode) => one("--driver-mode", mode),
+            Setting::Governor(name) => one("--governor", name),
+            Setting::Limits(low, high) => range(["--min", "--max"], low, high),
+            Setting::Freq(speed) => one("--freq", speed),
+            Setting::Epp(value) => one("--epp", value),
+            Setting::Epb(value) => one("--epb", value),
+            Setting::Boost(on) => one("--boost", &switch(on)),
+            Setting::CState(name, on) => one("--cstate", &format!("{name}={}", switch(on))),
+            Setting::Latency(None) => one("--latency", &"none"),
+            Setting::Latency(Some(ns)) => one("--latency", &format!("{ns}ns")),
+            Setting::IdleGovernor(name) => one("--idle-governor", name),
+            Setting::TState(percent) => one("--tstate", &format!("{percent}%")),
+            Setting::PowerLimit { zone, constraint, power_uw } => {
+                let watts = format!("{}W", trim(*power_uw as f64 / 1e6, 6));
+                let place = match (zone, constraint) {
+                    (Some(zone), Some(limit)) => format!("{zone}/{limit}="),
+                    (Some(zone), None) => format!("{zone}="),
+                    (None, _) => String::new(),
+                };
+                one("--rapl", &(place + &watts))
+            }
+            Setting::Uncore(low, high) => range(["--uncore-min", "--uncore-max"], low, high),
+            Setting::Tunable(name, value) => one("--tunable", &format!("{name}={value}")),
+            Setting::Profile(name) => one("--profile", name),
+        }
+    }
+}
+
+/// The flags of several settings, as the words of a command.
+pub fn words(settings: &[Setting]) -> Vec<String> {
+    settings.iter().flat_map(Setting::flags).flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
+}
