@@ -87,12 +87,6 @@ pub const COSTS: &[CostFigure] = &[
                  peak at 366/366 us",
     },
     CostFigure {
-        what: "power limit of the package over seconds: 15 W",
-        machine: "i7-4510u",
-        confidence: "datasheet",
-        source: "Intel ARK: TDP, which is the long-term limit (PL1) unless a maker sets another",
-    },
-    CostFigure {
         what: "power of a core in C1: 0.4 W",
         machine: "i7-4510u",
         confidence: "guess",
@@ -234,7 +228,7 @@ pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64
     };
     let watts = |o: &LockOutcome| o.energy_j / o.elapsed_s;
     let mut faster = at(0);
-    let Some(limit) = limit_w(&machine.name).filter(|limit| watts(&faster) > *limit) else { return faster };
+    let Some(limit) = limit_w(machine).filter(|limit| watts(&faster) > *limit) else { return faster };
     for cap in 1..machine.kinds[0].levels.len() {
         let slower = at(cap);
         if watts(&slower) <= limit {
@@ -245,9 +239,9 @@ pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64
     faster
 }
 
-/// Long-term limit of a machine's package, in W.
-fn limit_w(machine: &str) -> Option<f64> {
-    (machine == "i7-4510u").then_some(15.0)
+/// What the packages may draw together for long, in W, where the machine's file has limits.
+fn limit_w(machine: &MachineModel) -> Option<f64> {
+    machine.packages.iter().map(|p| p.limit.map(|l| l.long_w)).sum()
 }
 
 /// As long as the slower run, of which a share at the faster one's pace: so much that the mean power is the limit.
