@@ -62,6 +62,7 @@ parts:
 	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --lib --bins --examples -- --include-ignored
 	$(CARGO) test --workspace $(WITHOUT) $(FEATURES) --doc
 	$(CARGO) xtask charts --check
+	$(CARGO) run --release --quiet -p wattwise-study --example studies -- --check docs/notes/studies.md
 	$(CARGO) xtask machines --check
 
 # One after the other, since the lab's guests want a quiet host; then two at a time what mostly waits for one CPU.

@@ -84,16 +84,16 @@ pub const COSTS: &[CostFigure] = &[
         machine: "i7-4510u",
         confidence: "fitted",
         source: "to +50 % efficiency (C2, 366/3.7 us); PAUSE takes some 10 cycles there, 140 on Skylake. It also gives the \
-                 peak at 366/366 us and the two efficiencies at 3.7/3.7 us",
+                 peak at 366/366 us",
     },
     CostFigure {
-        what: "power limit of the package over seconds: 15 W",
+        what: "power of a core in C1: 0.4 W",
         machine: "i7-4510u",
-        confidence: "datasheet",
-        source: "Intel ARK: TDP, which is the long-term limit (PL1) unless a maker sets another",
+        confidence: "guess",
+        source: "the machine's file guesses 1 W at full voltage; MWAIT in C1 lets the voltage go",
     },
     CostFigure {
-        what: "leaving MWAIT takes 2.4 us in every C-state, at that state's power",
+        what: "leaving MWAIT takes 2.7 us in every C-state, at that state's power",
         machine: "i7-4510u",
         confidence: "fitted",
         source: "to -44 % throughput (C1, 3.7/3.7 us); for deeper states the same, since the study finds 44 to 47 % in all",
@@ -112,6 +112,7 @@ pub fn costs(machine: &str) -> Costs {
         spin_power: 0.35,
         spin_sibling: 0.95,
         mwait_exit_ns: None,
+        halted_w: None,
         package_idle: true,
         slow_uncore: None,
     };
@@ -121,7 +122,8 @@ pub fn costs(machine: &str) -> Costs {
             handover_ns: 60.0,
             spin_power: 0.75,
             spin_sibling: 1.0,
-            mwait_exit_ns: Some(2400.0),
+            mwait_exit_ns: Some(2700.0),
+            halted_w: Some(0.4),
             ..common
         },
         _ => common,
@@ -226,7 +228,7 @@ pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64
     };
     let watts = |o: &LockOutcome| o.energy_j / o.elapsed_s;
     let mut faster = at(0);
-    let Some(limit) = limit_w(&machine.name).filter(|limit| watts(&faster) > *limit) else { return faster };
+    let Some(limit) = limit_w(machine).filter(|limit| watts(&faster) > *limit) else { return faster };
     for cap in 1..machine.kinds[0].levels.len() {
         let slower = at(cap);
         if watts(&slower) <= limit {
@@ -237,9 +239,9 @@ pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64
     faster
 }
 
-/// Long-term limit of a machine's package, in W.
-fn limit_w(machine: &str) -> Option<f64> {
-    (machine == "i7-4510u").then_some(15.0)
+/// What the packages may draw together for long, in W, where the machine's file has limits.
+fn limit_w(machine: &MachineModel) -> Option<f64> {
+    machine.packages.iter().map(|p| p.limit.map(|l| l.long_w)).sum()
 }
 
 /// As long as the slower run, of which a share at the faster one's pace: so much that the mean power is the limit.

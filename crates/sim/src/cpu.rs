@@ -30,6 +30,10 @@ pub(crate) struct CpuState {
     pub(crate) domain: u16,
     /// The kernel has its way into idle before it.
     pub(crate) enters_by_work: bool,
+    /// It does the kernel's work in the idle loop: to the scheduler it idles.
+    pub(crate) in_idle_loop: bool,
+    /// What it does is a kernel thread's.
+    pub(crate) in_thread: bool,
     /// The running task.
     pub(crate) current: u32,
     /// When it ends; [`NEVER`] while the domain stalls.
@@ -59,6 +63,8 @@ impl CpuState {
             core: cpu.core,
             domain: cpu.domain,
             enters_by_work: false,
+            in_idle_loop: false,
+            in_thread: false,
             kind: cpu.kind,
             run_from: 0,
             run_need: 0.0,

@@ -75,6 +75,8 @@ pub struct Interrupt {
     pub cpu: u16,
     /// What it takes at the highest speed, in ns.
     pub ns: u64,
+    /// A kernel thread bound to the CPU does it: to the scheduler an idle CPU is busy meanwhile.
+    pub thread: bool,
 }
 
 impl<'a, 'i> Setup<'a, 'i> {

@@ -610,7 +610,7 @@ fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
         (o.idle_exits, o.elapsed_ns, o.cpus.iter().map(|c| c.busy_ns).sum::<u64>())
     };
     let (alone, elapsed, busy) = exits(&[]);
-    let at = |at_ns, cpu| Interrupt { at_ns, cpu, ns: 5000 };
+    let at = |at_ns, cpu| Interrupt { at_ns, cpu, ns: 5000, thread: false };
     // The first finds its CPU at work, the last names a CPU that the machine does not have.
     let all = [at(MS, 0), at(3 * MS, 0), at(4 * MS, 1), at(5 * MS, 9)];
     assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));

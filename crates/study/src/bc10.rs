@@ -27,14 +27,10 @@ const SPAN_NS: u64 = 10_000_000_000;
 const PIECE_MBIT: f64 = 0.05;
 
 /// Published order, the lesser first.
-const ORDERS: [(&str, &str); 6] = [
-    ("250:mbps", "500:mbps"),
-    ("550:mbps", "500:mbps"),
-    ("600:mbps", "500:mbps"),
-    ("500:rtt", "250:rtt"),
-    ("600:rtt", "500:rtt"),
-    ("250:tx", "500:tx"),
-];
+///
+/// From 500 MHz on the author finds no difference, so that nothing is in order there.
+const ORDERS: [(&str, &str); 4] =
+    [("250:mbps", "500:mbps"), ("500:rtt", "250:rtt"), ("600:rtt", "500:rtt"), ("250:tx", "500:tx")];
 
 /// What a megabit takes: `fixed_s` whatever the clock, and `cycles_m` million cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -284,7 +280,7 @@ mod tests {
         let b = (1.0 / 16.0988 - 1.0 / 30.8194) * 250.0;
         assert!((cost.cycles_m - b).abs() < 1e-9 && (b - 7.417).abs() < 0.001, "{cost:?}");
         assert!((cost.rate(125.0) - 16.0988).abs() < 1e-9);
-        assert!((cost.rate(500.0) - 56.76).abs() < 0.01, "{}", cost.rate(500.0));
+        assert!((cost.rate(500.0) - 56.78).abs() < 0.01, "{}", cost.rate(500.0));
     }
 
     /// The engine gives what the formula gives, at every speed.

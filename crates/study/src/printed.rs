@@ -155,6 +155,11 @@ impl Ours {
         self.0.insert(key.into(), (mean, Some(sd)));
     }
 
+    /// Its spread.
+    pub fn spread(&self, key: &str) -> Option<f64> {
+        self.0.get(key).and_then(|v| v.1)
+    }
+
     /// Ours for a key.
     pub fn get(&self, key: &str) -> Option<f64> {
         self.0.get(key).map(|v| v.0)

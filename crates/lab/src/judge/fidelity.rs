@@ -195,7 +195,7 @@ fn events(text: &str, states: usize) -> Result<Events, String> {
             if (state as usize) < states {
                 asleep[cpu] = Some((time, state as usize));
                 if let Some(at_ns) = called[cpu].take() {
-                    e.interrupts.push(Interrupt { at_ns, cpu: cpu as u16, ns: time - at_ns });
+                    e.interrupts.push(Interrupt { at_ns, cpu: cpu as u16, ns: time - at_ns, thread: false });
                 }
             } else if let Some((since, state)) = entered
                 && since >= e.begin
@@ -708,7 +708,7 @@ mod tests {
         ]
         .concat();
         let found = events(&text, 3).expect("valid").interrupts;
-        assert_eq!(found, [Interrupt { at_ns: 5_000_200_000, cpu: 1, ns: 7_000 }]);
+        assert_eq!(found, [Interrupt { at_ns: 5_000_200_000, cpu: 1, ns: 7_000, thread: false }]);
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct Costs {
     pub spin_sibling: f64,
     /// Exit from a C-state that MWAIT entered, where it differs from the machine's.
     pub mwait_exit_ns: Option<f64>,
+    /// Power of a core in its first C-state in W, where it differs from the machine's.
+    pub halted_w: Option<f64>,
     /// Whether packages reach their idle states between the waits: other work on the machine may keep them up.
     pub package_idle: bool,
     /// What a package's uncore saves when its awake cores run below a speed: `(kHz, share when all do)`.

@@ -15,7 +15,9 @@ impl World<'_> {
         if let Some(state) = self.package_state(package) {
             return state.watts;
         }
-        let full = self.setup.machine.packages[package].uncore_w;
+        // Its threads run at full speed at times, so that the part that goes with the clock is up.
+        let model = &self.setup.machine.packages[package];
+        let full = model.uncore_w + model.uncore.as_ref().map_or(0.0, |u| u.step_w + u.follow_w);
         let Some((khz, saves)) = self.setup.costs.slow_uncore else { return full };
         let cores = self.cores.iter().enumerate().filter(|(_, c)| c.package == package);
         let up: Vec<usize> = cores.map(|(at, _)| at).filter(|&at| self.depth(at) == 0).collect();
@@ -28,7 +30,8 @@ impl World<'_> {
         let (core, kind, level) = (&self.cores[at], self.kind(at), self.level(at, awake));
         let idle = |state: usize| {
             let watts = &kind.idle[state].watts;
-            watts[level.min(watts.len() - 1)]
+            let listed = watts[level.min(watts.len() - 1)];
+            if state == 0 { self.setup.costs.halted_w.unwrap_or(listed) } else { listed }
         };
         let l = &kind.levels[level];
         let executing: Vec<usize> = core.threads.iter().copied().filter(|&t| self.executes(t)).collect();

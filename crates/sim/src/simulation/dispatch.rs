@@ -101,6 +101,10 @@ impl Simulation<'_> {
         }
         if s.kernel_ns > 0 {
             s.phase = Phase::Kernel;
+            // Linux's idle_cpu() asks who runs, not what an interrupt does meanwhile.
+            if self.idle_work.enter_ns > 0 && !s.in_thread && !std::mem::replace(&mut s.in_idle_loop, true) {
+                self.sched.idles(c, self.clock.now());
+            }
             return self.begin_run(c);
         }
         self.enter_idle(c);
@@ -110,6 +114,10 @@ impl Simulation<'_> {
     #[inline]
     fn go_on(&mut self, c: usize, t: u32) -> bool {
         let now = self.clock.now();
+        self.cpus[c].in_thread = false;
+        if std::mem::take(&mut self.cpus[c].in_idle_loop) {
+            self.sched.wakes(c, now);
+        }
         // One that has been put off comes from where it was; one queue for all is nobody's.
         let arrives = self.sched.placement().follows_recording && self.sched.cpu_of(t) != c;
         if arrives {
@@ -163,6 +171,7 @@ impl Simulation<'_> {
         s.run_end = NEVER;
         if s.phase == Phase::Kernel {
             s.kernel_ns = 0;
+            s.in_thread = false;
             return self.dispatch(c);
         }
         s.phase = Phase::Switching;

@@ -5,6 +5,7 @@ use crate::calendar::NEVER;
 use crate::cpu::Phase;
 use crate::govern::idle::Cause;
 use crate::hardware::ThreadState;
+use crate::setup::Interrupt;
 
 impl Simulation<'_> {
     /// A CPU has nothing to do: it enters the C-state that its policy chooses.
@@ -15,6 +16,7 @@ impl Simulation<'_> {
         let entered = self.idlers.enter(c, s.kind, now, next_tick, s.timers.first_at(), follows);
         s.tick_at = entered.tick_at;
         s.phase = Phase::Idle;
+        s.in_idle_loop = false;
         if self.hardware.set_plain(now, s.core, ThreadState::Idle(entered.state)).is_none() {
             self.set_thread(c, ThreadState::Idle(entered.state));
         }
@@ -30,7 +32,12 @@ impl Simulation<'_> {
         let now = self.clock.now();
         self.record.idle_exits += 1;
         self.tell_leaves(c);
-        self.sched.wakes(c, now);
+        // One that only an interrupt wants stays in the idle loop.
+        if self.idle_work.enter_ns > 0 && cause != Cause::Work {
+            self.cpus[c].in_idle_loop = true;
+        } else {
+            self.sched.wakes(c, now);
+        }
         let (choice, since) = self.idlers.stay(c);
         let s = &self.cpus[c];
         let ready = self.hardware.awake_at(now, s.core, s.domain, choice, since);
@@ -66,6 +73,13 @@ impl Simulation<'_> {
     /// Work in interrupt context, in ns at the highest speed: wakes the CPU, or delays its task.
     pub(super) fn interrupt(&mut self, c: usize, ns: u64) {
         self.interrupt_for(c, ns, Cause::Interrupt);
+    }
+
+    /// An interrupt from outside the workload.
+    pub(super) fn outside(&mut self, c: usize, interrupt: Interrupt) {
+        let thread = interrupt.thread && self.cpus[c].phase == Phase::Idle;
+        self.cpus[c].in_thread |= thread;
+        self.interrupt_for(c, interrupt.ns, if thread { Cause::Work } else { Cause::Interrupt });
     }
 
     fn interrupt_for(&mut self, c: usize, ns: u64, cause: Cause) {

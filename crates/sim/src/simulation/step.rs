@@ -187,7 +187,7 @@ impl<'a> Simulation<'a> {
                 Due::Interrupt(interrupt) => {
                     let c = usize::from(interrupt.cpu);
                     if self.cpus.get(c).is_some_and(|s| s.phase == Phase::Idle) {
-                        self.interrupt(c, interrupt.ns);
+                        self.outside(c, interrupt);
                     }
                 }
             }

@@ -54,7 +54,7 @@ impl Watcher for Watch {
                     w.cores[core].2 += at_ns - w.cores[core].0.max(w.from_ns);
                 }
             }
-            Event::Leaves { cpu } => {
+            Event::IsAwake { cpu } => {
                 let core = usize::from(cpu) / 2;
                 if w.asleep(core) {
                     w.cores[core].0 = at_ns;
@@ -80,9 +80,9 @@ mod tests {
             watch.event(0, &Event::Enters { cpu, state: 0 });
         }
         for i in 1..=10u64 {
-            watch.event(i * 1_000_000, &Event::Leaves { cpu: 0 });
+            watch.event(i * 1_000_000, &Event::IsAwake { cpu: 0 });
             // A sibling that wakes meanwhile finds the clock up.
-            watch.event(i * 1_000_000 + 10_000, &Event::Leaves { cpu: 1 });
+            watch.event(i * 1_000_000 + 10_000, &Event::IsAwake { cpu: 1 });
             watch.event(i * 1_000_000 + 20_000, &Event::Enters { cpu: 1, state: 0 });
             watch.event(i * 1_000_000 + 54_000, &Event::Enters { cpu: 0, state: 0 });
         }

@@ -7,7 +7,11 @@
 //!
 //! Both loads are generated. The bundled recordings of the two programs come from a machine of two CPUs, today's
 //! kernel and programs of today: how many clients ran and how often a thread woke is the study's, how long each
-//! step takes is set by one residency for each load (`FITTED`).
+//! step takes is set by residencies of the default scheduler (`FITTED`).
+//!
+//! What Linux 3.1 and the machine do beside the load decides how deep the cores sleep: the kernel's way into idle and out of it
+//! takes CPU time; its threads and interrupts wake idle CPUs; the processor demotes deep requests while sleeps are short, and
+//! starts slowly from C1E.
 
 mod clock;
 mod ours;
@@ -56,24 +60,41 @@ pub struct Numbers {
     pub demote_ns: u64,
     /// Time at the lowest clock after a core's wake-up, in ns.
     pub ramp_ns: f64,
+    /// Time between two wake-ups of each CPU by what else the machine does, in ns.
+    pub other_ns: u64,
 }
 
 impl Numbers {
     /// As fitted.
-    pub const FITTED: Numbers =
-        Numbers { wake_ns: 14_000.0, idle_ns: 2_000.0, tail: 0.1, demote_ns: 1_000_000, ramp_ns: 5_400.0 };
+    pub const FITTED: Numbers = Numbers {
+        wake_ns: 9_200.0,
+        idle_ns: 4_500.0,
+        tail: 0.28,
+        demote_ns: 1_000_000,
+        ramp_ns: 5_800.0,
+        other_ns: 15_000_000,
+    };
 }
 
-const FITTED: [&str; 5] = [
-    "cyclictest: CPU time of a wake-up (18.1 us), to the mean C0 under the default scheduler (7.58 %).",
-    "tbench: share of a request's CPU time in which client and server may overlap (0.395), to the mean C0 under the \
-     default scheduler (36.78 %).",
+const FITTED: [&str; 9] = [
+    "cyclictest: CPU time of a wake-up (9.2 us), to the mean C0 under the default scheduler (7.58 %). It also gives C0 of each \
+     CPU, under the other two as well.",
+    "The kernel's way into idle and out of it (4.5 us each), and the share of a request that a side of tbench spends after it \
+     has woken the other (0.28): to tbench's mean C0 under the default scheduler (36.78 %) and under coreidle (29.95 %). They \
+     give tbench's throughput under coreidle, its powers, and part of cyclictest's C0.",
     "tbench: megabytes a request, to the default scheduler's throughput (225.55 MB/s).",
-    "Clock: time at the lowest speed after a core has woken from C1E (5.4 us), to cyclictest's mean GHz under the default \
-     scheduler (2.31); it gives that of every CPU in the three tables. The highest speed (2.9 GHz) was read off tbench's default.",
-    "The machine: the power of C0 to C7 is the study's appendix, the C-states' latencies are the kernel's table. Nothing \
-     else was set to a figure of the study: residencies in C1 to C7, powers, and whatever sched_mc and coreidle change \
-     are predictions.",
+    "Demotion: the processor makes C3 of deeper requests while sleeps are below 1 ms on average, to cyclictest's mean C7 under \
+     the default scheduler (1.35 %). It gives C3 and C7 of each CPU in all six tables.",
+    "Clock: time at the lowest speed after a core has woken from C1E (5.8 us), to cyclictest's mean GHz under the default \
+     scheduler (2.31). It gives the clock of every CPU in all six tables. The highest (2.9 GHz) was read off tbench's default.",
+    "Interrupts of what else runs (one in 15 ms a CPU, 20 us each), to C0 of coreidle's idle core under cyclictest (0.28 and \
+     0.07 %). They give that core's C7, and how soon an idle core leaves C1 after a pair has gone.",
+    "Read off the tables, so counted as fitted where they were read: that a running pair is not pulled apart (tbench, default: \
+     one core is asleep for most of the time), and that coreidle's governor rounds to the nearest number of CPUs (tbench, \
+     coreidle: one CPU has most of the load).",
+    "trace-cmd's recorders in cyclictest's load: added since the study's command line shows them, and after the published \
+     saving was known.",
+    "The machine: the power of C0 to C7 is the study's appendix, the C-states' latencies are the kernel's table.",
 ];
 
 /// The study's word for a scheduler, and ours.
@@ -179,24 +200,32 @@ fn shares(bench: &Bench, from: &Outcome, to: &Outcome) -> Vec<Vec<f64>> {
     bench.machine.cpus.iter().enumerate().map(row).collect()
 }
 
-/// What a kernel of that time did on each CPU by itself, whatever ran: statistics of memory every second, slabs every two, the
-/// watch over the clock twice a second on the CPUs in turn. It is why an idle CPU thinks again about how deep it sleeps.
-fn housekeeping(cpus: usize) -> Vec<Interrupt> {
-    const EVERY_NS: u64 = 500_000_000;
-    const TAKES_NS: u64 = 5_000;
-    let rounds = (SETTLE_NS + WATCH_NS) / EVERY_NS;
-    let at = |i: u64| {
-        (0..cpus).map(move |c| Interrupt {
-            at_ns: EVERY_NS * i + EVERY_NS / cpus as u64 * c as u64 + 777_000,
-            cpu: c as u16,
-            ns: TAKES_NS,
+/// What wakes each CPU beside the load. Interrupts (timers, the desktop, turbostat) are why an idle CPU thinks again about how deep
+/// it sleeps; their rate is fitted to how long the study's idle core was awake. And the kernel's own threads, bound to their CPU:
+/// statistics of memory each second (`vmstat_update`), slabs every two (`cache_reap`). While one of them has the sleeping side's
+/// CPU, a pair of tasks moves to another core.
+fn housekeeping(cpus: usize, every_ns: u64) -> Vec<Interrupt> {
+    const TAKES_NS: u64 = 20_000;
+    const THREADS_NS: [u64; 2] = [1_000_000_000, 2_000_000_000];
+    let end_ns = SETTLE_NS + WATCH_NS;
+    let row = |every_ns: u64, first_ns: u64, thread: bool| {
+        (0..end_ns / every_ns).flat_map(move |i| {
+            (0..cpus).map(move |c| Interrupt {
+                at_ns: every_ns * i + every_ns / cpus as u64 * c as u64 + first_ns,
+                cpu: c as u16,
+                ns: TAKES_NS,
+                thread,
+            })
         })
     };
-    (0..rounds).flat_map(at).collect()
+    let mut all: Vec<Interrupt> = row(every_ns, 77_000, false).collect();
+    all.extend(row(THREADS_NS[0], 3_101_000, true).chain(row(THREADS_NS[1], 131_303_000, true)));
+    all.sort_by_key(|i| i.at_ns);
+    all
 }
 
 fn see(bench: &Bench, n: &Numbers, workload: &Workload, policy: &str) -> Result<Seen, StudyError> {
-    let housekeeping = housekeeping(bench.machine.cpus.len());
+    let housekeeping = housekeeping(bench.machine.cpus.len(), n.other_ns);
     let waking = Rc::new(RefCell::new(Waking::new(bench.machine.cpus.len(), SETTLE_NS)));
     let mut sim = bench.simulation(workload, policy, |s| {
         s.watcher = Some(Box::new(Watch(Rc::clone(&waking))));
@@ -423,7 +452,6 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
 struct Pair {
     published: f64,
     modelled: f64,
-    sd: f64,
 }
 
 /// Share of the published figure below which a difference wants no explanation.
@@ -445,18 +473,14 @@ impl Pair {
     /// Changes in per cent from one figure to another, published and modelled.
     fn gain(from: Pair, to: Pair) -> Pair {
         let gain = |a: f64, b: f64| (b / a - 1.0) * 100.0;
-        Pair {
-            published: gain(from.published, to.published),
-            modelled: gain(from.modelled, to.modelled),
-            sd: f64::NAN,
-        }
+        Pair { published: gain(from.published, to.published), modelled: gain(from.modelled, to.modelled) }
     }
 }
 
 /// The figure of that name, where it was published.
 fn pair(figures: &[Figure], what: &str) -> Option<Pair> {
     let f = figures.iter().find(|f| f.what == what)?;
-    Some(Pair { published: f.published?, modelled: f.modelled, sd: f.modelled_sd.unwrap_or(0.0) })
+    Some(Pair { published: f.published?, modelled: f.modelled })
 }
 
 fn saving(figures: &[Figure], load: &str, scheduler: &str) -> Option<Pair> {
@@ -481,14 +505,11 @@ fn cyclictest_saving(figures: &[Figure]) -> Option<String> {
     if saved.below() && deep.above() {
         told += &format!(
             " The model's default sleeps more deeply than the study's ({:.1} % in C7, published {:.1} %), so there is less \
-             to save: its menu governor knows when the next timer of a CPU is due, and nothing else wakes one.",
+             to save.",
             deep.modelled, deep.published
         );
     }
-    Some(
-        told + " trace-cmd's recorders, a process a CPU every millisecond, are in the load since a first run without \
-                them, fitted in the same way, had given 19.4 %: the study's command line shows that they ran.",
-    )
+    Some(told)
 }
 
 fn sched_mc_saving(figures: &[Figure]) -> Option<String> {
@@ -505,15 +526,12 @@ fn sched_mc_saving(figures: &[Figure]) -> Option<String> {
     };
     if [cyclictest, tbench].iter().zip(&much).all(little) {
         told += " That is little in both: at level 1, which the study set, the kernel leaves wake-ups as they are and \
-                 changes only its balance.";
+                 changes only where new tasks go and its balance.";
     }
     for (load, p) in loads.iter().zip([cyclictest, tbench]) {
         if p.modelled * p.published < 0.0 {
             told += &format!(" {load}'s sign is not predicted.");
         }
-    }
-    if tbench.modelled > tbench.sd {
-        told += " What the model's tbench gains is that the balance no longer pulls client and server apart.";
     }
     Some(told)
 }
@@ -530,13 +548,8 @@ fn tbench_saving(figures: &[Figure]) -> Option<String> {
          {:+.1} %; a watt carries {:+.1} %, published {:+.1} %.",
         saved.modelled, saved.published, rate.modelled, rate.published, per_watt.modelled, per_watt.published
     );
-    // In points: less than one is as fast.
-    if rate.below() && rate.modelled.abs() < 1.0 {
-        told += " The model's default puts client and server on the threads of one core, where a request crosses no cache; \
-                 the study's two cores were both busy.";
-    }
-    if saved.above() && pair(figures, "tbench, default: mean C1").is_some_and(Pair::above) {
-        told += " The model's default leaves the idle core in C1 for longer than the study's did, so there is more to save.";
+    if rate.modelled > 0.0 && rate.published > 0.0 {
+        told += " On one CPU a hand-over takes no way into idle and out of it, and the two sides do not share a core's units.";
     }
     Some(told)
 }
@@ -585,7 +598,6 @@ mod tests {
         tbench: (f64, f64),
         /// Throughput under coreidle-ondemand; 200 under the default.
         rate: (f64, f64),
-        shallow: (f64, f64),
         latency: (f64, f64),
         /// The accounts' power; 50 by the formula.
         accounts: f64,
@@ -598,7 +610,6 @@ mod tests {
         sched_mc: [(-2.0, 0.6), (1.4, 4.2)],
         tbench: (5.9, 17.8),
         rate: (244.0, 200.6),
-        shallow: (19.9, 39.2),
         latency: (6.7, 0.1),
         accounts: 50.6,
     };
@@ -620,7 +631,6 @@ mod tests {
             figure("cyclictest, sched_mc: saving against the default", made.sched_mc[0]),
             figure("tbench, sched_mc: saving against the default", made.sched_mc[1]),
             figure("tbench, coreidle-ondemand: saving against the default", made.tbench),
-            figure("tbench, default: mean C1", made.shallow),
             figure("tbench, default: throughput", (200.0, 200.0)),
             figure("tbench, coreidle-ondemand: throughput", made.rate),
             figure("tbench, default: throughput a watt", (4.0, 4.0)),
@@ -635,13 +645,10 @@ mod tests {
     const LESS_TO_SAVE: &str = "sleeps more deeply than the study's (14.0 % in C7, published 1.4 %)";
     const LITTLE_IN_BOTH: &str = "That is little in both";
     const SIGN: &str = "cyclictest's sign is not predicted";
-    const BALANCE: &str = "What the model's tbench gains";
-    const CACHE: &str = "on the threads of one core";
-    const SHALLOW: &str = "in C1 for longer than the study's did";
+    const ONE_CPU: &str = "On one CPU a hand-over takes no way into idle";
     const LATENCY: &str = "They do not compare";
     const ACCOUNTS: &str = "give the first busy thread the greater part";
-    const REASONS: [&str; 8] =
-        [LESS_TO_SAVE, LITTLE_IN_BOTH, SIGN, BALANCE, CACHE, SHALLOW, LATENCY, ACCOUNTS];
+    const REASONS: [&str; 6] = [LESS_TO_SAVE, LITTLE_IN_BOTH, SIGN, ONE_CPU, LATENCY, ACCOUNTS];
 
     #[test]
     fn every_reason_is_told_where_the_figures_show_it() {
@@ -656,18 +663,13 @@ mod tests {
     /// Each reason by itself: without its figures it is not told, and all others are.
     #[test]
     fn no_reason_is_told_that_the_figures_do_not_show() {
-        let cases: [(Made, &[&str]); 13] = [
+        let cases: [(Made, &[&str]); 9] = [
             (Made { cyclictest: (30.3, 29.0), ..APART }, &[LESS_TO_SAVE]),
             (Made { cyclictest: (30.3, 35.0), ..APART }, &[LESS_TO_SAVE]),
             (Made { deep: (14.0, 14.0), ..APART }, &[LESS_TO_SAVE]),
             (Made { sched_mc: [(-2.0, -0.6), (1.4, 4.2)], ..APART }, &[SIGN]),
-            (Made { sched_mc: [(-2.0, 0.6), (1.4, 1.4)], ..APART }, &[BALANCE]),
             (Made { sched_mc: [(-2.0, 12.0), (1.4, 4.2)], ..APART }, &[LITTLE_IN_BOTH]),
-            // As much faster as published; by less, yet not as fast on two cores as on one.
-            (Made { rate: (244.0, 240.0), ..APART }, &[CACHE]),
-            (Made { rate: (244.0, 220.0), ..APART }, &[CACHE]),
-            (Made { tbench: (5.9, 6.0), ..APART }, &[SHALLOW, LITTLE_IN_BOTH]),
-            (Made { shallow: (19.9, 19.0), ..APART }, &[SHALLOW]),
+            (Made { rate: (244.0, 190.0), ..APART }, &[ONE_CPU]),
             (Made { latency: (6.7, 6.5), ..APART }, &[LATENCY]),
             (Made { accounts: 50.01, ..APART }, &[ACCOUNTS]),
             (Made { accounts: 49.0, ..APART }, &[ACCOUNTS]),
@@ -682,29 +684,25 @@ mod tests {
         assert!(differences(&[]).is_empty(), "nothing is told of figures that are not there");
     }
 
-    /// The fits hold, coreidle saves in both loads, and cyclictest's saving is within a third of the study's.
+    /// What the issue asks of the model: cyclictest's default within 3 % of 62.8 W, its saving within 3 points of 30.3 %, tbench's
+    /// +22 % in sign and within half.
     #[test]
     #[ignore = "long: make test runs it"]
-    fn savings_have_the_studys_sign_and_size() {
+    fn powers_saving_and_throughput_are_near_the_studys() {
         let study = run().expect("bundled");
         let of =
             |what: &str| study.results.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
-        for f in study.results.iter().filter(|f| f.basis == Basis::Fitted) {
-            assert!(f.deviation().expect("published").abs() < 0.02, "{f:?}");
-        }
+        let default = of("cyclictest, default: power by the study's formula");
+        assert!(default.deviation().expect("published").abs() < 0.03, "{default:?}");
         let saving = of("cyclictest, coreidle-ondemand: saving against the default");
-        assert!(saving.deviation().expect("published").abs() < 1.0 / 3.0, "{saving:?}");
-        assert!(of("tbench, coreidle-ondemand: saving against the default").modelled > 0.0);
-        // sched_mc does little, as published, whatever its sign.
-        let saving = |load: &str, s: &str| of(&format!("{load}, {s}: saving against the default"));
-        for load in ["cyclictest", "tbench"] {
-            let (little, much) = (saving(load, "sched_mc"), saving(load, "coreidle-ondemand"));
-            assert!(little.modelled.abs() < much.modelled / 3.0, "{little:?} {much:?}");
-            let published = |f: &Figure| f.published.expect("published");
-            assert!(published(little).abs() < published(much) / 3.0, "{little:?} {much:?}");
-        }
-        let per_watt = |s: &str| of(&format!("tbench, {s}: throughput a watt")).modelled;
-        assert!(per_watt("coreidle-ondemand") > per_watt("default"));
+        assert!((saving.modelled - saving.published.expect("published")).abs() < 3.0, "{saving:?}");
+        let rate = |s: &str| of(&format!("tbench, {s}: throughput"));
+        let gain = |of: &dyn Fn(&Figure) -> f64| of(rate("coreidle-ondemand")) / of(rate("default")) - 1.0;
+        let (ours, published) = (gain(&|f| f.modelled), gain(&|f| f.published.expect("published")));
+        assert!(ours > 0.5 * published && ours < 1.5 * published, "{ours} {published}");
+        // Every power of the six within a tenth, none of them fitted.
+        let powers = study.results.iter().filter(|f| f.what.ends_with("by the study's formula"));
+        powers.for_each(|f| assert!(f.deviation().expect("published").abs() < 0.1, "{f:?}"));
         assert_eq!(study.tables[0].rows.len(), rows(RESIDENCY).count());
     }
 
