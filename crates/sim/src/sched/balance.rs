@@ -121,11 +121,21 @@ impl Scheduler<'_> {
                 usize::from(self.machine.cpus[v].package == own)
             }
         };
-        let rank = |&v: &usize| (near(v), self.queues[v].len(), Reverse(v));
-        let within = |&v: &usize| self.machine.distance(c, v) <= thief.reach;
-        let victims = self.crowded.iter().filter(|&v| v != c && runner(v).is_some()).filter(within);
-        let from = victims.filter(|&v| self.longest_waiting(v, thief).is_some()).max_by_key(rank)?;
-        let (at, task) = self.longest_waiting(from, thief)?;
+        // Only who would be the best so far is looked at: there may be hundreds of crowded CPUs.
+        let mut best: Option<((usize, usize, Reverse<usize>), (usize, u32))> = None;
+        for v in self.crowded.iter() {
+            let rank = (near(v), self.queues[v].len(), Reverse(v));
+            if v == c || best.is_some_and(|(highest, _)| rank < highest) {
+                continue;
+            }
+            if self.machine.distance(c, v) <= thief.reach
+                && runner(v).is_some()
+                && let Some(found) = self.longest_waiting(v, thief)
+            {
+                best = Some((rank, found));
+            }
+        }
+        let ((.., Reverse(from)), (at, task)) = best?;
         self.queues[from].fair.remove(at);
         let emptied = self.queues[from].is_empty();
         if emptied {
