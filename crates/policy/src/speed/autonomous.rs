@@ -109,7 +109,9 @@ impl Cpu {
 
     /// Goes on for a piece of time that was one thing, up to `to_ns`.
     fn piece(&mut self, ns: u64, busy: bool, to_ns: u64, rule: &Rule) {
-        let mut at = to_ns - ns;
+        let mut at = to_ns.saturating_sub(ns);
+        // Of the time before nothing was told: its boundaries are past.
+        self.boundary_ns += at.saturating_sub(self.boundary_ns) / rule.period_ns * rule.period_ns;
         while self.boundary_ns <= to_ns {
             self.busy_ns += if busy { self.boundary_ns.saturating_sub(at) } else { 0 };
             self.decide(busy, rule);
