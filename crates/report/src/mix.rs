@@ -64,7 +64,7 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
     };
     Section::Table(Table {
         title: "Policies over the mix".to_owned(),
-        head: ["Policy", "Mean power", "Against the reference", "Worst in", "There", "Stands"]
+        head: ["Policy", "Mean power", "Against the reference", "Saves least in", "Change there", "Status"]
             .map(str::to_owned)
             .to_vec(),
         rows: mix.policies.iter().map(row).collect(),
@@ -83,8 +83,10 @@ fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
         ]
     };
     Section::Table(Table {
-        title: format!("{} in each work", mix.answer.recommended),
-        head: ["Work", "Share of the hours", "Energy", "Best there by itself"].map(str::to_owned).to_vec(),
+        title: format!("{} in each workload", mix.answer.recommended),
+        head: ["Workload", "Share of the hours", "Change of energy", "Best of these by itself"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: comparisons.iter().zip(&mix.weights).map(row).collect(),
         note: format!("Against {}.", one_reference(comparisons)),
     })

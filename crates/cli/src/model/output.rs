@@ -247,7 +247,7 @@ fn report_of(set: &ComparisonSet) -> String {
     };
     sections.extend(set.comparisons.iter().flat_map(wattwise_report::compare_sections));
     let title = match &set.mix {
-        Some(_) => format!("A mix of {} works", set.comparisons.len()),
+        Some(_) => format!("A mix of {} workloads", set.comparisons.len()),
         None => format!("{} comparisons", set.comparisons.len()),
     };
     wattwise_page::page("compare", &title, &sections)

@@ -28,8 +28,8 @@ pub(crate) fn text(summary: &Summary, work: &Work) -> String {
     );
     out += &wrapped_after("", &heading, "  ");
     out.push('\n');
-    let most =
-        work.greatest_stranger.as_ref().map_or_else(String::new, |name| format!(", most of it {name}"));
+    let named = work.greatest_stranger.as_ref().filter(|_| work.strangers_share >= 0.001);
+    let most = named.map_or_else(String::new, |name| format!(", most of it {name}"));
     let others = format!("other programs had {:.1} % of the CPU time{most}", work.strangers_share * 100.0);
     fact(&mut out, "work", &format!("{}, {} tasks; {others}", work.foreground, work.foreground_tasks));
     fact(&mut out, "clock", &work.clock);
@@ -41,7 +41,7 @@ pub(crate) fn text(summary: &Summary, work: &Work) -> String {
     fact(&mut out, "wake-ups", &wakeups);
     for (name, lengths) in [("runs", &summary.runs), ("sleeps", &summary.sleeps)] {
         let (half, most) = (time(lengths.p50_s), time(lengths.p99_s));
-        fact(&mut out, name, &format!("{}: half at most {half}, 99 of 100 at most {most}", lengths.count));
+        fact(&mut out, name, &format!("{}: median {half}, 99th percentile {most}", lengths.count));
     }
     fact(&mut out, "programs", &programs(summary));
     let lost = if summary.lost > 0 { format!("; {} were lost", summary.lost) } else { String::new() };
@@ -55,10 +55,10 @@ pub(crate) fn text(summary: &Summary, work: &Work) -> String {
     let more = summary.warnings.len().saturating_sub(WARNINGS);
     let more = if more > 0 { format!(" and {more} more warnings") } else { String::new() };
     let next = format!(
-        "Each CPU, distributions, tasks{more}: --all. Under other policies: wattwise compare {}",
+        "Each CPU, distributions, tasks{more}: --all\nUnder other policies: wattwise compare {}\n",
         shell::file(&summary.name)
     );
-    out + &wrapped_after("", &next, "") + "\n"
+    out + &next
 }
 
 /// The share of the CPU time with a task: of all, and of each CPU or of the extremes.

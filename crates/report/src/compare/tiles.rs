@@ -76,7 +76,7 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
         tiles.push(Tile {
             label: "Better than the reference in",
             value: format!("{:.0} of {}", against.chance * c.replicas as f64, c.replicas),
-            note: format!("variations of the model{others}"),
+            note: format!("replicas of the model{others}"),
         });
     }
     let wake = |r: &PolicyResult| r.wake_latency_us.p99;

@@ -21,8 +21,8 @@ pub(super) fn page(info: &Info, heading: &str) -> String {
         ("speed", speed(info)),
         ("idle", idle(info)),
         ("power limits", limits(info)),
-        ("energy", meters(info)),
-        ("supply", supply(info)),
+        ("meters", meters(info)),
+        ("power from", supply(info)),
         ("temperature", temperature(info)),
         ("written by", writers(info)),
         ("missing", missing(info)),
@@ -39,7 +39,7 @@ pub(super) fn page(info: &Info, heading: &str) -> String {
 
 fn cpus(info: &Info) -> Vec<String> {
     let t = &info.topology;
-    let mut text = format!("{} ({})", many(t.online.len(), "CPU", "CPUs"), t.online);
+    let mut text = format!("{} online ({})", t.online.len(), t.online);
     let offline = t.present.without(&t.online);
     if !offline.is_empty() {
         text += &format!(", {offline} offline");
@@ -53,7 +53,7 @@ fn cpus(info: &Info) -> Vec<String> {
     }
     if t.kinds().len() > 1 {
         let kinds: Vec<String> =
-            t.kinds().iter().map(|(kind, cpus)| format!("{kind} cores {cpus}")).collect();
+            t.kinds().iter().map(|(kind, cpus)| format!("{cpus} on {kind} cores")).collect();
         text += &format!("; {}", kinds.join(", "));
     }
     vec![text]
@@ -202,7 +202,7 @@ fn meters(info: &Info) -> Vec<String> {
     }
     let mut all = Vec::new();
     if !names.is_empty() {
-        all.push(format!("counted for {}", names.join(", ")));
+        all.push(format!("energy counters of {}", names.join(", ")));
     }
     let sensors: Vec<&str> = info.sensors.power.iter().map(|p| p.name.as_str()).collect();
     if !sensors.is_empty() {
@@ -241,7 +241,7 @@ fn supply(info: &Info) -> Vec<String> {
 
 fn temperature(info: &Info) -> Vec<String> {
     let hottest = info.sensors.temperatures.iter().max_by(|a, b| a.celsius.total_cmp(&b.celsius));
-    hottest.map(|t| format!("{} C at most ({})", trim(t.celsius, 1), t.name)).into_iter().collect()
+    hottest.map(|t| format!("{} C, the highest ({})", trim(t.celsius, 1), t.name)).into_iter().collect()
 }
 
 fn writers(info: &Info) -> Vec<String> {
@@ -255,14 +255,14 @@ fn writers(info: &Info) -> Vec<String> {
 fn missing(info: &Info) -> Vec<String> {
     let gone = [
         ("power limits and energy counters", info.energy.value.is_none()),
-        ("uncore speed", info.uncore.value.is_none()),
+        ("uncore frequency", info.uncore.value.is_none()),
         ("registers", info.registers.value.is_none()),
-        ("ACPI's P-states", info.firmware.value.is_none()),
+        ("ACPI P-states", info.firmware.value.is_none()),
         ("graphics", info.graphics.is_empty()),
         ("temperatures", info.sensors.temperatures.is_empty()),
     ];
     let gone: Vec<&str> = gone.iter().filter(|(_, gone)| *gone).map(|(name, _)| *name).collect();
-    if gone.is_empty() { Vec::new() } else { vec![format!("{} (why: --all)", gone.join(", "))] }
+    if gone.is_empty() { Vec::new() } else { vec![format!("{} (why: info --all)", gone.join(", "))] }
 }
 
 /// Why a topic has nothing to show.
