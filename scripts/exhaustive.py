@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds the recommendation of `wattwise compare` against an exhaustive scan, apart from its search.
 
-    scripts/exhaustive.py WATTWISE [MACHINE ...] [-- WORKLOAD ...]
+    scripts/exhaustive.py WATTWISE [MACHINE ...] [-- WORKLOAD ...]     the cases, as CSV
+    scripts/exhaustive.py --table CSV                                  what they come to, for docs/notes/answers.md
 
 For each workload on each machine: every limit of the clock from 50 to 100 % by 1 %, of the reference policy, of each word of
 EPP where it has one, of schedutil and of the highest speed; and each C-state limit of the reference. All run in 16
@@ -9,6 +10,8 @@ replicas; the best 6 that keep the limit of time there, and what `compare` recom
 Printed, as CSV: the best admissible energy of these, the recommendation's, the difference in per cent, and whether the
 interval that `compare` printed holds what is seen here.
 """
+import collections
+import csv
 import json
 import subprocess
 import sys
@@ -65,8 +68,44 @@ def case(wattwise, workload, machine):
             saves, bool(own["answer"]["winner"])]
 
 
+def counts(name, rows):
+    """One line of the table: how often, and how much."""
+    regrets = [float(r["regret_percent"]) for r in rows]
+    true = lambda key: sum(r[key] == "True" for r in rows)
+    cells = [name, len(rows), sum(r <= 1 for r in regrets), f"{max(regrets):.2f} %", true("interval_holds"), true("saves_1_percent"), true("winner")]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def in_the_way(row):
+    """Why a case has no recommendation that surely saves at least 1 %."""
+    low, high = float(row["change_low_percent"]), float(row["change_high_percent"])
+    if row["saves_1_percent"] == "True":
+        return "it surely saves at least 1 %"
+    if low == 0 and high == 0:
+        found = float(row["regret_percent"]) > 1
+        return "the reference is kept, a scan finds more than 1 %" if found else "the reference is kept, no scan finds 1 % more"
+    if high < 0:
+        return "it surely saves, but perhaps less than 1 %"
+    return "its interval reaches over nothing: the machine's figures are too unsure"
+
+
+def table(path):
+    rows = [r for r in csv.DictReader(open(path)) if r["winner"]]
+    machines = list(dict.fromkeys(r["machine"] for r in rows))
+    print("| machine | works | within 1 % | greatest regret | holds | saves at least 1 % for sure | a winner is named |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for machine in machines:
+        print(counts(machine, [r for r in rows if r["machine"] == machine]))
+    print(counts("all", rows))
+    print("\n| the recommendation | cases |\n|---|---:|")
+    for why, n in collections.Counter(map(in_the_way, rows)).most_common():
+        print(f"| {why} | {n} |")
+
+
 def main():
     args = sys.argv[1:]
+    if args[:1] == ["--table"]:
+        return table(args[1])
     wattwise, args = args[0], args[1:]
     at = args.index("--") if "--" in args else len(args)
     machines = args[:at] or ["alderlake-p-laptop", "i7-4510u", "thinkpad-r51", "xeon-4210"]

@@ -7,7 +7,7 @@
 pub use crate::error::CompareError;
 pub use crate::options::{Options, PolicyDetail};
 
-use crate::conclude::{Found, conclude};
+use crate::conclude::{Found, Second, conclude};
 use crate::field::field;
 use crate::judge::{self, cost};
 use crate::result::Comparison;
@@ -43,7 +43,7 @@ pub fn compare_from(
     let stopped = || options.stop.load(Ordering::Relaxed);
     let numbers = first..first.saturating_add(options.replicas);
     let field = field(&runs, numbers, judged.kind, &stopped)?;
-    conclude(Found::all(&runs, (nominal, judged), field), options, &|_| Ok(None))
+    conclude(Found::all(&runs, (nominal, judged), field), options, &Second::NONE)
 }
 
 /// Compares the policies of a job, and beside them limits on their speed and on C-states: those of the limits that come near to

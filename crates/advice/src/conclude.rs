@@ -16,6 +16,10 @@ use crate::time::Judged;
 use wattwise_model::machine::Drawn;
 use wattwise_replay::spec::PolicySpec;
 
+/// How often those that the race left are looked at again, and how many each time.
+const LOOKS_BACK: usize = 3;
+const BACK: usize = 3;
+
 /// How often a choice that does not hold in other replicas is followed by the next.
 const CHOICES: usize = 4;
 
@@ -88,6 +92,23 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         (0..self.columns.len()).map(|p| self.candidate(p)).collect()
     }
 
+    /// Policies that the race left although they cost clearly less than what is chosen now, since what was cheaper in the final did
+    /// not keep the limit of time there. The cheapest first.
+    fn left_behind(&self, chosen: Option<usize>) -> Vec<usize> {
+        let mean = |p: usize| {
+            let ratios = self.columns[p].cost_ratios(self.runs.rule.goal);
+            ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
+        };
+        let best = chosen.map_or(1.0, mean);
+        let left = |p: &usize| {
+            self.raced_out[*p] && self.in_race[*p].is_some() && mean(*p) < best * (1.0 - ties::CLOSE)
+        };
+        let mut all: Vec<usize> = (0..self.columns.len()).filter(left).collect();
+        all.sort_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+        all.truncate(BACK);
+        all
+    }
+
     /// Policies that were left in the race, and that it could not tell from the leader: they tie with it, as what ran in all
     /// replicas does.
     fn ties_of_the_race(&self, leader: usize) -> Vec<usize> {
@@ -145,20 +166,42 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
 
 /// The policy by its number in replicas that did not choose it, beside the reference; `None` where its own are taken.
 pub(crate) type Again<'f> = &'f dyn Fn(usize) -> Result<Option<Column>, CompareError>;
+/// Policies that the race left, in the replicas of the others; none where there is no time for it.
+pub(crate) type Back<'f> = &'f dyn Fn(&[usize]) -> Result<Vec<Column>, CompareError>;
+
+/// What runs once more before an answer is given.
+pub(crate) struct Second<'f> {
+    pub(crate) again: Again<'f>,
+    pub(crate) back: Back<'f>,
+}
+
+impl Second<'static> {
+    /// Nothing: all ran alike.
+    pub(crate) const NONE: Second<'static> = Second { again: &|_| Ok(None), back: &|_| Ok(Vec::new()) };
+}
 
 /// The result.
 pub(crate) fn conclude(
     mut found: Found<'_, '_, '_>,
     options: &Options<'_>,
-    again: Again<'_>,
+    second: &Second<'_>,
 ) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
-    let mut choices = 0..CHOICES;
+    let (mut choices, mut looks) = (0..CHOICES, 0..LOOKS_BACK);
     let (candidates, standing, chosen) = loop {
         let candidates = found.candidates();
         let standing = ties::standing(&candidates);
         let chosen = choose(&found.choice(&candidates, &standing, options));
+        let left = found.left_behind(chosen);
+        if !left.is_empty() && looks.next().is_some() {
+            let columns = (second.back)(&left)?;
+            for (p, column) in left.into_iter().zip(columns) {
+                (found.columns[p], found.raced_out[p]) = (column, false);
+            }
+            choices = 0..CHOICES;
+            continue;
+        }
         let fresh = match chosen.filter(|&c| c != found.runs.reference && choices.next().is_some()) {
-            Some(chosen) => again(chosen)?.map(|column| (chosen, column)),
+            Some(chosen) => (second.again)(chosen)?.map(|column| (chosen, column)),
             None => None,
         };
         let Some((at, column)) = fresh else { break (candidates, standing, chosen) };

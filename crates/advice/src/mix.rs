@@ -5,7 +5,7 @@
 //! uncertain figures, so the mix is drawn as a whole.
 
 use crate::choice::{Choice, choose};
-use crate::conclude::{Found, conclude};
+use crate::conclude::{Found, Second, conclude};
 use crate::error::CompareError;
 use crate::field::field;
 use crate::judge::Column;
@@ -147,7 +147,7 @@ pub fn compare_mix(
         let mut found = Found::all(runs, (nominal, judged), field);
         found.searched = tried.is_some();
         ran.push(Ran { runs, columns: found.columns.clone(), weight });
-        comparisons.push(conclude(found, options, &|_| Ok(None))?);
+        comparisons.push(conclude(found, options, &Second::NONE)?);
         if stopped() {
             break;
         }
