@@ -13,7 +13,7 @@ const WAYS: &[Way] = &[
     Way {
         room: "kind",
         table: "speeds",
-        keys: &["volts"],
+        keys: &["volts", "flat_mhz", "turbo_volts"],
         by: "the core's voltage while it is busy, at each speed: IA32_PERF_STATUS (0x198), bits 47 to 32, on Intel since Sandy Bridge",
     },
     Way {
@@ -21,6 +21,12 @@ const WAYS: &[Way] = &[
         table: "speeds",
         keys: &["busy_w", "capacitance_nf", "leak_a"],
         by: "package energy (RAPL) with one core of this kind busy, at each speed, less that with the core idle",
+    },
+    Way {
+        room: "kind",
+        table: "speeds",
+        keys: &["effective_min_mhz"],
+        by: "the time of the same loop at each speed that can be asked for",
     },
     Way {
         room: "kind",

@@ -24,6 +24,9 @@
 //! mhz = [2000, 1000]
 //! busy_w = [8.0, 3.0]             # or volts, with capacitance_nf and leak_a: C V^2 f + I V
 //! base_mhz = 1000                 # the highest without boost; else what the boost table leaves to all cores
+//! # flat_mhz = 1200               # with volts: below this the voltage falls no more
+//! # turbo_volts = 0.08            # with volts: more at each speed above base_mhz
+//! # effective_min_mhz = 800       # slower speeds are taken and not honoured: the clock stays here
 //! source = "..."
 //! confidence = "guess"
 //!
@@ -745,8 +748,9 @@ pub(super) fn busy_w(s: &SpeedsTable) -> Result<Vec<f64>, String> {
             if s.volts.windows(2).any(|v| v[1] > v[0]) {
                 return Err("speeds.volts: a slower speed never needs more volts".into());
             }
+            let volts = volts(s)?;
             let watts = |(v, mhz): (&f64, &f64)| s.capacitance_nf * 1e-3 * v * v * mhz + s.leak_a * v;
-            Ok(s.volts.iter().zip(&s.mhz).map(watts).collect())
+            Ok(volts.iter().zip(&s.mhz).map(watts).collect())
         }
         _ => Err(format!(
             "speeds: expected busy_w or volts (with capacitance_nf), {} figures of the one, none of the other",
@@ -755,20 +759,49 @@ pub(super) fn busy_w(s: &SpeedsTable) -> Result<Vec<f64>, String> {
     }
 }
 
+/// A figure at a speed between the file's, in a straight line; at the ends the end's.
+fn between(mhz: &[f64], values: &[f64], at: f64) -> f64 {
+    match mhz.iter().position(|&m| m <= at) {
+        None => values.last().copied().unwrap_or_default(),
+        Some(0) => values[0],
+        Some(i) => values[i] + (values[i - 1] - values[i]) * (at - mhz[i]) / (mhz[i - 1] - mhz[i]),
+    }
+}
+
+/// The voltage at each speed: as given, with its flat end and what turbo adds. Measured tables have both: a voltage that no longer
+/// falls from some speed on, and a cliff above the nominal speed (Feum/nornir, the voltages of a Xeon by speed and busy cores).
+fn volts(s: &SpeedsTable) -> Result<Vec<f64>, String> {
+    let turbo = within("speeds.turbo_volts", s.turbo_volts, 0.0, 1.0, "V")?;
+    if turbo > 0.0 && s.base_mhz.is_none() {
+        return Err(
+            "speeds.turbo_volts: expected base_mhz beside it, the speed above which it is added".into()
+        );
+    }
+    let base = s.base_mhz.unwrap_or(f64::MAX);
+    let flat = s.flat_mhz.map(|mhz| within("speeds.flat_mhz", mhz, 1.0, 10_000.0, "MHz")).transpose()?;
+    let least = flat.map_or(0.0, |mhz| between(&s.mhz, &s.volts, mhz));
+    let of = |(&v, &mhz): (&f64, &f64)| v.max(least) + if mhz > base { turbo } else { 0.0 };
+    Ok(s.volts.iter().zip(&s.mhz).map(of).collect())
+}
+
 fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
     let s = &k.speeds;
     if !(1..=MAX_LEVELS).contains(&s.mhz.len()) {
         return Err(format!("speeds.mhz: expected 1 to {MAX_LEVELS} speeds"));
     }
     let stall_share = within("speeds.stall_share", s.stall_share.unwrap_or(STALL_SHARE), 0.0, 1.0, "")?;
-    let busy_w = busy_w(s)?;
+    let mut busy_w = busy_w(s)?;
+    let least = s.effective_min_mhz.map(|mhz| within("speeds.effective_min_mhz", mhz, 1.0, 10_000.0, "MHz"));
+    let least = least.transpose()?.unwrap_or(0.0).min(s.mhz[0]);
+    let held_w = between(&s.mhz, &busy_w, least);
+    busy_w.iter_mut().zip(&s.mhz).filter(|(_, mhz)| **mhz < least).for_each(|(w, _)| *w = held_w);
     let mut levels: Vec<SpeedLevel> = Vec::new();
     for (&mhz, &busy) in s.mhz.iter().zip(&busy_w) {
         within("speeds.mhz", mhz, 1.0, 10_000.0, "MHz")?;
         watts("speeds.busy_w", busy)?;
         let level = SpeedLevel {
             khz: (mhz * 1e3).round() as u32,
-            cycles_per_ns: mhz * 1e-3,
+            cycles_per_ns: mhz.max(least) * 1e-3,
             busy_w: busy,
             stall_w: busy * stall_share,
             throttled: false,

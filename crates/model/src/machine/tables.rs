@@ -220,6 +220,13 @@ table! {
         capacitance_nf: f64,
         #[serde(default)]
         leak_a: f64,
+        /// Below this the voltage falls no more.
+        flat_mhz: Option<f64>,
+        /// More volts at each speed above `base_mhz`.
+        #[serde(default)]
+        turbo_volts: f64,
+        /// Slower speeds are taken and not honoured: the clock stays at this.
+        effective_min_mhz: Option<f64>,
         /// Share of the busy power that an awake core draws while it executes nothing.
         stall_share: Option<f64>,
     }

@@ -50,6 +50,8 @@ impl Default for Autonomy {
 
 /// The whole.
 const FULL: u64 = 1000;
+/// No clock gets there: 146 years.
+const LAST_NS: u64 = u64::MAX / 4;
 /// A core is busy, for a drop, from this share of T on.
 const BUSY: u64 = 500;
 
@@ -109,9 +111,13 @@ impl Cpu {
 
     /// Goes on for a piece of time that was one thing, up to `to_ns`.
     fn piece(&mut self, ns: u64, busy: bool, to_ns: u64, rule: &Rule) {
-        let mut at = to_ns - ns;
+        let to_ns = to_ns.min(LAST_NS);
+        let mut at = to_ns.saturating_sub(ns);
+        // Of the time before nothing was told: its boundaries are past.
+        self.boundary_ns += at.saturating_sub(self.boundary_ns) / rule.period_ns * rule.period_ns;
         while self.boundary_ns <= to_ns {
-            self.busy_ns += if busy { self.boundary_ns.saturating_sub(at) } else { 0 };
+            let ran = if busy { self.boundary_ns.saturating_sub(at) } else { 0 };
+            self.busy_ns = self.busy_ns.saturating_add(ran);
             self.decide(busy, rule);
             at = at.max(self.boundary_ns);
             self.boundary_ns += rule.period_ns;
@@ -124,14 +130,14 @@ impl Cpu {
             }
         }
         if busy {
-            self.busy_ns += to_ns - at.min(to_ns);
+            self.busy_ns = self.busy_ns.saturating_add(to_ns - at.min(to_ns));
         }
     }
 
     /// Steps 2, 4 and 5 at a boundary, which finds the core awake or not.
     fn decide(&mut self, awake: bool, rule: &Rule) {
         let figures = &rule.figures;
-        let share = (self.busy_ns * FULL / rule.period_ns).min(FULL);
+        let share = self.busy_ns.min(rule.period_ns) * FULL / rule.period_ns;
         let mut wish = (share * FULL / rule.full_at).min(FULL);
         if !awake && share * FULL >= rule.full_at * BUSY && self.chance() % FULL < u64::from(figures.drop) {
             self.wish = self.wish.min(u64::from(figures.drop_to));
@@ -264,7 +270,7 @@ impl SpeedPolicy for Autonomous {
             *cpu = Cpu { told_ns: obs.now_ns, random, ..Cpu::default() };
             // The first numbers of neighbours are alike.
             (0..4).for_each(|_| _ = cpu.chance());
-            cpu.boundary_ns = obs.now_ns + 1 + cpu.chance() % self.rule.period_ns;
+            cpu.boundary_ns = obs.now_ns.min(LAST_NS) + 1 + cpu.chance() % self.rule.period_ns;
         }
         (0..self.domains.len()).for_each(|d| self.choose(d, obs.now_ns, out));
     }

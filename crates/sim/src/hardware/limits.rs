@@ -4,7 +4,7 @@
 //! that is moved on exponentially with the window tau is to stay at the long limit (PL1), and the power at any time at the short
 //! one (PL2). AMD's sockets have one limit without a window (PPT).
 //!
-//! 1. Every ms: `A += (P - A) x (1 - exp(-dt / tau))`, where P is what was drawn since.
+//! 1. Every thousandth of the window, at least 1 and at most 10 ms: `A += (P - A) x (1 - exp(-dt / tau))`, where P is what was drawn since.
 //! 2. The budget is `PL1 + g x (PL1 - A)`, at most PL2; with no window PL1. So a package that has been idle may draw PL2, and one at
 //!    its mean PL1: at power P from a mean of A0 that takes `tau x ln((P - A0) / (P - PL1))`, less what the slope takes away, under 1 %.
 //!    How the hardware gets from the one to the other is not published; with an edge in the place of a slope the clock would jump
@@ -21,8 +21,9 @@ use super::heat::approach;
 use crate::calendar::NEVER;
 use wattwise_model::machine::{MachineModel, PowerLimit, REFERENCE_C};
 
-/// Period of the regulation, in ns.
+/// Period of the regulation, in ns: that of short windows, and where the short limit has to be kept; and the longest.
 const PERIOD_NS: u64 = 1_000_000;
+const LONGEST_NS: u64 = 10_000_000;
 /// Slope of the budget against the mean.
 const SLOPE: f64 = 200.0;
 /// Share of the budget that a faster speed has to fit in.
@@ -41,6 +42,7 @@ pub(super) struct LimitAccount {
     joules: f64,
     looked_at: u64,
     next_at: u64,
+    period_ns: u64,
     /// The speeds of its kinds of core, in kHz, fastest first, and which of them is the cap.
     khz: Vec<u32>,
     cap: usize,
@@ -68,11 +70,25 @@ impl LimitAccount {
         };
         let levels =
             (0..machine.kinds.len()).map(|k| khz.iter().map(|&cap| level(k, cap)).collect()).collect();
-        let slope = SLOPE.min(0.5 * limit.tau_s / (PERIOD_NS as f64 * 1e-9));
+        let keeps_short = limit.tau_s == 0.0 || most_w > limit.short_w;
+        let window_ns = (limit.tau_s * 1e6) as u64;
+        let period_ns = if keeps_short { PERIOD_NS } else { window_ns.clamp(PERIOD_NS, LONGEST_NS) };
+        let slope = SLOPE.min(0.5 * limit.tau_s / (period_ns as f64 * 1e-9));
         let mean_w = package.idle.last().map_or(package.uncore_w, |s| s.watts);
         let (joules, looked_at, cap) = (0.0, 0, 0);
-        let mut account =
-            LimitAccount { limit, slope, most_w, mean_w, joules, looked_at, next_at: 0, khz, cap, levels };
+        let mut account = LimitAccount {
+            limit,
+            slope,
+            most_w,
+            mean_w,
+            joules,
+            looked_at,
+            next_at: 0,
+            period_ns,
+            khz,
+            cap,
+            levels,
+        };
         account.next_at = account.next_look(0);
         Some(account)
     }
@@ -87,7 +103,7 @@ impl LimitAccount {
 
     /// When the budget could be less than what the package draws.
     fn next_look(&self, now: u64) -> u64 {
-        let soon = now + PERIOD_NS;
+        let soon = now + self.period_ns;
         if self.cap > 0 || self.limit.tau_s == 0.0 || self.most_w > self.limit.short_w {
             return soon;
         }

@@ -28,7 +28,7 @@ pub(crate) use residency::ThreadState;
 use clock::DomainClock;
 use limits::LimitAccount;
 use residency::{CoreAccount, EntryTimes, PackageAccount, Threads, entry_times};
-use wattwise_model::machine::{Core, MAX_SMT, MachineModel};
+use wattwise_model::machine::{Core, MAX_SMT, MachineModel, Package};
 
 /// Cores, packages and domains at work.
 pub(crate) struct Hardware<'a> {
@@ -46,10 +46,36 @@ pub(crate) struct Hardware<'a> {
     inverse_speed: Vec<Vec<f64>>,
     /// Cores on which more than one thread is busy.
     shared_cores: usize,
+    /// By package.
+    boosts: Vec<Vec<BoostGroup>>,
     /// Some package state takes every package.
     sleeps_together: bool,
     /// CPUs whose rate has changed.
     changed: Vec<u16>,
+}
+
+/// Domains of a package with the same boost table, and the level that it allows now. A package may have a hundred domains, and most
+/// changes of how many cores are awake change nothing for any of them.
+struct BoostGroup {
+    domains: Vec<u16>,
+    cap: usize,
+}
+
+/// The groups of each package.
+fn boost_groups(machine: &MachineModel) -> Vec<Vec<BoostGroup>> {
+    let of = |package: &Package| {
+        let mut groups: Vec<BoostGroup> = Vec::new();
+        for &d in package.domains.iter().filter(|_| package.boosts) {
+            let table = |d: u16| &machine.domains[usize::from(d)].boost;
+            match groups.iter_mut().find(|g| table(g.domains[0]) == table(d)) {
+                _ if table(d).is_empty() => {}
+                Some(group) => group.domains.push(d),
+                None => groups.push(BoostGroup { domains: vec![d], cap: 0 }),
+            }
+        }
+        groups
+    };
+    machine.packages.iter().map(of).collect()
 }
 
 /// `1 / (cycles per ns)` of one thread for each level and number of busy threads.
@@ -98,6 +124,7 @@ impl<'a> Hardware<'a> {
             domains,
             inverse_speed,
             shared_cores: 0,
+            boosts: boost_groups(machine),
             sleeps_together: machine.packages.iter().any(|p| p.idle.iter().any(|s| s.every_package)),
             changed: Vec::new(),
         }
@@ -246,19 +273,16 @@ impl<'a> Hardware<'a> {
     /// The number of awake cores of a package has changed, and with it perhaps what boost allows.
     #[inline]
     fn boost_changed(&mut self, now: u64, p: usize) {
-        let model = &self.machine.packages[p];
-        if !model.boosts {
-            return;
-        }
         let awake = self.packages[p].boosting();
-        for &d in &model.domains {
-            let d = usize::from(d);
-            let boost = &self.machine.domains[d].boost;
-            if boost.is_empty() {
+        for g in 0..self.boosts[p].len() {
+            let group = &mut self.boosts[p][g];
+            let boost = &self.machine.domains[usize::from(group.domains[0])].boost;
+            let cap = usize::from(boost[awake.min(boost.len() - 1)]);
+            if std::mem::replace(&mut group.cap, cap) == cap {
                 continue;
             }
-            let cap = usize::from(boost[awake.min(boost.len() - 1)]);
-            if cap != self.domains[d].boost_cap {
+            for i in 0..self.boosts[p][g].domains.len() {
+                let d = usize::from(self.boosts[p][g].domains[i]);
                 self.domains[d].boost_cap = cap;
                 self.settle_level(now, d);
             }
@@ -277,7 +301,9 @@ impl<'a> Hardware<'a> {
             let core = &mut self.cores[usize::from(index)];
             core.relevel(&mut self.threads[usize::from(index)], now, level);
             core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);
-            self.changed.extend(core.first_cpu..core.first_cpu + u16::from(core.count));
+            if core.busy > 0 {
+                self.changed.extend(core.first_cpu..core.first_cpu + u16::from(core.count));
+            }
         }
     }
 

@@ -52,6 +52,9 @@ pub(crate) struct Stolen {
     pub(crate) emptied: bool,
 }
 
+/// Whom to steal from, by rank (nearness, tasks that wait, the lowest CPU), and which task: its place in the queue.
+type Victim = ((usize, usize, Reverse<usize>), (usize, u32));
+
 /// Who steals, and what it may.
 #[derive(Clone, Copy)]
 struct Thief {
@@ -121,11 +124,23 @@ impl Scheduler<'_> {
                 usize::from(self.machine.cpus[v].package == own)
             }
         };
-        let rank = |&v: &usize| (near(v), self.queues[v].len(), Reverse(v));
-        let within = |&v: &usize| self.machine.distance(c, v) <= thief.reach;
-        let victims = self.crowded.iter().filter(|&v| v != c && runner(v).is_some()).filter(within);
-        let from = victims.filter(|&v| self.longest_waiting(v, thief).is_some()).max_by_key(rank)?;
-        let (at, task) = self.longest_waiting(from, thief)?;
+        // Only who would be the best so far is looked at: there may be hundreds of crowded CPUs. Whoever is in the thief's package is
+        // nearer than all others.
+        let home = &self.packages[usize::from(own)];
+        let better = |best: Option<Victim>, v: usize| {
+            let rank = (near(v), self.queues[v].len(), Reverse(v));
+            if v == c || best.is_some_and(|(highest, _)| rank < highest) {
+                return best;
+            }
+            let may = self.machine.distance(c, v) <= thief.reach && runner(v).is_some();
+            let found = if may { self.longest_waiting(v, thief) } else { None };
+            found.map(|found| (rank, found)).or(best)
+        };
+        let mut best = self.crowded.iter_masked(|i| home.word(i)).fold(None, better);
+        if best.is_none() && thief.reach == Distance::Machine {
+            best = self.crowded.iter_masked(|i| !home.word(i)).fold(None, better);
+        }
+        let ((.., Reverse(from)), (at, task)) = best?;
         self.queues[from].fair.remove(at);
         let emptied = self.queues[from].is_empty();
         if emptied {

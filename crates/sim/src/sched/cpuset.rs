@@ -108,8 +108,22 @@ impl CpuSet {
 
     /// Its CPUs, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, &w)| {
-            let mut left = w;
+        self.iter_masked(|_| u64::MAX)
+    }
+
+    /// 64 of its CPUs, a bit each.
+    #[inline]
+    pub(crate) fn word(&self, i: usize) -> u64 {
+        self.0[i]
+    }
+
+    /// Those of its CPUs, in order, that a mask leaves of each word.
+    pub(crate) fn iter_masked<'s>(
+        &'s self,
+        mask: impl Fn(usize) -> u64 + 's,
+    ) -> impl Iterator<Item = usize> + 's {
+        self.0.iter().enumerate().flat_map(move |(i, &w)| {
+            let mut left = w & mask(i);
             std::iter::from_fn(move || {
                 let bit = left.trailing_zeros() as usize;
                 left &= left.wrapping_sub(1);

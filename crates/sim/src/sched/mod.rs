@@ -71,6 +71,8 @@ pub(crate) struct Scheduler<'a> {
     /// CPUs on which some task waits behind another.
     crowded: CpuSet,
     allowed: CpuSet,
+    /// Each package's CPUs.
+    packages: Vec<CpuSet>,
     /// For each package the sets to search for an idle CPU, best first.
     search: Vec<Vec<CpuSet>>,
     /// Linux's rules, and what they remember.
@@ -128,6 +130,9 @@ impl<'a> Scheduler<'a> {
             idle_cores: CpuSet::new(cpus),
             smt: machine.cores.len() < cpus,
             crowded: CpuSet::new(cpus),
+            packages: (0..machine.packages.len())
+                .map(|p| CpuSet::of(cpus, |c| usize::from(machine.cpus[c].package) == p))
+                .collect(),
             allowed: CpuSet::without(cpus, idle_cpus),
             search: cpuset::search_order(machine),
             // Packages have memory of their own wherever there are several.

@@ -192,6 +192,9 @@ pub(super) static ROWS: &[Row] = &[
     row!(Speeds, "volts", "V", Voltage, |f, k| each(&mut f.kind[k].speeds.volts)),
     row!(Speeds, "capacitance_nf", "nF", Power, |f, k| one(&mut f.kind[k].speeds.capacitance_nf)),
     row!(Speeds, "leak_a", "A", Power, |f, k| one(&mut f.kind[k].speeds.leak_a)),
+    row!(Speeds, "flat_mhz", "MHz", Other, |f, k| some(&mut f.kind[k].speeds.flat_mhz)),
+    row!(Speeds, "turbo_volts", "V", Power, |f, k| one(&mut f.kind[k].speeds.turbo_volts)),
+    row!(Speeds, "effective_min_mhz", "MHz", Other, |f, k| { some(&mut f.kind[k].speeds.effective_min_mhz) }),
     row!(Speeds, "stall_share", "", Power, |f, k| some(&mut f.kind[k].speeds.stall_share)),
     row!(Tstates, "loss_percent", "%", Other, |f, k| {
         some(f.kind[k].tstates.as_mut().map(|t| &mut t.loss_percent))

@@ -340,3 +340,25 @@ fn the_uncore_and_the_memory_follow_the_fastest_core() {
         with("[platform]", "[memory]\nwatts = 1\nhigh_w = 1\nsource = 's'\nconfidence = 'guess'\n[platform]");
     assert!(alone.unwrap_err().to_string().contains("give [uncore]"));
 }
+
+/// By hand: 1 nF at 2000 MHz and 1.1 V with 0.1 V of turbo; at 1000 MHz the voltage of 1500 MHz; a speed of 500 MHz runs at 1000.
+#[test]
+fn the_voltage_has_a_flat_end_and_a_cliff() {
+    let speeds = |more: &str| {
+        with(
+            "mhz = [2000, 1000]\nbusy_w = [8.0, 3.0]",
+            &format!("mhz = [2000, 1000]\nvolts = [1.0, 0.8]\ncapacitance_nf = 4.0\n{more}"),
+        )
+    };
+    let watts =
+        |more: &str| speeds(more).unwrap().kinds[0].levels.iter().map(|l| l.busy_w).collect::<Vec<f64>>();
+    let close = |a: &[f64], b: [f64; 2]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
+    assert!(close(&watts(""), [8.0, 2.56]));
+    assert!(close(&watts("flat_mhz = 1500"), [8.0, 4.0 * 0.9 * 0.9]));
+    assert!(close(&watts("base_mhz = 1000\nturbo_volts = 0.1"), [4.0 * 1.1 * 1.1 * 2.0, 2.56]));
+    let held = speeds("effective_min_mhz = 1500").unwrap();
+    let levels = &held.kinds[0].levels;
+    assert_eq!((levels[1].khz, levels[1].cycles_per_ns), (1_000_000, 1.5));
+    assert!(close(&[levels[0].busy_w, levels[1].busy_w], [8.0, (8.0 + 2.56) / 2.0]));
+    assert!(speeds("turbo_volts = 0.1").unwrap_err().to_string().contains("expected base_mhz"));
+}
