@@ -109,6 +109,7 @@ impl Seen {
         if seen.is_empty() {
             return None;
         }
+        let boost_off = boost_is_off(&info) && seen.iter().any(shows_boost);
         let first = policies.first();
         let cpuinfo = text(root, "proc/cpuinfo").unwrap_or_default();
         Some(Seen {
@@ -125,11 +126,7 @@ impl Seen {
             driver: first.and_then(|p| p.driver.clone()),
             governors: first.map_or_else(Vec::new, governors),
             epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
-            policy: in_force(
-                policies,
-                boost_is_off(&info) && seen.iter().any(shows_boost),
-                info.cpuidle.cpus().first().and_then(deepest_allowed),
-            ),
+            policy: in_force(policies, boost_off, info.cpuidle.cpus().first().and_then(deepest_allowed)),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             clock_measured: false,
