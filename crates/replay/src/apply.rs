@@ -448,6 +448,10 @@ fn speed_settings(
                     return Err(format!("{} has no mode that is {name}", d.name));
                 }
                 Some(d) if d.own.is_none() => Some("active"),
+                // A driver that we do not know, of a kernel that lists cpufreq's governors, is asked for speeds.
+                None if !target.governors.is_empty() => {
+                    return Err(format!("its driver has no mode that is {name}"));
+                }
                 _ => None,
             };
             Ok((mode, own_settings(spec)?))
