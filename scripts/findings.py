@@ -1,4 +1,4 @@
-"""The tables of docs/notes/findings.md, made anew: findings.py WATTWISE [SPACE|MACHINE...].
+"""The tables of docs/notes/findings.md, made anew: findings.py WATTWISE [SPACE|MACHINE...], findings.py WATTWISE common [MACHINE...].
 
 Every space is searched on every machine with the bundled recordings: those that were used in development and every second of the
 others are the search's, the rest is the test's. All figures are modelled.
@@ -16,6 +16,8 @@ SPACES = ["burst", "schedutil", "ondemand", "consolidate", "caps"]
 # own is held against what the machine does unless told otherwise.
 OWN = {"burst", "schedutil", "ondemand"}
 TRIALS, SEED = 48, 1
+# One setting for everything: chosen over the search's recordings, each with the same share of the hours, and tried on the others.
+COMMON = ["alderlake-p-laptop", "i7-4510u", "core-i5-2gen", "t8103", "xeon-4210"]
 
 
 def recordings(wattwise):
@@ -40,6 +42,39 @@ def searched(wattwise, machine, space, split, folder):
     if done.returncode:
         return None, done.stderr.strip().splitlines()[-1]
     return json.loads(done.stdout), ""
+
+
+def compared(wattwise, *words):
+    done = subprocess.run([wattwise, "compare", *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return json.loads(done.stdout)
+
+
+def change(ratio):
+    return f"{(ratio['low'] - 1) * 100:+.1f} to {(ratio['high'] - 1) * 100:+.1f} %"
+
+
+def common(wattwise, machine, split):
+    """The best setting over the search's recordings, what it does on each of the others, and what would be best there."""
+    answer = compared(wattwise, *split[0], "-m", machine)
+    mix, reference = answer["mix"]["answer"], answer["comparisons"][0]["reference"]
+    chosen = mix["recommended"]
+    text = [f"### {machine}", "", f"One setting for all of the search's recordings, best of {mix['tried']} tried: `{chosen}`. {mix['text']}", ""]
+    text += ["| not used in the search | with it | time | within the limit | best by itself | energy |", "|---|---:|---:|---:|---|---:|"]
+    for name in split[1]:
+        cells = ["", "", ""]
+        if chosen != reference:
+            c = compared(wattwise, name, "-m", machine, "-p", chosen, "--reference", reference)
+            own = next(r for r in c["results"] if r["policy"] == chosen)
+            energy = "own time" if own["over_own_time"] else change(own["uncertain"]["energy_ratio"])
+            cells = [energy, change(own["uncertain"]["time_ratio"]), f"{own['within_share']:.0%}"]
+        alone = compared(wattwise, name, "-m", machine)
+        best = next(r for r in alone["results"] if r["policy"] == alone["answer"]["recommended"])
+        kept = best["policy"] == alone["reference"]
+        cells += [f"`{best['policy']}`", "" if kept else change(best["uncertain"]["energy_ratio"])]
+        text.append(f"| {name} | {' | '.join(cells)} |")
+    return text + [""]
 
 
 def row(space, found, why):
@@ -78,11 +113,26 @@ def main():
                     fronts += [f"Front of `{space}` ({len(found['front'])} policies, at most six shown), on the search's recordings:", "", front(found), ""]
             text += [f"### {machine}", ""]
             text += ["| space | reference | found | search | test | time, test | worth it |", "|---|---|---|---:|---:|---:|---|", *table, "", *fronts]
-    begin, end = "<!-- made by scripts/findings.py -->", "<!-- end -->"
-    page = PAGE.read_text()
-    head, rest = page.split(begin)
-    PAGE.write_text(head + begin + "\n" + "\n".join(text) + end + rest.split(end)[1])
+    write("settings", text)
+
+
+def write(part, text):
+    """One of the page's two made parts anew."""
+    begin, end = f"<!-- {part}: made by scripts/findings.py -->", f"<!-- {part}: end -->"
+    head, rest = PAGE.read_text().split(begin)
+    PAGE.write_text(head + begin + "\n" + "\n".join(text) + "\n" + end + rest.split(end)[1])
+
+
+def write_common(wattwise, machines):
+    split, text = recordings(wattwise), []
+    for machine in machines:
+        text += common(wattwise, machine, split)
+        print(text[-1] or machine, file=sys.stderr, flush=True)
+    write("common", text)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[2:3] == ["common"]:
+        write_common(sys.argv[1], sys.argv[3:] or COMMON)
+    else:
+        main()

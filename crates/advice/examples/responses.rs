@@ -7,7 +7,7 @@
 //! For each interactive workload, machine and policy the work runs once more in 16 replicas of this program's own (the nominal
 //! machine, other seeds and phases), and each task's waiting is added up. A policy is *slow* if some task waits at least 1.25
 //! times as long and 1 ms an episode more than under the reference policy, and *not slow* if every task waits at most 1.05
-//! times as long. A kind that *doubles* its median or 95th percentile (over 20 ms) counts by the task's responses alone. The
+//! times as long. Tried is everything bundled that is judged by its responses. A kind that *doubles* its median or 95th percentile (over 20 ms) counts by the task's responses alone. The
 //! verdict of `compare` with 16 replicas is held against that, and the reference policy against itself in other replicas.
 
 use std::collections::BTreeMap;
@@ -24,20 +24,6 @@ use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
 
 const MACHINES: [&str; 3] = ["alderlake-p-laptop", "t8103", "i7-4510u"];
-const WORKLOADS: [&str; 12] = [
-    "desktop",
-    "browse-app",
-    "video-play",
-    "node-http",
-    "sqlite",
-    "postgres",
-    "redis",
-    "nginx",
-    "mixed",
-    "cyclictest",
-    "periodic",
-    "python-loop",
-];
 const REPLICAS: u64 = 16;
 /// Longer than any phase that is drawn, in ns.
 const PHASES_NS: u64 = 20_000_000;
@@ -96,10 +82,10 @@ impl Case {
 }
 
 /// What the reckoning of this program says of a policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 enum Truth {
-    Doubles,
-    Slow,
+    Doubles(String),
+    Slow(String),
     Between,
     NotSlow,
 }
@@ -111,13 +97,21 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 fn truth(own: &Responses, reference: &Responses) -> Truth {
     let total = |of: &Responses| of.values().flatten().sum::<f64>();
     let (all_own, all_reference) = (total(own), total(reference));
-    let (mut doubles, mut slow, mut same) = (false, false, true);
+    let (mut doubles, mut slow, mut same) = (None, None, true);
     for (task, waits) in own {
         let Some(base) = reference.get(task).filter(|b| !b.is_empty()) else { continue };
         let (sum, sum_base) = (waits.iter().sum::<f64>(), base.iter().sum::<f64>());
-        slow |= sum >= 1.25 * sum_base && (sum - sum_base) / base.len() as f64 >= 1e-3;
+        let (share, share_base) = (sum / all_own, sum_base / all_reference);
+        if sum >= 1.25 * sum_base && (sum - sum_base) / base.len() as f64 >= 1e-3 {
+            slow.get_or_insert(format!(
+                "{task} waits {:.2} times as long, {:.1} % of all waiting, {} episodes",
+                sum / sum_base,
+                100.0 * share.max(share_base),
+                base.len() / REPLICAS as usize
+            ));
+        }
         same &= sum <= 1.05 * sum_base;
-        let counts = sum >= 0.05 * all_own || sum_base >= 0.05 * all_reference;
+        let counts = share >= 0.05 || share_base >= 0.05;
         let sorted = |of: &[f64]| {
             let mut of = of.to_vec();
             of.sort_by(f64::total_cmp);
@@ -126,18 +120,32 @@ fn truth(own: &Responses, reference: &Responses) -> Truth {
         let (waits, base) = (sorted(waits), sorted(base));
         for q in [0.5, 0.95] {
             let enough = base.len() as f64 * (1.0 - q) >= 3.0 * REPLICAS as f64;
-            doubles |= counts
-                && enough
-                && quantile(&waits, q) > 0.02
-                && quantile(&waits, q) >= 2.0 * quantile(&base, q);
+            let (now, then) = (quantile(&waits, q), quantile(&base, q));
+            if counts && enough && now > 0.02 && now >= 2.0 * then {
+                doubles =
+                    Some(format!("{task}: {:.0} % of {:.1} -> {:.1} ms", 100.0 * q, then * 1e3, now * 1e3));
+            }
         }
     }
-    match () {
-        () if doubles => Truth::Doubles,
-        () if slow => Truth::Slow,
-        () if same => Truth::NotSlow,
-        () => Truth::Between,
+    match (doubles, slow, same) {
+        (Some(what), ..) => Truth::Doubles(what),
+        (None, Some(what), _) => Truth::Slow(what),
+        (None, None, true) => Truth::NotSlow,
+        (None, None, false) => Truth::Between,
     }
+}
+
+/// What `compare` saw of the kinds that wait most.
+fn seen(kinds: &[wattwise_advice::result::KindResponses]) -> String {
+    let ratio = |r: Option<f64>| r.map_or("-".to_owned(), |r| format!("{r:.2}"));
+    let one = |k: &wattwise_advice::result::KindResponses| {
+        let (mean, p95) = (ratio(k.mean_ratio), ratio(k.p95_ratio));
+        format!(
+            "{} x{:.1}: {:.2} -> {:.2} s, mean {mean}, p95 {p95}",
+            k.kind, k.episodes, k.reference_waiting_s, k.waiting_s
+        )
+    };
+    kinds.iter().take(3).map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Policies as they can be had on the machine, the reference's near-equals first.
@@ -188,7 +196,7 @@ fn one(case: &Case, tally: &mut Tally) -> Result<(), String> {
             .map_err(|e| e.to_string())?;
         tally.count("reference against itself", own.slower);
         if own.slower {
-            println!("false alarm: {name}, the reference against itself: {:?}", own.kinds);
+            println!("false alarm: {name}, the reference against itself: {}", seen(&own.kinds));
         }
     }
     let stop = AtomicBool::new(false);
@@ -204,24 +212,24 @@ fn one(case: &Case, tally: &mut Tally) -> Result<(), String> {
     let reference = case.waits(&case.reference)?;
     for (i, policy) in policies.iter().enumerate() {
         let Some(r) = c.results.iter().find(|r| r.policy == policy.text) else { continue };
-        if r.responses.is_none() {
-            println!("left out: {name}: it is judged by its makespan");
-            break;
-        }
+        let Some(responses) = &r.responses else { return Err("judged by its makespan".to_owned()) };
         let truth = truth(&case.waits(policy)?, &reference);
         let slower = slower(r);
-        match truth {
+        let of = format!("{name}, {}", r.policy);
+        let seen = seen(&responses.kinds);
+        match &truth {
             _ if i < near => tally.count("near-equals (EPP +-1)", slower),
-            Truth::Doubles => tally.count("doubles p50 or p95 over 20 ms", slower),
-            Truth::Slow => tally.count("slow", slower),
+            Truth::Doubles(_) => tally.count("doubles p50 or p95 over 20 ms", slower),
+            Truth::Slow(_) => tally.count("slow", slower),
             Truth::NotSlow => tally.count("not slow", slower),
             Truth::Between => {}
         }
-        let missed = matches!(truth, Truth::Doubles | Truth::Slow) && !slower;
-        let alarm = truth == Truth::NotSlow && slower;
-        if missed || alarm {
-            let kinds: Vec<_> = r.responses.iter().flat_map(|r| r.kinds.iter().take(3)).collect();
-            println!("{}: {name}, {}: {kinds:?}", if alarm { "false alarm" } else { "missed" }, r.policy);
+        match truth {
+            Truth::Doubles(what) | Truth::Slow(what) if !slower => {
+                println!("missed: {of}: {what}. Judged: {seen}")
+            }
+            Truth::NotSlow if slower => println!("false alarm: {of}. Judged: {seen}"),
+            _ => {}
         }
     }
     Ok(())
@@ -229,7 +237,8 @@ fn one(case: &Case, tally: &mut Tally) -> Result<(), String> {
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
-    let names: Vec<String> = if asked.is_empty() { WORKLOADS.map(String::from).to_vec() } else { asked };
+    let bundled = || library::workloads().iter().map(|w| w.name.to_owned()).collect();
+    let names: Vec<String> = if asked.is_empty() { bundled() } else { asked };
     let mut tally = Tally::default();
     for workload in &names {
         for machine in MACHINES {

@@ -32,6 +32,8 @@ pub(crate) struct Found<'r, 'a, 'j> {
     pub(crate) draws: Vec<Vec<Drawn>>,
     /// By policy, whether it was left after fewer replicas, as it could not be the best.
     pub(crate) raced_out: Vec<bool>,
+    /// By policy, what it cost in the race, where it ran the whole of it and kept the limit of time.
+    pub(crate) in_race: Vec<Option<Vec<f64>>>,
     /// By policy, another that is taken instead as long as it keeps the limit of time.
     pub(crate) instead_of: Vec<Option<usize>>,
     /// Whether the policies were searched for, not asked for.
@@ -53,6 +55,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         }
         let columns = judge::columns(runs, field.columns, judged.kind);
         let (raced_out, instead_of) = (vec![false; columns.len()], vec![None; columns.len()]);
+        let in_race = vec![None; columns.len()];
         Found {
             runs,
             nominal,
@@ -60,6 +63,7 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
             columns,
             draws: field.draws,
             raced_out,
+            in_race,
             instead_of,
             searched: false,
             confirmed: Vec::new(),
@@ -82,6 +86,15 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
 
     fn candidates(&self) -> Vec<Candidate> {
         (0..self.columns.len()).map(|p| self.candidate(p)).collect()
+    }
+
+    /// Policies that were left in the race, and that it could not tell from the leader: they tie with it, as what ran in all
+    /// replicas does.
+    fn ties_of_the_race(&self, leader: usize) -> Vec<usize> {
+        let cost = |p: usize| Some(Candidate { cost: self.in_race[p].clone()?, ..Candidate::default() });
+        let Some(leader) = cost(leader) else { return Vec::new() };
+        let ties = |p: &usize| self.raced_out[*p] && cost(*p).is_some_and(|own| ties::tie(&own, &leader));
+        (0..self.columns.len()).filter(ties).collect()
     }
 
     fn results(&self, standing: &Standing) -> Vec<PolicyResult> {
@@ -157,6 +170,10 @@ pub(crate) fn conclude(
             break (candidates, standing, chosen);
         }
     };
+    let mut standing = standing;
+    let more = standing.leader.map_or_else(Vec::new, |leader| found.ties_of_the_race(leader));
+    standing.named &= more.is_empty();
+    standing.ties.extend(more);
     let results = found.results(&standing);
     let mut answer = answer::answer(&Answered {
         results: &results,

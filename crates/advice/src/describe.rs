@@ -32,8 +32,15 @@ pub(crate) struct Described<'a> {
 impl Described<'_> {
     fn over(&self, of: fn(&Sample) -> f64) -> Interval {
         let Some(base) = self.base else { return Interval::of(self.column.own.iter().map(of)) };
-        let (ratio, base) = (self.ratio(of), Interval::of(base.own.iter().map(of)).median);
-        Interval { median: ratio.median * base, low: ratio.low * base, high: ratio.high * base }
+        // Two independent doubts, by how far each end is from its median: that of the reference's own figure, which all policies
+        // share, and that of the ratio to it.
+        let (ratio, base) = (self.ratio(of), Interval::of(base.own.iter().map(of)));
+        let median = ratio.median * base.median;
+        let end = |of: fn(&Interval) -> f64| {
+            let off = |i: &Interval| if i.median > 0.0 { (of(i) / i.median).ln() } else { 0.0 };
+            median * off(&ratio).hypot(off(&base)).copysign(off(&ratio) + off(&base)).exp()
+        };
+        Interval { median, low: end(|i| i.low), high: end(|i| i.high) }
     }
 
     fn ratio(&self, of: fn(&Sample) -> f64) -> Interval {

@@ -23,6 +23,7 @@
 //! | `itself` | a policy against itself in other replicas |
 //! | `paired` | one policy after another in the same replicas, for a search |
 //! | `each` | one policy in one draw, by number, for a sweep |
+//! | `metered` | one policy in one draw, by the parts that meters cover |
 //! | `watched` | one run once more, for somebody who watches |
 //!
 //! It uses `replay` and what that stands on.
@@ -42,6 +43,7 @@ pub mod itself;
 mod judge;
 mod limit;
 pub mod measurable;
+pub mod metered;
 mod missed;
 pub mod mix;
 mod options;

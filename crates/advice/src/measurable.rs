@@ -115,8 +115,26 @@ const WAYS: &[Way] = &[
     Way {
         room: "memory",
         table: "",
-        keys: &["watts", "busy_w"],
-        by: "the memory's energy (RAPL dram) at rest and with cores at work",
+        keys: &["watts", "busy_w", "high_w", "self_refresh_w"],
+        by: "the memory's energy (RAPL dram) at rest, with one core held fast, and with cores at work",
+    },
+    Way {
+        room: "uncore",
+        table: "",
+        keys: &["step_w", "step_mhz", "follow_w", "delay_us", "hold_us"],
+        by: "package energy (RAPL) with one lightly loaded core held at each speed in turn and the others at the lowest",
+    },
+    Way {
+        room: "autonomous",
+        table: "",
+        keys: &["period", "full_at_0", "full_at_255", "rise", "drop", "drop_to", "climb"],
+        by: "the clock (turbostat, or APERF over MPERF) in steps of a ms under a load that begins, and under one that pauses for a ms",
+    },
+    Way {
+        room: "power_limit",
+        table: "",
+        keys: &["long_w", "tau_s", "short_w"],
+        by: "the limits that `wattwise info` reads (RAPL), and package energy over the first minute of a full load",
     },
     Way {
         room: "platform",

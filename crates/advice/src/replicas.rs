@@ -75,6 +75,10 @@ impl Replica {
         self.drawn
     }
 
+    pub(crate) fn machine_mut(&mut self) -> &mut MachineModel {
+        &mut self.machine
+    }
+
     pub(crate) fn circumstances(&self) -> Circumstances<'_> {
         Circumstances {
             machine: &self.machine,

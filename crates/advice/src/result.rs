@@ -161,6 +161,12 @@ pub struct Responses {
 pub struct KindResponses {
     /// The tasks' name.
     pub kind: String,
+    /// Class of size: 0 below 1 Mcycle under the reference policy, each further one up to four times as many.
+    #[serde(default)]
+    pub size_class: u8,
+    /// Whether tasks of several names are joined, since each has few episodes.
+    #[serde(default)]
+    pub joined: bool,
     /// Episodes a replica.
     pub episodes: f64,
     /// Half of the responses take no longer; null below 1 ms.
@@ -184,10 +190,11 @@ pub struct KindResponses {
 }
 
 impl KindResponses {
-    /// The same kind among others' kinds: of one task, which may have several by size, the one with about as many episodes.
+    /// The same kind among others' kinds. Joined kinds bear the name of the task that waits longest, which may be another there.
     pub fn like<'k>(&self, kinds: &'k [KindResponses]) -> Option<&'k KindResponses> {
-        let differs = |k: &KindResponses| (k.episodes - self.episodes).abs();
-        kinds.iter().filter(|k| k.kind == self.kind).min_by(|a, b| differs(a).total_cmp(&differs(b)))
+        kinds.iter().find(|k| {
+            k.size_class == self.size_class && k.joined == self.joined && (k.joined || k.kind == self.kind)
+        })
     }
 }
 

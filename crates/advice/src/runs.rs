@@ -2,7 +2,7 @@
 //!
 //! Within a replica all policies are charged over the same window, which the reference policy alone sets: from the release
 //! of the foreground until so much later than the reference's end as the limit of time allows; for interactive work its
-//! recorded span. So a policy that finishes early pays for the time that it has won, as a machine that stays on does
+//! recorded span and a little more, in which last episodes may end. So a policy that finishes early pays for the time that it has won, as a machine that stays on does
 //! (study 001), and no policy moves another's figures. One that is not done by then is charged over its own time.
 
 use crate::error::CompareError;
@@ -24,6 +24,9 @@ pub(crate) const SAME_WORK: f64 = 1e-4;
 /// The window where the limit of time is none, in makespans of the reference policy: short enough that what follows the work does
 /// not decide. A policy that takes longer is charged over its own time, and its row says so.
 const UNLIMITED_WINDOW: f64 = 2.0;
+/// How much longer than its recorded span the window of interactive work is, as a share: episodes that begin near its end may end
+/// a little later under one policy than under another, and all are to be charged over one time.
+const LAST_EPISODES: f64 = 0.02;
 /// For how long the machine without work is looked at, in ns.
 const IDLE_LOOK_NS: u64 = 1_000_000_000;
 
@@ -184,7 +187,6 @@ impl<'a, 'j> Runs<'a, 'j> {
     fn window_ns(&self, workload: &Workload, reference: &Outcome) -> u64 {
         let done = reference.work.done_ns.unwrap_or(reference.elapsed_ns);
         match makespan_ns(&reference.work) {
-            // What timers hold ends when they do, whatever the limit of time: a longer window would hold rest alone.
             Some(makespan) if judged(workload, &reference.work).kind == TimeKind::Makespan => {
                 let factor = if self.rule.max_slowdown.is_finite() {
                     1.0 + self.rule.max_slowdown
@@ -194,7 +196,11 @@ impl<'a, 'j> Runs<'a, 'j> {
                 let window = reference.work.released_ns + (makespan as f64 * factor) as u64;
                 window.max(done)
             }
-            _ => workload.span_ns.max(done),
+            // What timers hold ends when they do, whatever the limit of time: a much longer window would hold rest alone.
+            _ => {
+                let slack = LAST_EPISODES.min(self.rule.max_slowdown.max(0.0));
+                (workload.span_ns.max(done) as f64 * (1.0 + slack)) as u64
+            }
         }
     }
 

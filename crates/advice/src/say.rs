@@ -90,6 +90,19 @@ pub fn row_kind<'a>(c: &Comparison, r: &'a PolicyResult) -> Option<&'a KindRespo
     most.like(&own.kinds).or_else(|| shown_kind(own))
 }
 
+/// A kind's name among others; of several kinds of one name with the size of its episodes, in millions of cycles.
+pub fn kind_name(kinds: &[KindResponses], kind: &KindResponses) -> String {
+    let alike = kinds.iter().filter(|k| k.kind == kind.kind).count();
+    if alike < 2 {
+        return kind.kind.clone();
+    }
+    let end = 4f64.powi(i32::from(kind.size_class));
+    match kind.size_class {
+        0 => format!("{} (under 1 Mcycle)", kind.kind),
+        _ => format!("{} ({:.0} to {end:.0} Mcycles)", kind.kind, end / 4.0),
+    }
+}
+
 /// The kind that gains most, where one does.
 fn best_gain(responses: &Responses) -> Option<&KindResponses> {
     let gain = |k: &KindResponses| k.reference_waiting_s - k.waiting_s;
@@ -116,14 +129,15 @@ pub fn responses(c: &Comparison, responses: &Responses) -> Option<String> {
     let kind = shown_kind(responses)?;
     let each = if c.window_s > 0.0 { kind.episodes / c.window_s * 60.0 } else { 0.0 };
     let often = if each >= 9.5 { format!("{each:.0}") } else { format!("{each:.1}") };
+    let name = |k: &KindResponses| kind_name(&responses.kinds, k);
     let mut text = format!(
-        "{}, {often} a minute: half take {}, 95 of 100 under {}",
-        kind.kind,
+        "{}, {often} a minute: half take {}, 95 of 100 {}",
+        name(kind),
         change(kind.reference_p50_s, kind.p50_s),
-        kind.p95_s.map_or_else(|| "1 ms".into(), seconds),
+        change(kind.reference_p95_s, kind.p95_s),
     );
     if let Some(gain) = best_gain(responses).filter(|g| g.kind != kind.kind) {
-        text += &format!("; {}: half take {}", gain.kind, change(gain.reference_p50_s, gain.p50_s));
+        text += &format!("; {}: half take {}", name(gain), change(gain.reference_p50_s, gain.p50_s));
     }
     let waiting = change(Some(responses.reference_waiting_s), Some(responses.waiting_s));
     Some(text + &format!("; waiting in all {waiting}"))

@@ -101,6 +101,11 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
     }
 }
 
+/// Whether a rival's excess over the leader cannot be told from nothing.
+pub(crate) fn tie(rival: &Candidate, leader: &Candidate) -> bool {
+    quantile(&excess(rival, leader), 1.0 - SURE) < NOTICEABLE
+}
+
 /// What one costs more than another, as a share of the other, by replica, sorted.
 pub fn excess(one: &Candidate, other: &Candidate) -> Vec<f64> {
     let mut all: Vec<f64> = one.cost.iter().zip(&other.cost).map(|(a, b)| (a - b) / b).collect();

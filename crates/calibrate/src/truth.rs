@@ -61,7 +61,8 @@ pub fn behind(emulator: &Emulator, weather: Weather, seed: u64) -> Option<Truth>
     if has_memory_zone(emulator) {
         let rest_w =
             estimated.platform_w * MEMORY.0 / machine.packages.len() as f64 * random.factor(MEMORY.2);
-        machine.memory = Memory { rest_w, busy_w: rest_w * MEMORY.1 * random.factor(MEMORY.2) };
+        machine.memory =
+            Memory { rest_w, busy_w: rest_w * MEMORY.1 * random.factor(MEMORY.2), ..Memory::default() };
         machine.platform_w *= 1.0 - MEMORY.0;
     }
     let topology = Topology::read(emulator);

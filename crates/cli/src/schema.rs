@@ -57,7 +57,7 @@ fn the_schemas_are_those_of_the_types() {
     check::<Named<trace::Shown>>("trace-1.json", trace::SCHEMA);
     check::<Named<trace::Imported>>("import-1.json", trace::IMPORT_SCHEMA);
     check::<Named<wattwise_trace::record::RecordReport>>("record-1.json", record::SCHEMA);
-    check::<Named<reproduce::Studies>>("reproduce-1.json", reproduce::SCHEMA);
+    check::<Named<reproduce::Studies>>("reproduce-2.json", reproduce::SCHEMA);
     check::<Named<calibrate::Calibrated>>("calibration-1.json", calibrate::SCHEMA);
     check::<wattwise_tune::result::TuneResult>("tune-1.json", wattwise_tune::result::SCHEMA);
     check::<set::SetOutput<'_>>("set-1.json", set::SCHEMA);

@@ -241,7 +241,7 @@ fn studies_and_lists_print() {
                 "capacitance_nf decides by",
             ],
         ),
-        (&["workloads", "show", "build"], &["make -j2", "span        4.862 s, 2 CPUs"]),
+        (&["workloads", "show", "build"], &["make -j2", "4.86 s on 2 CPUs"]),
         (
             &["reproduce", "openbsd"],
             &["powersaving: build", "1123.00 s", "fitted", "does not finish within the window"],
@@ -252,6 +252,7 @@ fn studies_and_lists_print() {
         ),
         (&["reproduce", "powerctl"], &["mwait C2, 366/3.7 us", "predicted", "is overrated"]),
         (&["reproduce", "coreidle"], &["saving against the default", "predicted"]),
+        (&["reproduce", "bc10"], &["throughput at 500 MHz", "prints 297 figures", "falls above 500 MHz"]),
         (
             &[
                 "bench",
@@ -292,7 +293,7 @@ fn thomson_is_reproduced_in_what_the_model_should_know() {
     let out = wattwise(&["reproduce", "thomson", "--json"]);
     let studies: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let figure = |part: &str| {
-        let all = studies["studies"][0]["figures"].as_array().unwrap();
+        let all = studies["studies"][0]["results"].as_array().unwrap();
         all.iter().find(|f| f["what"].as_str().unwrap().contains(part)).unwrap()["modelled"].as_f64().unwrap()
     };
     assert!((figure("(performance)") - 229.2).abs() < 0.1);
@@ -541,4 +542,26 @@ fn a_calibrated_machine_is_one_to_compare_on() {
             text(&out.stderr)
         );
     }
+}
+
+/// A recording's first screen says whose work it is and which programs ran; the rest stands behind --all.
+#[test]
+fn a_recording_is_shown_on_one_screen() {
+    let screen = text(&wattwise(&["trace", "build"]).stdout);
+    assert!(screen.lines().count() <= 24 && screen.lines().all(|l| l.chars().count() <= 80), "{screen}");
+    for fact in ["the command make, 92 tasks", "cc1 ", "(30 tasks)", "--all", "wattwise compare build"] {
+        assert!(
+            screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(fact),
+            "no '{fact}' in\n{screen}"
+        );
+    }
+    let all = text(&wattwise(&["trace", "build", "--all"]).stdout);
+    assert!(all.contains("top tasks") && all.contains("sched_switch"), "{all}");
+    // The programs' times are those of their tasks: cc1's, added up from the list of all tasks of the summary by another way.
+    let json: serde_json::Value =
+        serde_json::from_slice(&wattwise(&["trace", "build", "--json"]).stdout).unwrap();
+    let busy: f64 = json["cpus"].as_array().unwrap().iter().map(|c| c["busy_s"].as_f64().unwrap()).sum();
+    let programs: f64 =
+        json["programs"].as_array().unwrap().iter().map(|p| p["busy_s"].as_f64().unwrap()).sum();
+    assert!(programs <= busy && programs > 0.99 * busy, "{programs} of {busy} s");
 }

@@ -277,7 +277,7 @@ fn settings_are_held_while_a_command_runs() {
 
 #[test]
 fn this_machine_is_shown_and_what_it_lacks_is_explained() {
-    let page = done(&["info"]);
+    let page = done(&["info", "--all"]);
     for topic in ["CPUs", "Speed", "Idle", "Energy", "Temperature", "Battery"] {
         assert!(page.contains(topic), "{page}");
     }
@@ -287,6 +287,26 @@ fn this_machine_is_shown_and_what_it_lacks_is_explained() {
         let why = found.pointer("/passed_over/0/why").and_then(|w| w.as_str()).unwrap_or("");
         assert!(found.get("value").is_some() || why.len() > 10, "{place}: neither a value nor a reason");
     }
+}
+
+/// The first screen says what is in force, and changes with it.
+#[test]
+fn one_screen_says_what_is_in_force() {
+    let Some(lab) = Lab::new("hybrid-laptop") else { return };
+    lab.done(&["set", "--max", "3GHz", "--cpus", "0-7"]);
+    let screen = lab.done(&["info"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    for fact in [
+        "intel_pstate, active mode; boost on",
+        "CPUs 0-7: governor powersave, EPP balance_performance, limited to 400 MHz to 3 GHz of 400 MHz to 4.70 GHz",
+        "CPUs 8-15: governor powersave, EPP balance_performance, 400 MHz to 3.40 GHz",
+        "POLL C1E C6 C8 C10",
+        "package-0 28 W over 27.98 s",
+        "battery; BAT0 78 %",
+    ] {
+        assert!(screen.contains(fact), "no '{fact}' in\n{screen}");
+    }
+    lab.done(&["set", "--boost", "off"]);
+    assert!(lab.done(&["info"]).contains("boost off"));
 }
 
 #[test]
@@ -316,7 +336,12 @@ fn a_capture_of_this_machine_shows_the_same_machine() {
 fn the_whole_command_set_runs_on_every_machine() {
     for name in wattwise_emulator::names() {
         let root = format!("emulated:{name}");
-        let page = done(&["info", "--root", &root]);
+        let screen = done(&["info", "--root", &root]);
+        let lines = screen.lines().count();
+        assert!(screen.contains("--all") && lines <= 24, "{name}: {lines} lines\n{screen}");
+        let longest = screen.lines().map(|l| l.chars().count()).max().unwrap_or_default();
+        assert!(longest <= 80, "{name}: {longest} columns\n{screen}");
+        let page = done(&["info", "--all", "--root", &root]);
         assert!(
             page.contains("CPUs") && page.lines().count() < 250,
             "{name}: {} lines",
@@ -377,7 +402,7 @@ fn an_emulated_machine_leaves_no_journal() {
 #[test]
 fn a_captured_virtual_machine_is_read_anywhere() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/vm-2cpu.wattwise");
-    let page = done(&["info", "--root", file]);
+    let page = done(&["info", "--all", "--root", file]);
     for fact in
         ["0-1 (2 CPUs)", "driver          haltpoll", "no cpufreq driver", "no powercap", "no thermal zone"]
     {

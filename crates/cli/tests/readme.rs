@@ -1,6 +1,6 @@
-//! Every command line of README.md is run, on emulated machines of three kinds, and ends well or says what is missing.
+//! Every command line of README.md and of the guide is run, on emulated machines of three kinds, and ends well or says what is missing.
 //!
-//! The lines are taken from the file, so that a new one is tried too. What takes `--root` is run on each machine, and `-m this` is that
+//! The lines are taken from the files, so that a new one is tried too. What takes `--root` is run on each machine, and `-m this` is that
 //! machine; what has to do with this one (recording, keeping work on few CPUs) is run here, without rights where it would change
 //! anything. Counts and times are small; what a line reads is made before.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -45,12 +45,13 @@ const HERE: [&str; 2] = ["coreidle", "bench wake"];
 /// What goes on until Ctrl-C.
 const ENDLESS: [&str; 2] = ["coreidle governor", "emulate"];
 
-/// The lines of README.md that call wattwise, without prompt, `sudo` and comment.
+/// The lines of README.md and the guide that call wattwise, without prompt, `sudo` and comment; each once.
 fn lines() -> Vec<String> {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-    let mut lines = Vec::new();
+    let page =
+        |name: &str| fs::read_to_string(format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let mut lines: Vec<String> = Vec::new();
     let mut inside = false;
-    for line in readme.lines() {
+    for line in (page("README.md") + &page("docs/guide.md")).lines() {
         if line.starts_with("```") {
             inside = !inside && line.starts_with("```console");
         } else if let (true, Some(call)) = (inside, line.strip_prefix("$ ")) {
@@ -59,7 +60,8 @@ fn lines() -> Vec<String> {
             let call = call
                 .strip_prefix("cargo run --release -- ")
                 .map_or(call.to_owned(), |c| format!("wattwise {c}"));
-            lines.extend(call.starts_with("wattwise ").then_some(call));
+            let new = call.starts_with("wattwise ") && !lines.contains(&call);
+            lines.extend(new.then_some(call));
         }
     }
     lines

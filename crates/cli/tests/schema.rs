@@ -210,7 +210,7 @@ fn lists_recordings_studies_and_settings_are_valid() {
     holds("trace-1.json", &["workloads", "show", "build", "--json"]);
     holds("trace-1.json", &["trace", "build", "--json"]);
     holds("import-1.json", &["import", "build", "--json"]);
-    holds("reproduce-1.json", &["reproduce", "thomson", "--json"]);
+    holds("reproduce-2.json", &["reproduce", "thomson", "--json"]);
     holds("restore-1.json", &["restore", "--dry-run", "--journal", journal, "--json"]);
     let set = ["set", "--root", "emulated:bc10", "--journal", journal, "--governor", "powersave"];
     for last in [&["--json"][..], &["--dry-run", "--json"]] {
@@ -286,6 +286,8 @@ fn machines_are_valid() {
     for data_set in ["specpower", "freqbench"] {
         holds("score-1.json", &["machines", "score", data_set, &table(data_set), "--json"]);
     }
+    let policies = format!("{}/tests/results/table", env!("CARGO_MANIFEST_DIR"));
+    holds("score-1.json", &["machines", "score", "policies", &policies, "--json"]);
 }
 
 /// One run of each is no verdict: what cannot be judged is null, and nothing is infinite.

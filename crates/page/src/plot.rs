@@ -30,6 +30,8 @@ pub struct Axis {
     pub scale: Scale,
     /// Least and greatest shown; `None` fits the data.
     pub range: Option<(f64, f64)>,
+    /// Only whole numbers get a tick, as for threads.
+    pub whole: bool,
 }
 
 /// How values spread over an axis.
@@ -264,6 +266,8 @@ struct Map {
     from: f64,
     to: f64,
     log: bool,
+    /// Only whole numbers get a tick.
+    whole: bool,
     /// Ticks are in `10^(3 power)` of the unit.
     power: i32,
     prefixed: bool,
@@ -297,7 +301,7 @@ impl Map {
         let size = low.abs().max(high.abs());
         let power =
             if prefixed && size > 0.0 { ((size.log10() / 3.0).floor() as i32).clamp(-3, 3) } else { 0 };
-        Map { low, high, from, to, log, power, prefixed }
+        Map { low, high, from, to, log, whole: axis.whole, power, prefixed }
     }
 
     fn shows(&self, value: f64) -> bool {
@@ -323,6 +327,7 @@ impl Map {
         let ten = 10f64.powf(raw.log10().floor());
         let step =
             [1.0, 2.0, 5.0, 10.0].map(|m| m * ten).into_iter().find(|s| *s >= raw * 0.999).unwrap_or(raw);
+        let step = if self.whole { step.max(1.0) } else { step };
         let unit = 1000f64.powi(self.power);
         let decimals = (-((step / unit).log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
         let first = (self.low / step - 1e-9).ceil() as i64;
@@ -403,5 +408,16 @@ mod tests {
         let texts: Vec<String> =
             Map::new(&axis, [].into_iter(), 0.0, 1.0, false).ticks(8).into_iter().map(|t| t.1).collect();
         assert_eq!(texts, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    }
+
+    #[test]
+    fn an_axis_of_counts_has_whole_numbers() {
+        let axis = |whole| Axis { name: "threads".to_owned(), whole, ..Axis::default() };
+        let texts = |whole| -> Vec<String> {
+            let map = Map::new(&axis(whole), [2.0, 4.0].into_iter(), 0.0, 1.0, false);
+            map.ticks(6).into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(texts(true), ["2", "3", "4"]);
+        assert!(texts(false).contains(&"2.5".to_owned()));
     }
 }

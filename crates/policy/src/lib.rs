@@ -36,7 +36,7 @@ mod system;
 pub use cores::{CoreObservation, CorePolicy, CorePower, Cores, Draw};
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 pub use params::{Param, ParamKind, Settings, SpecError, number_and_unit, unit_ratio};
-pub use speed::{Cadence, Speed, SpeedPolicy};
+pub use speed::{Autonomy, Cadence, Speed, SpeedPolicy};
 pub use system::System;
 
 use alloc::vec::Vec;
@@ -126,6 +126,8 @@ pub struct Platform {
     pub deepest_idle_uw: Option<u32>,
     /// Power that is spent only while some core is awake (uncore), in microwatts, where known.
     pub awake_uw: Option<u32>,
+    /// How its hardware chooses where it chooses by itself.
+    pub autonomy: Autonomy,
 }
 
 impl Platform {

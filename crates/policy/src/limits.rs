@@ -50,6 +50,8 @@ pub struct Limits {
     pub max: Option<Bound>,
     /// Never faster than without boost.
     pub no_boost: bool,
+    /// The mean power of each package, in microwatts: the hardware's to hold, whatever the policy wants.
+    pub power_uw: Option<u64>,
 }
 
 impl Limits {
@@ -69,7 +71,7 @@ impl Limits {
 
     /// Builds a speed policy within these limits.
     pub fn build(&self, speed: &Speed, platform: &Platform, settings: &Settings) -> Box<dyn SpeedPolicy> {
-        if self.is_none() {
+        if (Limits { power_uw: None, ..*self }).is_none() {
             return (speed.build)(platform, settings);
         }
         let mut known = platform.clone();
@@ -156,6 +158,9 @@ impl SpeedPolicy for Limited {
     }
     fn followed_util(&self, cpu: usize) -> Option<u64> {
         self.inner.followed_util(cpu)
+    }
+    fn looks_at_ns(&self, cpu: usize) -> Option<u64> {
+        self.inner.looks_at_ns(cpu)
     }
 }
 

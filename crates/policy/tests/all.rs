@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::{
-    CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
+    Autonomy, CpuSample, DomainInfo, DomainSample, IdleOutcome, IdleQuery, IdleState, Intent, Khz, Level, MS,
     Observation, Param, ParamKind, Platform, PowerSource, Scope, Settings, SpecError, System, cores, idle,
     speed,
 };
@@ -118,6 +118,7 @@ fn platforms() -> Vec<Platform> {
         boost: true,
         deepest_idle_uw: Some(u32::MAX),
         awake_uw: Some(u32::MAX),
+        autonomy: Autonomy::default(),
     };
     let mut odd = domain(0..1, &[u32::MAX, 3, 1], true);
     (odd.capacity, odd.transition_ns) = (0, u64::MAX);
@@ -169,6 +170,7 @@ fn speed_policies_survive_anything_without_allocating() {
                 min: Some(Bound::Khz(Khz(1_000_000))),
                 max: Some(Bound::Share(60_000)),
                 no_boost: true,
+                power_uw: None,
             };
             let free = spellings(policy.params).into_iter().map(|s| (s, Limits::default()));
             for (settings, limits) in free.chain([(Settings::defaults(policy.params), tight)]) {

@@ -190,7 +190,7 @@ impl fmt::Display for Commands {
 
 const SET: [&str; 2] = ["wattwise", "set"];
 /// The flags of `wattwise set` that put a policy in force; each has a value.
-const FLAGS: [&str; 10] = [
+const FLAGS: [&str; 11] = [
     "--governor",
     "--epp",
     "--boost",
@@ -201,6 +201,7 @@ const FLAGS: [&str; 10] = [
     "--cstate",
     "--tunable",
     "--driver-mode",
+    "--rapl",
 ];
 
 /// Whether a line could be ours, of this version or an older one, which gave the driver's mode in a command before: only then
@@ -531,6 +532,12 @@ fn limits(
     if max.is_some() || min.is_some() {
         settings.push(Setting::Limits(min, max));
     }
+    if let Some(power_uw) = limits.power_uw {
+        if target.driver.is_some_and(|d| d.name.starts_with("amd")) {
+            return Err("AMD's power limits are the firmware's: powercap cannot set them".into());
+        }
+        settings.push(Setting::PowerLimit { zone: None, constraint: None, power_uw });
+    }
     Ok(())
 }
 
@@ -578,6 +585,9 @@ fn deeper_states<'a>(
 
 /// What neither BSD can do.
 fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
+    if spec.limits.power_uw.is_some() {
+        return Err(format!("power is not limited this way on {system}"));
+    }
     match (&spec.idle, &spec.deepest, spec.limits.no_boost) {
         (Some(_), ..) => Err(format!("{system} has one idle policy of its own")),
         (_, Some(_), _) => Err(format!("the deepest C-state is not set this way on {system}")),

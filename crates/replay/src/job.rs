@@ -74,12 +74,13 @@ pub fn reference_policy(machine: &MachineModel) -> Result<PolicySpec, PolicyErro
     PolicySpec::parse(&machine.default_policy)
 }
 
-/// Whether a machine has what a policy speaks of: the C-state of `+cmax`.
+/// Whether a machine has what a policy speaks of: the C-state of `+cmax`, the limit of `+power`.
 ///
 /// # Errors
 /// One line that says what the machine has.
 pub fn fits(policy: &PolicySpec, machine: &MachineModel) -> Result<(), PolicyError> {
-    policy.deepest_on(machine).map(drop)
+    policy.deepest_on(machine)?;
+    policy.power_on(machine)
 }
 
 /// A simulation of one policy of a job in these circumstances, ready to run. It follows the foreground's progress. A
@@ -112,6 +113,7 @@ pub fn simulate_watched<'a>(
     setup.latency_limit_ns = job.latency_limit_ns;
     setup.timeline = timeline;
     setup.watcher = watcher;
+    setup.power_limit_w = policy.limits.power_uw.map(|uw| uw as f64 * 1e-6);
     setup.follow_work = true;
     setup.memory = with.memory;
     setup.recorded_khz = with.recorded_khz;

@@ -56,6 +56,9 @@ pub enum LibraryError {
     /// A workload file that is wrong.
     #[error(transparent)]
     Workload(#[from] workload::file::WorkloadError),
+    /// Parameters of a generator that are wrong.
+    #[error(transparent)]
+    Generate(#[from] workload::generate::GenerateError),
     /// A recording that cannot be used.
     #[error(transparent)]
     Trace(#[from] wattwise_trace::TraceError),
@@ -285,6 +288,11 @@ pub fn workload(given: &str, options: &ImportOptions) -> Result<Workload, Librar
         return Ok(stated(workload::file::parse(&text, given)?, options));
     }
     let path = Path::new(given);
+    if !path.exists()
+        && let Some(made) = workload::generate::workload(given)
+    {
+        return Ok(stated(made?, options));
+    }
     if !path.exists() {
         let all = workloads();
         return Err(LibraryError::Unknown {

@@ -80,10 +80,17 @@ pub const COSTS: &[CostFigure] = &[
         source: "a server's other work; Linux numbers CPUs so on most of them",
     },
     CostFigure {
-        what: "power of a spinning thread over C1: 0.9 of a working one's; it leaves its sibling 0.95 of the rate",
+        what: "power of a spinning thread over C1: 0.75 of a working one's; it leaves its sibling the whole rate",
         machine: "i7-4510u",
-        confidence: "guess",
-        source: "PAUSE takes some 10 cycles there, 140 on Skylake: its loop is nearly work",
+        confidence: "fitted",
+        source: "to +50 % efficiency (C2, 366/3.7 us); PAUSE takes some 10 cycles there, 140 on Skylake. It also gives the \
+                 peak at 366/366 us and the two efficiencies at 3.7/3.7 us",
+    },
+    CostFigure {
+        what: "power limit of the package over seconds: 15 W",
+        machine: "i7-4510u",
+        confidence: "datasheet",
+        source: "Intel ARK: TDP, which is the long-term limit (PL1) unless a maker sets another",
     },
     CostFigure {
         what: "leaving MWAIT takes 2.4 us in every C-state, at that state's power",
@@ -110,7 +117,13 @@ pub fn costs(machine: &str) -> Costs {
     };
     match machine {
         "xeon-4210" => Costs { package_idle: false, slow_uncore: Some((2_050_000, 0.31)), ..common },
-        "i7-4510u" => Costs { handover_ns: 60.0, spin_power: 0.9, mwait_exit_ns: Some(2400.0), ..common },
+        "i7-4510u" => Costs {
+            handover_ns: 60.0,
+            spin_power: 0.75,
+            spin_sibling: 1.0,
+            mwait_exit_ns: Some(2400.0),
+            ..common
+        },
         _ => common,
     }
 }
@@ -193,19 +206,57 @@ fn ns(section: Section) -> Dist {
     }
 }
 
-/// One cell.
+/// One cell. Where the packages would draw more than the machine's limit for long, the clock goes up and down between the two
+/// levels whose mean keeps to it, as it does over many of a limit's time constants.
 pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64) -> LockOutcome {
-    simulate(&LockSetup {
-        machine,
-        costs: costs(&machine.name),
-        threads: place.threads,
-        cs: ns(place.cs_us),
-        ncs: ns(place.ncs_us),
-        waiting: policy.waiting,
-        lowered: policy.lowered,
-        acquisitions: ACQUISITIONS,
-        seed,
-    })
+    let costs = costs(&machine.name);
+    let at = |cap: usize| {
+        simulate(&LockSetup {
+            machine,
+            costs,
+            threads: place.threads,
+            cs: ns(place.cs_us),
+            ncs: ns(place.ncs_us),
+            waiting: policy.waiting,
+            lowered: policy.lowered,
+            acquisitions: ACQUISITIONS,
+            cap,
+            seed,
+        })
+    };
+    let watts = |o: &LockOutcome| o.energy_j / o.elapsed_s;
+    let mut faster = at(0);
+    let Some(limit) = limit_w(&machine.name).filter(|limit| watts(&faster) > *limit) else { return faster };
+    for cap in 1..machine.kinds[0].levels.len() {
+        let slower = at(cap);
+        if watts(&slower) <= limit {
+            return mixed(&faster, &slower, limit);
+        }
+        faster = slower;
+    }
+    faster
+}
+
+/// Long-term limit of a machine's package, in W.
+fn limit_w(machine: &str) -> Option<f64> {
+    (machine == "i7-4510u").then_some(15.0)
+}
+
+/// As long as the slower run, of which a share at the faster one's pace: so much that the mean power is the limit.
+fn mixed(faster: &LockOutcome, slower: &LockOutcome, limit_w: f64) -> LockOutcome {
+    let (high, low) = (faster.energy_j / faster.elapsed_s, slower.energy_j / slower.elapsed_s);
+    let share = (limit_w - low) / (high - low);
+    let of = |a: f64, b: f64| {
+        (share * a / faster.elapsed_s + (1.0 - share) * b / slower.elapsed_s) * slower.elapsed_s
+    };
+    let acquired = faster.acquired.iter().zip(&slower.acquired);
+    LockOutcome {
+        elapsed_s: slower.elapsed_s,
+        acquired: acquired.map(|(&a, &b)| of(a as f64, b as f64).round() as u64).collect(),
+        energy_j: of(faster.energy_j, slower.energy_j),
+        cpu_s: of(faster.cpu_s, slower.cpu_s),
+        waits_ns: slower.waits_ns.clone(),
+    }
 }
 
 /// Runs the plan's sections and threads on a model; threads beyond its CPUs are left out, with a note.

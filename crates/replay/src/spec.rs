@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
-//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1
+//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | power=15W
 //! ```
 //!
 //! This is the one language for policies: `compare`, `tune`, `run -p`, `ab`, `set --policy`, policy files and Python take it.
 //!
 //! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
 //! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
-//! (by name, or by index from 0, the shallowest). A `+` only separates when what follows it is a known word, since `powerd++`
+//! (by name, or by index from 0, the shallowest), the mean power of each package. A `+` only separates when what follows it is a known word, since `powerd++`
 //! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
@@ -117,7 +117,7 @@ pub enum PolicyError {
     },
     /// A second word of a kind, or a word in the wrong place.
     #[error(
-        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..]",
+        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+power=..]",
         flag(.given)
     )]
     Twice {
@@ -195,7 +195,7 @@ fn word(part: &str) -> &str {
 fn is_limit(part: &str) -> bool {
     let name = part.split_once('=').map_or(part, |(name, _)| name);
     match part.contains('=') {
-        true => ["max", "min", "cmax"].contains(&name),
+        true => ["max", "min", "cmax", "power"].contains(&name),
         false => name == "noboost",
     }
 }
@@ -341,6 +341,7 @@ impl PolicySpec {
                 max: limits.max.or(now.limits.max),
                 min: limits.min.or(now.limits.min),
                 no_boost: limits.no_boost || now.limits.no_boost,
+                power_uw: limits.power_uw.or(now.limits.power_uw),
             },
             deepest: deepest.or_else(|| now.deepest.clone()),
             ..now.clone()
@@ -359,6 +360,7 @@ impl PolicySpec {
         let first = match name {
             "max" => self.limits.max.replace(bound(given, part, value)?).is_none(),
             "min" => self.limits.min.replace(bound(given, part, value)?).is_none(),
+            "power" => self.limits.power_uw.replace(power(given, part, value)?).is_none(),
             "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
             _ => !std::mem::replace(&mut self.limits.no_boost, true),
         };
@@ -406,6 +408,21 @@ impl PolicySpec {
         })
     }
 
+    /// Whether the machine has a power limit for `+power`.
+    ///
+    /// # Errors
+    /// One line, where it has none.
+    pub fn power_on(&self, machine: &MachineModel) -> Result<(), PolicyError> {
+        match self.limits.power_uw {
+            Some(uw) if machine.packages.iter().any(|p| p.limit.is_none()) => Err(PolicyError::Limit {
+                given: self.text.clone(),
+                limit: format!("power={}", power_text(uw)),
+                expected: format!("a machine with a [power_limit], which {} has not", machine.name),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads a policy file.
     ///
     /// # Errors
@@ -420,7 +437,7 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax"]
+            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax", "power"]
                 .contains(&key.as_str())
             {
                 return Err(fail(format!("unknown key '{key}'")));
@@ -437,7 +454,7 @@ impl PolicySpec {
         if let Some(cores) = table.get("cores") {
             words.push(part_of(cores).ok_or_else(|| fail("'cores' has no policy".into()))?);
         }
-        for key in ["max", "min", "cmax"] {
+        for key in ["max", "min", "cmax", "power"] {
             match table.get(key) {
                 None => {}
                 Some(toml::Value::String(s)) => words.push(format!("{key}={s}")),
@@ -495,6 +512,9 @@ impl PolicySpec {
         if let Some(deepest) = &self.deepest {
             out += &format!("cmax = \"{deepest}\"\n");
         }
+        if let Some(uw) = self.limits.power_uw {
+            out += &format!("power = \"{}\"\n", power_text(uw));
+        }
         out
     }
 
@@ -522,6 +542,9 @@ impl PolicySpec {
         }
         if let Some(deepest) = &self.deepest {
             text.push_str(&format!("+cmax={deepest}"));
+        }
+        if let Some(uw) = self.limits.power_uw {
+            text.push_str(&format!("+power={}", power_text(uw)));
         }
         text
     }
@@ -557,6 +580,19 @@ fn bound(given: &str, part: &str, value: &str) -> Result<Bound, PolicyError> {
                     .into(),
         }),
     }
+}
+
+fn power(given: &str, part: &str, value: &str) -> Result<u64, PolicyError> {
+    units::power_uw(value).ok().filter(|uw| *uw > 0).ok_or_else(|| PolicyError::Limit {
+        given: given.to_owned(),
+        limit: part.to_owned(),
+        expected: "the power of each package such as 15W or 7500mW".into(),
+    })
+}
+
+/// As a policy and `wattwise set --rapl` take it.
+pub(crate) fn power_text(uw: u64) -> String {
+    format!("{}W", trim(uw as f64 / 1e6, 6))
 }
 
 pub(crate) fn bound_text(bound: Bound) -> String {
@@ -648,6 +684,8 @@ mod tests {
             "schedutil+cmax=0",
             "hwp:epp=102+max=33.5%",
             "powerd:poll=100+menu+pack+lpmd+max=2600MHz+min=20%+noboost+cmax=C6",
+            "schedutil+power=15W",
+            "hwp:epp=102+max=80%+power=7.5W",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
@@ -746,6 +784,7 @@ mod tests {
             "schedutil:rate_limit=2500.5+teo+pack+consolidate:period=5,ratio=400+max=60%+min=1200MHz",
             "hwp:epp=balance_power+noboost+cmax=C1E",
             "hwp:epp=102+cmax=0",
+            "schedutil+power=15W",
         ] {
             let spec = PolicySpec::parse(text).unwrap();
             std::fs::write(&path, spec.to_toml()).unwrap();

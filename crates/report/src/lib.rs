@@ -11,10 +11,12 @@ mod bench;
 mod compare;
 mod data;
 pub mod locks;
+mod mix;
 
 pub use ab::{ab_html, ab_sections};
 pub use bench::{run_sections, throughput_sections, transition_sections, wake_sections};
 pub use compare::{compare_html, compare_sections, compared_side_by_side};
+pub use mix::mix_sections;
 
 const COMPARE_JS: &str = include_str!("assets/compare.js");
 

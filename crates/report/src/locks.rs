@@ -85,8 +85,8 @@ fn chart(
     let scale = if least > 0.0 && most > 30.0 * least { Scale::Log } else { Scale::Linear };
     Some(Section::Steps(Plot {
         title: title.to_owned(),
-        x: Axis { name: "threads".into(), ..Axis::default() },
-        y: Axis { name: name.to_owned(), unit: unit.to_owned(), scale, range: None },
+        x: Axis { name: "threads".into(), whole: true, ..Axis::default() },
+        y: Axis { name: name.to_owned(), unit: unit.to_owned(), scale, ..Axis::default() },
         series,
         note: String::new(),
     }))

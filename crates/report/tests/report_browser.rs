@@ -234,7 +234,7 @@ fn plot() -> Plot {
         name: name.to_owned(),
         unit: unit.to_owned(),
         scale,
-        range: None,
+        ..Axis::default()
     };
     Plot {
         title: "Speed over time (synthetic)".to_owned(),

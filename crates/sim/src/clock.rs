@@ -21,11 +21,20 @@ pub(crate) enum Source {
     Bins,
     /// The core policy looks.
     Cores,
+    /// The power limits look.
+    Limits,
 }
 
 /// Sources beside CPUs and domains.
-const OTHERS: [Source; 6] =
-    [Source::Devices, Source::Policy, Source::Balance, Source::Heat, Source::Bins, Source::Cores];
+const OTHERS: [Source; 7] = [
+    Source::Devices,
+    Source::Policy,
+    Source::Balance,
+    Source::Heat,
+    Source::Bins,
+    Source::Cores,
+    Source::Limits,
+];
 
 /// The present, and what comes next.
 pub(crate) struct Clock {
@@ -70,6 +79,7 @@ impl Clock {
             Source::Heat => others + 3,
             Source::Bins => others + 4,
             Source::Cores => others + 5,
+            Source::Limits => others + 6,
         }
     }
 

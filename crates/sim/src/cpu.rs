@@ -28,6 +28,8 @@ pub(crate) struct CpuState {
     pub(crate) kind: u8,
     pub(crate) core: u16,
     pub(crate) domain: u16,
+    /// The kernel has its way into idle before it.
+    pub(crate) enters_by_work: bool,
     /// The running task.
     pub(crate) current: u32,
     /// When it ends; [`NEVER`] while the domain stalls.
@@ -56,6 +58,7 @@ impl CpuState {
             current: NONE,
             core: cpu.core,
             domain: cpu.domain,
+            enters_by_work: false,
             kind: cpu.kind,
             run_from: 0,
             run_need: 0.0,

@@ -43,7 +43,7 @@ mod tasks;
 pub use platform::{core_powers, platform};
 pub use record::{Event, Waker, Watcher, Why};
 pub use sched::placement::{self, Placement};
-pub use setup::{Interrupt, MakeIdle, Setup};
+pub use setup::{IdleWork, Interrupt, MakeIdle, Setup};
 pub use simulation::{RunError, Simulation};
 
 /// "No task", "no CPU".

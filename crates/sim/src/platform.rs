@@ -1,8 +1,8 @@
 //! What a policy may know of a machine before it runs.
 
-use wattwise_model::machine::{CState, CoreKind, Cpu, Domain, MachineModel};
+use wattwise_model::machine::{Autonomous, CState, CoreKind, Cpu, Domain, MachineModel};
 use wattwise_policy::cores::Place;
-use wattwise_policy::{CorePower, DomainInfo, Draw, IdleState, Khz, Level, Platform};
+use wattwise_policy::{Autonomy, CorePower, DomainInfo, Draw, IdleState, Khz, Level, Platform};
 
 /// What a speed policy may know of a machine before it runs.
 pub fn platform(m: &MachineModel) -> Platform {
@@ -38,6 +38,20 @@ pub fn platform(m: &MachineModel) -> Platform {
         boost: true,
         deepest_idle_uw: deepest.map(uw),
         awake_uw: Some(uw(awake)),
+        autonomy: autonomy(&m.autonomous),
+    }
+}
+
+/// In a policy's whole numbers.
+fn autonomy(a: &Autonomous) -> Autonomy {
+    let milli = |share: f64| (share * 1000.0).round() as u32;
+    Autonomy {
+        period: milli(a.period),
+        full_at: (milli(a.full_at.0), milli(a.full_at.1)),
+        rise: (a.rise.round() as u32).max(1),
+        drop: milli(a.drop),
+        drop_to: milli(a.drop_to),
+        climb: (a.climb.round() as u32).max(1),
     }
 }
 

@@ -34,10 +34,14 @@ pub struct Setup<'a, 'i> {
     pub phase_ns: u64,
     /// Where the work's start lies in a period of the scheduler's load signal, in ns ([`policy::pelt`](wattwise_policy::pelt)).
     pub load_phase_ns: u64,
+    /// What the kernel itself does when a CPU falls idle and when it is wanted again.
+    pub idle_work: IdleWork,
     /// Interrupts that wake a CPU and bring no task, by time; a CPU that does not idle takes none.
     pub interrupts: &'a [Interrupt],
     /// Speed before the policy takes over, in kHz (0: the highest).
     pub initial_khz: u32,
+    /// A user's limit of each package's power, in watts, in the place of the machine's long one; only where its model has one.
+    pub power_limit_w: Option<f64>,
     /// Whether to keep a timeline.
     pub timeline: bool,
     /// Who is told what happens; with a timeline also what energy is used, at the end of each bin.
@@ -50,6 +54,16 @@ pub struct Setup<'a, 'i> {
     pub memory: &'a [f64],
     /// The clock at which the recording was made, in kHz, where it is another than its cycles were counted with; else 0.
     pub recorded_khz: f64,
+}
+
+/// CPU time of a kernel's way into and out of idle, in ns at the highest speed: timers, the tick, the governor, the switch. It
+/// runs on the CPU, and while it does a wake-up waits. 0 where a recorded run holds it already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdleWork {
+    /// Before the C-state is entered.
+    pub enter_ns: u64,
+    /// After it has been left.
+    pub leave_ns: u64,
 }
 
 /// An interrupt from outside the workload.
@@ -83,8 +97,10 @@ impl<'a, 'i> Setup<'a, 'i> {
             latency_limit_ns: u64::MAX,
             phase_ns: 0,
             load_phase_ns: 0,
+            idle_work: IdleWork::default(),
             interrupts: &[],
             initial_khz: 0,
+            power_limit_w: None,
             timeline: false,
             watcher: None,
             follow_work: false,

@@ -12,7 +12,7 @@ use wattwise_policy::{
     Cadence, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState, Intent, Khz, MS, Observation, Scope,
     SpeedPolicy,
 };
-use wattwise_sim::{Interrupt, Setup, Simulation, placement};
+use wattwise_sim::{IdleWork, Interrupt, Setup, Simulation, placement};
 
 const KHZ: [u32; 2] = [2_000_000, 1_000_000];
 
@@ -122,7 +122,13 @@ fn a_sleeper_pays_entry_and_exit() {
 #[test]
 fn a_package_state_needs_every_core_and_is_left_first() {
     let mut m = machine(2, &KHZ);
-    m.packages[0].idle = vec![PackageState { name: "PC6".into(), needs: 2, watts: 0.0, exit_ns: 300_000 }];
+    m.packages[0].idle = vec![PackageState {
+        name: "PC6".into(),
+        needs: 2,
+        watts: 0.0,
+        exit_ns: 300_000,
+        every_package: false,
+    }];
     let sleep = |t: u64| script(&[Op::SleepUntil(t), run_ns(1_000_000)]);
     let w = workload(vec![task("a", sleep(10 * MS)), task("b", sleep(10 * MS + 200_000))], 0);
     let o = run(&m, &w, "performance", "fixed");
@@ -198,6 +204,39 @@ fn smt_siblings_share_their_core() {
     assert!((o.energy.busy_j - (1e-3 * 1.2 + 0.6e-3) * busy_w).abs() < 1e-12);
 }
 
+/// Two packages of one core each: the second is busy for 10 ms of 30, and keeps the first out of the state that takes both.
+#[test]
+fn a_state_of_every_package_is_kept_out_by_any_core() {
+    let mut m = plain(2);
+    m.tick.cost_ns = 0;
+    let mut second = m.packages[0].clone();
+    let idle = |name: &str, watts, every_package| PackageState {
+        name: name.into(),
+        needs: 0,
+        watts,
+        exit_ns: 0,
+        every_package,
+    };
+    m.packages[0].cores = vec![0];
+    m.packages[0].idle = vec![idle("PC2", 3.0, false), idle("PC6", 1.0, true)];
+    second.cores = vec![1];
+    second.idle = m.packages[0].idle.clone();
+    (second.domains, m.cores[1].package, m.cpus[1].package, m.cores[1].domain, m.cpus[1].domain) =
+        (vec![1], 1, 1, 1, 1);
+    let mut other = m.domains[0].clone();
+    (m.domains[0].cores, other.cores) = (vec![0], vec![1]);
+    m.domains.push(other);
+    m.packages.push(second);
+    let w = workload(vec![task("a", script(&[run_ns(10 * MS)]))], 0);
+    let make = idle_maker("fixed:depth=0");
+    let o = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make)).run_until(30 * MS);
+    let mut packages = o.packages.clone();
+    packages.sort();
+    assert_eq!(packages, [vec![0, 10 * MS, 20 * MS], vec![10 * MS, 0, 20 * MS]]);
+    let j = |times: [f64; 3]| (4.0 * times[0] + 3.0 * times[1] + times[2]) * 1e-3;
+    assert!((o.energy.uncore_j - j([10.0, 0.0, 20.0]) - j([0.0, 10.0, 20.0])).abs() < 1e-9);
+}
+
 #[test]
 fn boost_depends_on_awake_cores() {
     let mut m = plain(2);
@@ -256,7 +295,7 @@ fn leakage_grows_with_the_temperature() {
 #[test]
 fn memory_is_a_part_of_its_own() {
     let mut m = plain(2);
-    m.memory = Memory { rest_w: 1.5, busy_w: 0.25 };
+    m.memory = Memory { rest_w: 1.5, busy_w: 0.25, ..Memory::default() };
     let w = workload(
         vec![task("a", script(&[run_ns(2_000 * MS), Op::SleepUntil(5_000 * MS), run_ns(1_000 * MS)]))],
         0,
@@ -538,6 +577,28 @@ fn a_fork_on_another_domain_does_not_ask() {
     assert_eq!(queued(false), Some((3 * MS, true)), "one that wakes is queued by its own CPU");
 }
 
+/// A generated child that its waker starts is told of as a recorded one; a generated waiter is an older task that wakes.
+#[test]
+fn a_forked_pattern_is_a_new_task_at_its_first_wake_up() {
+    let m = apart();
+    let parent = task("parent", script(&[Op::SleepUntil(3 * MS), Op::Wake(TaskId(1)), run_ns(MS)]));
+    let recorded = task("child", script(&[Op::Block, run_ns(MS)]));
+    let steps = vec![Step::Block, Step::Run(Dist::Fixed(2 * MS))];
+    let pattern = Pattern {
+        steps,
+        start: Dist::Fixed(0),
+        rounds: 1,
+        until_ns: u64::MAX,
+        seed: 1,
+        reference_khz: 2_000_000,
+        memory_share: 0.0,
+    };
+    let generated = |forked| Task { forked, ..Task::new("child", Program::Pattern(pattern.clone())) };
+    let told = |child: Task| asked(&m, vec![parent.clone(), child], 0);
+    assert_eq!(told(generated(true)), told(recorded.clone()));
+    assert_ne!(told(generated(false)), told(recorded));
+}
+
 #[test]
 fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
     let m = plain(2);
@@ -553,6 +614,33 @@ fn interrupts_from_outside_wake_an_idle_cpu_and_nobody_else() {
     // The first finds its CPU at work, the last names a CPU that the machine does not have.
     let all = [at(MS, 0), at(3 * MS, 0), at(4 * MS, 1), at(5 * MS, 9)];
     assert_eq!(exits(&all), (alone + 2, elapsed, busy + 10_000));
+}
+
+/// By hand: a task of 1 ms that has slept adds the way out before and the way in after, on the CPU's time; it ends later by the
+/// way out. A wake-up that comes during the way in waits for its end, and then finds the CPU awake.
+#[test]
+fn the_kernels_way_into_and_out_of_idle_takes_the_cpus_time() {
+    let m = plain(1);
+    let make = idle_maker("fixed:depth=0");
+    let run = |tasks: Vec<Task>, idle_work: IdleWork| {
+        let w = workload(tasks, 0);
+        let setup = Setup { idle_work, ..Setup::new(&m, &w, speed_policy(&m, "performance"), &make) };
+        let o = Simulation::new(setup).run_to_completion(1000 * MS).unwrap();
+        (o.elapsed_ns, o.cpus[0].busy_ns, o.idle_exits)
+    };
+    let work = IdleWork { enter_ns: 300_000, leave_ns: 200_000 };
+    let one =
+        || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS), Op::SleepUntil(20 * MS), run_ns(MS)]));
+    let (end, busy, exits) = run(vec![one()], IdleWork::default());
+    assert_eq!(run(vec![one()], work), (end + 200_000, busy + 2 * 200_000 + 300_000, exits));
+    // The other's timer is due 100 us after the first has gone to sleep: no further exit, 200 us later.
+    let late = 11 * MS + 300_000;
+    let two = || task("two", script(&[Op::SleepUntil(late), run_ns(MS)]));
+    let first = || task("one", script(&[Op::SleepUntil(10 * MS), run_ns(MS)]));
+    let (_, _, exits) = run(vec![first(), two()], IdleWork::default());
+    let (end, _, fewer) = run(vec![first(), two()], work);
+    assert_eq!(fewer, exits - 1);
+    assert!(end > late + MS + 100_000 && end < late + MS + 300_000, "{end}");
 }
 
 /// Two packages of one CPU each, with clocks of their own.

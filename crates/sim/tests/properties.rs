@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use wattwise_model::machine::{MachineModel, Memory, Overlap, PackageState};
+use wattwise_model::machine::{MachineModel, Memory, Overlap, PackageState, Uncore};
 use wattwise_model::workload::*;
 use wattwise_policy::Khz;
 use wattwise_sim::outcome::Outcome;
@@ -13,12 +13,28 @@ use wattwise_sim::{Placement, Setup, Simulation, placement};
 
 /// Machines with and without SMT, boost, package states, stalls, delays, ticks.
 fn machines() -> impl Strategy<Value = MachineModel> {
-    (1usize..5, 1usize..3, any::<[bool; 5]>()).prop_map(
-        |(cores, threads, [boost, package, stall, delay, tickless])| {
+    (1usize..5, 1usize..3, any::<[bool; 6]>()).prop_map(
+        |(cores, threads, [boost, package, stall, delay, tickless, uncore])| {
             let mut m = machine(cores, &[3_000_000, 2_000_000, 1_000_000, 500_000]);
             m.tick.tickless = tickless;
-            m.memory =
-                Memory { rest_w: if stall { 1.5 } else { 0.0 }, busy_w: if boost { 0.3 } else { 0.0 } };
+            m.memory = Memory {
+                rest_w: if stall { 1.5 } else { 0.0 },
+                busy_w: if boost { 0.3 } else { 0.0 },
+                ..Memory::default()
+            };
+            m.packages[0].uncore = uncore.then(|| Uncore {
+                follow_w: 1.0,
+                step_w: 3.0,
+                delay_ns: 2_000_000,
+                hold_ns: 5_000_000,
+                votes: 0,
+                khz: vec![3_000_000, 2_000_000, 1_000_000, 500_000],
+                fast: 2,
+                at: vec![vec![0, 1, 2, 3]],
+            });
+            if uncore {
+                (m.memory.high_w, m.memory.asleep_less_w) = (0.5, m.memory.rest_w / 2.0);
+            }
             if threads == 2 {
                 m.kinds[0].smt_throughput = vec![1.0, 0.6];
                 m.kinds[0].smt_power = vec![1.0, 1.2];
@@ -34,8 +50,20 @@ fn machines() -> impl Strategy<Value = MachineModel> {
             }
             if package {
                 m.packages[0].idle = vec![
-                    PackageState { name: "PC3".into(), needs: 1, watts: 2.0, exit_ns: 20_000 },
-                    PackageState { name: "PC6".into(), needs: 2, watts: 0.5, exit_ns: 60_000 },
+                    PackageState {
+                        name: "PC3".into(),
+                        needs: 1,
+                        watts: 2.0,
+                        exit_ns: 20_000,
+                        every_package: false,
+                    },
+                    PackageState {
+                        name: "PC6".into(),
+                        needs: 2,
+                        watts: 0.5,
+                        exit_ns: 60_000,
+                        every_package: false,
+                    },
                 ];
             }
             if stall {

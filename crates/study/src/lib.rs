@@ -3,16 +3,22 @@
 //! Each sets its predictions beside what was published and says what the model had been fitted to.
 //! A difference is explained where it can be, and stays a difference.
 
+pub mod bc10;
 pub mod coreidle;
 pub mod external;
+pub mod hardware;
 pub mod openbsd;
 pub mod powerctl;
+pub mod printed;
+pub mod table;
 pub mod thomson;
 
+use printed::{Cause, List, Ours, PrintedFigure, Score};
 use serde::Serialize;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
 use wattwise_page::{Section, Table};
+use wattwise_policy::idle::demotion::{self, Demotion};
 use wattwise_replay::job::{IdleError, machine_idle, place};
 use wattwise_replay::library;
 use wattwise_replay::library::LibraryError;
@@ -27,8 +33,12 @@ pub struct Study {
     pub name: &'static str,
     /// What it is.
     pub title: &'static str,
-    /// Every published figure with what was predicted for it.
-    pub figures: Vec<Figure>,
+    /// Every figure that the study prints, in the order of its text, with ours beside it.
+    pub figures: Vec<PrintedFigure>,
+    /// What they come to.
+    pub score: Score,
+    /// What was worked out, figures that the study does not print among them.
+    pub results: Vec<Figure>,
     /// Tables beside them, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
@@ -113,45 +123,23 @@ impl Figure {
     }
 }
 
-/// What counts as near: a tenth of a quantity, ten points of a change.
-const NEAR: f64 = 0.1;
-
 impl Study {
-    /// How well the model does, in a sentence or two: on what it was not fitted to.
+    /// How well the model does, in a sentence: on what it was not fitted to.
     pub fn verdict(&self) -> String {
-        let predicted: Vec<&Figure> =
-            self.figures.iter().filter(|f| f.basis == Basis::Predicted && f.published.is_some()).collect();
-        let fitted = self.figures.iter().filter(|f| f.basis == Basis::Fitted).count();
-        if predicted.is_empty() {
-            return format!("Nothing is predicted: {fitted} of {} figures were fitted.", self.figures.len());
-        }
-        // Of a change in per cent the miss is in points, else a share of what was published.
-        let miss = |f: &Figure| {
-            let p = f.published.unwrap_or(f64::NAN);
-            if f.unit == "%" {
-                (f.modelled - p).abs() / 100.0
-            } else {
-                f.deviation().map_or(f64::NAN, f64::abs)
-            }
-        };
-        let n = predicted.len();
-        let near = predicted.iter().filter(|f| miss(f) <= NEAR).count();
-        let mut out =
-            format!("Of {n} published figures that the model was not fitted to, {near} come out within ");
-        out += if predicted.iter().all(|f| f.unit == "%") { "10 points" } else { "10 %" };
-        let changes: Vec<&&Figure> = predicted.iter().filter(|f| f.unit == "%").collect();
-        if !changes.is_empty() {
-            let same = |f: &&&Figure| f.published.is_some_and(|p| p.signum() == f.modelled.signum());
-            let right = changes.iter().filter(|f| same(f)).count();
-            out += &format!("; the sign is right in {right} of {} changes", changes.len());
-        }
-        let worst =
-            predicted.iter().filter(|f| miss(f).is_finite()).max_by(|a, b| miss(a).total_cmp(&miss(b)));
-        if let Some(worst) = worst.filter(|f| miss(f) > NEAR) {
-            out += &format!(". Farthest off, by {}: {}", worst.off(), worst.what);
-        }
-        out + "."
+        self.score.verdict()
     }
+}
+
+/// A study's list with ours beside it, and what that comes to; `orders` are keys as published, the lesser first.
+fn beside(
+    list: &List,
+    ours: &Ours,
+    causes: &[Cause],
+    orders: &[(&str, &str)],
+) -> (Vec<PrintedFigure>, Score) {
+    let figures = list.beside(ours, causes);
+    let score = list.score(&figures, ours, orders);
+    (figures, score)
 }
 
 /// Rows of a published table: comments and head left out.
@@ -168,13 +156,15 @@ fn number(cell: &str) -> f64 {
 struct Bench {
     machine: MachineModel,
     idle: wattwise_policy::chosen::IdleSpec,
+    /// What the processor makes of requests for deep states.
+    demotion: Option<Demotion>,
 }
 
 impl Bench {
     fn new(machine: &str) -> Result<Bench, StudyError> {
         let machine = library::machine(machine)?;
         let idle = machine_idle(&machine)?;
-        Ok(Bench { machine, idle })
+        Ok(Bench { machine, idle, demotion: None })
     }
 
     /// A run of `workload` under `policy`; `adjust` may change the set-up.
@@ -187,7 +177,11 @@ impl Bench {
         let spec = PolicySpec::parse(policy)?;
         let speed = spec.build_speed(&platform(&self.machine));
         let make = |states: &[wattwise_policy::IdleState], tick: u64| {
-            spec.build_idle(&self.idle, None, states, tick)
+            let idle = spec.build_idle(&self.idle, None, states, tick);
+            match self.demotion {
+                Some(rule) => demotion::demoted(rule, idle),
+                None => idle,
+            }
         };
         let mut setup = Setup::new(&self.machine, workload, speed, &make);
         place(&spec, &mut setup);

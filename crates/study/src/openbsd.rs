@@ -5,12 +5,14 @@
 //! model (its file says which and how); the table's totals and the two rows that the author planned,
 //! lowest and highest mode, are what the model says then.
 
-use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows, workload};
+use crate::printed::{List, Ours};
+use crate::{Basis, Bench, Figure, Study, StudyError, beside, figure_table, number, rows, table, workload};
 use wattwise_model::workload::{Dist, Step};
 use wattwise_page::{Bar, Bars, Section};
 use wattwise_policy::PowerSource;
 
 const PUBLISHED: &str = include_str!("../../../studies/openbsd_gzdoom.csv");
+const PRINTED: &str = include_str!("../../../studies/figures/openbsd.csv");
 
 /// The build's length at the highest level, in s: the published time under `auto`.
 const BUILD_S: u64 = 871;
@@ -102,16 +104,33 @@ pub fn run() -> Result<Study, StudyError> {
         .map(|f| format!("{}: {}", f.what, f.source))
         .collect::<Vec<_>>();
     let differences = differences(&figures);
-    let page = page(&figures, &fitted, &differences, groups);
+    let ours = ours(&figures);
+    let (printed, score) = beside(&List::read("001", PRINTED), &ours, &[], &[]);
+    let mut page = page(&figures, &fitted, &differences, groups);
+    page.push(table::printed(&printed));
     Ok(Study {
         name: "openbsd",
         title: "OpenBSD battery policies (2021): one build, equal time",
-        figures,
+        figures: printed,
+        score,
+        results: figures,
         tables: Vec::new(),
         fitted,
         differences,
         page,
     })
+}
+
+/// By the keys of the printed figures.
+fn ours(figures: &[Figure]) -> Ours {
+    let mut ours = Ours::default();
+    for f in figures {
+        ours.set(format!("{}:{}", f.what.replacen(": ", ":", 1), f.unit), f.modelled);
+    }
+    let total = |who: &str| ours.get(&format!("{who}:total over the window:Wh")).unwrap_or(f64::NAN);
+    let saving = (1.0 - total("powersaving") / total("auto")) * 100.0;
+    ours.set("saving", saving);
+    ours
 }
 
 /// The study as a page; `groups` are the bars, published and modelled.

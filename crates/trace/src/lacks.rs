@@ -34,6 +34,6 @@ impl Lack {
 }
 
 /// Several of them in words.
-pub(crate) fn list(lacks: &[Lack]) -> String {
+pub fn list(lacks: &[Lack]) -> String {
     lacks.iter().map(|lack| lack.what()).collect::<Vec<_>>().join(", ")
 }

@@ -16,7 +16,7 @@ mod bounds;
 mod clock;
 mod error;
 pub mod events;
-mod lacks;
+pub mod lacks;
 mod lift;
 pub mod marks;
 mod notes;
@@ -31,7 +31,7 @@ pub use crate::error::TraceError;
 pub use crate::lacks::Lack;
 pub use crate::lift::DEFAULT_KHZ;
 pub use crate::notes::Notes;
-pub use crate::summary::{CpuSummary, Lengths, Summary, TaskSummary};
+pub use crate::summary::{CpuSummary, Lengths, ProgramSummary, Summary, TaskSummary, time};
 
 use crate::events::{Comms, Event, Read, Sink};
 use crate::plan::{Away, Plan};

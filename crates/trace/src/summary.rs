@@ -10,6 +10,8 @@ use wattwise_figure::Histogram;
 
 /// Tasks listed at most.
 const TOP: usize = 15;
+/// Programs listed at most.
+const PROGRAMS: usize = 8;
 
 /// What a recording holds. Times in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Summary {
     pub sleeps: Lengths,
     /// The tasks with the most CPU time, most first.
     pub top: Vec<TaskSummary>,
+    /// The programs with the most CPU time, most first: tasks of one name up to a `/` or `:`.
+    #[serde(default)]
+    pub programs: Vec<ProgramSummary>,
     /// What the format cannot tell, of whatever was recorded.
     pub lacks: Vec<Lack>,
     /// What could not be used, a sentence each.
@@ -115,6 +120,18 @@ pub struct TaskSummary {
     pub busy_s: f64,
     /// Times that it was switched to.
     pub runs: u64,
+}
+
+/// The tasks of one name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProgramSummary {
+    /// Their name, up to a `/` or `:`.
+    pub name: String,
+    /// How many they are.
+    pub tasks: u64,
+    /// Time on CPUs, of all together.
+    pub busy_s: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -228,6 +245,7 @@ impl Counter {
         let tasks = self.tasks.iter().filter(|(tid, _)| **tid != 0);
         let mut top: Vec<(u32, Seen)> = tasks.map(|(tid, seen)| (*tid, *seen)).collect();
         let tasks = top.len() as u64;
+        let programs = programs(&top, comms);
         top.sort_by_key(|(tid, seen)| (std::cmp::Reverse(seen.busy), *tid));
         top.truncate(TOP);
         Summary {
@@ -253,10 +271,32 @@ impl Counter {
                     runs: seen.runs,
                 })
                 .collect(),
+            programs,
             lacks: read.lacks,
             warnings: read.warnings.into_iter().chain(self.clock.warnings()).collect(),
         }
     }
+}
+
+/// The programs that were longest on the CPUs.
+fn programs(tasks: &[(u32, Seen)], comms: &Comms) -> Vec<ProgramSummary> {
+    let mut by_name: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (_, seen) in tasks {
+        let name = comms.name(seen.comm);
+        let name = name.split(['/', ':']).next().unwrap_or(name);
+        let (count, busy) = by_name.entry(name).or_default();
+        *count += 1;
+        *busy = busy.saturating_add(seen.busy);
+    }
+    let mut programs: Vec<_> = by_name.into_iter().filter(|(_, (_, busy))| *busy > 0).collect();
+    programs.sort_by_key(|(name, (_, busy))| (std::cmp::Reverse(*busy), *name));
+    programs.truncate(PROGRAMS);
+    let summary = |(name, (tasks, busy)): (&str, (u64, u64))| ProgramSummary {
+        name: name.to_owned(),
+        tasks,
+        busy_s: busy as f64 / 1e9,
+    };
+    programs.into_iter().map(summary).collect()
 }
 
 impl Sink for Counter {
@@ -312,8 +352,8 @@ impl Sink for Counter {
     }
 }
 
-/// A time with a fitting unit.
-fn time(s: f64) -> String {
+/// A time in words, with a fitting unit.
+pub fn time(s: f64) -> String {
     match s {
         _ if s < 1e-3 => format!("{:.1} us", s * 1e6),
         _ if s < 1.0 => format!("{:.1} ms", s * 1e3),

@@ -19,25 +19,18 @@ pub(crate) struct Words<'a> {
 pub(crate) fn verdict(w: &Words<'_>, train: Option<Gain>, test: Option<&Test>) -> Verdict {
     let Words { winner, defaults, reference, goal } = w;
     let Some(test) = test else {
-        let seen = train.map_or_else(String::new, |g| format!(": {}", told(g, *goal, reference)));
-        return Verdict {
-            worth_it: None,
-            text: format!(
-                "Not tested, for there is no recording beside those of the search. {winner} came to this there{seen}; what is chosen looks \
-                 better on what it was chosen by. Give more recordings, or record more of your work."
-            ),
-        };
+        return Verdict { worth_it: None, text: untested(w, train) };
     };
     let n = test.against_reference.recordings;
     let on = if n == 1 { "on 1 recording".into() } else { format!("on {n} recordings") };
-    let on = format!("{on} that the search did not see");
-    let over_reference = told(test.against_reference, *goal, reference);
+    let on = format!("{on} that the search did not use");
+    let over_reference = in_words(test.against_reference, *goal, reference);
     let no = |text: String| Verdict { worth_it: Some(false), text: format!("Not worth it. {text}") };
     if winner == defaults && defaults == reference {
-        return no(format!("Nothing that was found is better than {reference}: keep it."));
+        return no(format!("Keep {reference}: the search found nothing better."));
     }
     if !test.admissible {
-        return no(format!("{winner} is not within the limits {on}: keep {reference}."));
+        return no(format!("{winner} exceeds the limits {on}: keep {reference}."));
     }
     if !test.against_reference.saves(NOTICEABLE) {
         return no(format!("{winner}, {on}: {over_reference}. Keep {reference}."));
@@ -48,10 +41,10 @@ pub(crate) fn verdict(w: &Words<'_>, train: Option<Gain>, test: Option<&Test>) -
             text: format!("Use {winner} as it is: no other settings were better. {over_reference}, {on}."),
         };
     }
-    let over_defaults = told(test.against_defaults, *goal, &format!("{defaults} as it is"));
+    let over_defaults = in_words(test.against_defaults, *goal, &format!("{defaults} as it is"));
     if reference != defaults && !test.against_defaults.saves(NOTICEABLE) {
         return no(format!(
-            "{winner}, {on}: {over_reference}, but {over_defaults}. {defaults} does as well."
+            "{winner}, {on}: {over_reference}, but {over_defaults}: {defaults} with its own settings does as well."
         ));
     }
     let and = if reference == defaults { String::new() } else { format!(", and {over_defaults}") };
@@ -63,22 +56,32 @@ pub(crate) fn of_stopped(w: &Words<'_>, train: Option<Gain>, (part, trials): (Pa
     let Words { winner, reference, goal, .. } = w;
     let so_far = match train {
         Some(g) => format!(
-            "Of what was looked at {winner} has the least on the recordings of the search: {}; what is chosen looks better \
-             there than it is.",
-            told(g, *goal, reference)
+            "Best on the recordings of the search so far: {winner}, which {}. Expect less on others.",
+            in_words(g, *goal, reference)
         ),
-        None => format!("No policy had been looked at that keeps the limits; {winner} stands here for none."),
+        None => format!("None of the policies tried so far keeps the limits; {winner} stands in."),
     };
     let place = match part {
         Part::Search => format!("in the search, after {trials}"),
-        Part::Confirm => format!("after {trials}, before the best of them were looked at once more"),
+        Part::Confirm => format!("after {trials}, before the best of them were run again"),
         Part::Test => format!("in the test, after a search of {trials}"),
     };
     Verdict { worth_it: None, text: format!("Stopped {place}: nothing is tested yet. {so_far}") }
 }
 
-/// "saves 3.1 % energy against schedutil (1.2 to 5.0 %)".
-fn told(g: Gain, goal: Goal, against: &str) -> String {
+/// Without a test there is no verdict: results on the recordings of the search are optimistic.
+fn untested(w: &Words<'_>, train: Option<Gain>) -> String {
+    let Words { winner, reference, goal, .. } = w;
+    let why = "Not tested: the search used every recording. Give more of your work with --test.";
+    if winner == reference {
+        return format!("Keep {reference}: the search found nothing better. {why}");
+    }
+    let seen = train.map_or_else(String::new, |g| format!(": {winner} {}", in_words(g, *goal, reference)));
+    format!("Best in the search{seen}; expect less on other recordings. {why}")
+}
+
+/// As a predicate: "saves 3.1 % energy against schedutil (1.2 to 5.0 %)".
+fn in_words(g: Gain, goal: Goal, against: &str) -> String {
     let goal = goal.name();
     let interval = Interval { median: g.ratio, low: g.low, high: g.high };
     let (range, sign) = change(interval);
@@ -86,9 +89,9 @@ fn told(g: Gain, goal: Goal, against: &str) -> String {
     match sign {
         -1 => format!("saves {percent:.1} % {goal} against {against} ({range})"),
         1 => format!("needs {percent:.1} % more {goal} than {against} ({range})"),
-        _ if range == "the same" => format!("its {goal} is that of {against}"),
+        _ if range == "the same" => format!("needs the same {goal} as {against}"),
         _ => format!(
-            "its {goal} against {against} cannot be told apart ({} %: {range})",
+            "shows no clear difference in {goal} from {against} ({} %: {range})",
             wattwise_figure::signed((g.ratio - 1.0) * 100.0, 1)
         ),
     }
@@ -131,12 +134,19 @@ mod tests {
             let (worth, text) = of("burst:busy=1", a, b);
             assert!(worth == Some(false) && text.starts_with("Not worth it"), "{text}");
         }
-        assert!(of("burst:busy=1", sure, chance).1.contains("burst does as well"));
+        assert!(of("burst:busy=1", sure, chance).1.contains("burst with its own settings does as well"));
         let (worth, text) = of("burst", sure, gain(1.0, 1.0, 1.0));
         assert!(worth == Some(true) && text.contains("as it is"), "{text}");
         let late = Test { admissible: false, ..test(sure, sure) };
         assert_eq!(verdict(&words("burst:busy=1"), None, Some(&late)).worth_it, Some(false));
         let untested = verdict(&words("burst:busy=1"), Some(sure), None);
-        assert!(untested.worth_it.is_none() && untested.text.starts_with("Not tested"), "{}", untested.text);
+        let text = untested.text;
+        assert!(
+            untested.worth_it.is_none() && text.starts_with("Best in the search: burst:busy=1 saves 5.0 %"),
+            "{text}"
+        );
+        assert!(text.contains("Not tested"), "{text}");
+        let kept = Words { reference: "burst", ..words("burst") };
+        assert!(verdict(&kept, Some(sure), None).text.starts_with("Keep burst: "));
     }
 }

@@ -117,6 +117,16 @@ impl Kinds {
         at.is_none_or(|at| self.of.get(&kind) == Some(&at))
     }
 
+    /// The class of size of kind number `at`.
+    pub(super) fn size_class(&self, at: usize) -> u8 {
+        self.all[at].class
+    }
+
+    /// Whether kind number `at` is joined of several names.
+    pub(super) fn is_joined(&self, at: usize) -> bool {
+        self.all[at].name.is_none()
+    }
+
     /// What people call it: the task's name; of joined kinds that of the task that waits longest in it.
     pub(super) fn title(&self, at: usize, names: &Names, reference: &[&Waits]) -> String {
         if let Some(name) = self.all[at].name {

@@ -270,6 +270,8 @@ impl<'a> Against<'a> {
         let reference = kinds::all_of(self.reference, &self.kinds, at);
         KindResponses {
             kind: self.kinds.title(at, self.names, self.reference),
+            size_class: self.kinds.size_class(at),
+            joined: self.kinds.is_joined(at),
             episodes: reference.count() as f64 / replicas,
             p50_s: own.quantile_s(0.5),
             p95_s: own.quantile_s(0.95),

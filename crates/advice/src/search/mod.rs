@@ -73,6 +73,9 @@ pub(crate) fn best(
         }
         false => in_replicas,
     };
+    let goal = runs.rule.goal;
+    let in_race =
+        entrants.iter().map(|e| (e.ran_the_race() && !e.slow).then(|| e.column.cost(goal))).collect();
     // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
     let column = |e: Entrant| Column { kept: Kept { admissible: !e.slow, ..e.column.kept }, ..e.column };
     let mut columns: Vec<Column> = entrants.into_iter().map(column).collect();
@@ -100,6 +103,7 @@ pub(crate) fn best(
         columns,
         draws,
         raced_out,
+        in_race,
         instead_of,
         searched: true,
         confirmed: Vec::new(),

@@ -36,6 +36,13 @@ pub(crate) struct Entrant {
     pub(crate) slow: bool,
 }
 
+impl Entrant {
+    /// Whether it ran in all of the race's replicas.
+    pub(crate) fn ran_the_race(&self) -> bool {
+        self.column.own.len() as u64 == WHOLE_RACE
+    }
+}
+
 /// One that runs in the final.
 pub(crate) struct Finalist {
     pub(crate) entrant: usize,

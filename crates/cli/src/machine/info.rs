@@ -1,5 +1,6 @@
-//! `info`: every power state of a machine, by topic, what is the same folded together.
+//! `info`: a machine's power states, on one screen or by topic; what is the same is folded together.
 
+mod brief;
 mod power;
 mod speed;
 
@@ -15,13 +16,16 @@ use wattwise_hw::probe::Probed;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Topics; all where none is named
+    /// Topics in full; none is one screen of what is in force
     #[arg(value_enum)]
     topics: Vec<Topic>,
     #[command(flatten)]
     selector: SelectorArgs,
     #[command(flatten)]
     root: hardware::RootArgs,
+    /// All topics in full
+    #[arg(long, conflicts_with = "topics")]
+    all: bool,
     /// Print as JSON (schema wattwise.info/1)
     #[arg(long)]
     json: bool,
@@ -68,16 +72,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print_json(&info)?;
         return Ok(0);
     }
-    print(&page(&info, &args.topics))?;
+    let text = match args.topics.is_empty() && !args.all {
+        true => brief::page(&info, &heading(&info)),
+        false => page(&info, &args.topics),
+    };
+    print(&text)?;
     Ok(0)
+}
+
+/// Which machine, which processor, which kernel.
+fn heading(info: &Info) -> String {
+    let name = info.topology.processor.as_deref().unwrap_or("processor without a name");
+    let kernel = info.kernel.as_ref().map(|k| format!(", Linux {k}")).unwrap_or_default();
+    format!("{}: {name}{kernel}", info.machine)
 }
 
 /// The page of some topics, or of all.
 fn page(info: &Info, topics: &[Topic]) -> String {
-    let mut out = String::new();
-    let name = info.topology.processor.as_deref().unwrap_or("processor without a name");
-    let kernel = info.kernel.as_ref().map(|k| format!(", Linux {k}")).unwrap_or_default();
-    _ = writeln!(out, "{}: {name}{kernel}", info.machine);
+    let mut out = heading(info) + "\n";
     for topic in Topic::value_variants() {
         if !topics.is_empty() && !topics.contains(topic) {
             continue;

@@ -17,6 +17,7 @@ use wattwise_advice::rule::Goal;
 use wattwise_advice::summary::ComparisonSet;
 use wattwise_advice::watched::watch;
 use wattwise_output::Output;
+use wattwise_page::Section;
 use wattwise_replay::export::{Ftrace, Perfetto};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
@@ -220,10 +221,7 @@ impl Outputs {
         set.say_commands(command);
         if let Some(report) = self.report {
             let name = report.name.clone();
-            let sections: Vec<_> =
-                set.comparisons.iter().flat_map(wattwise_report::compare_sections).collect();
-            let said = set.mix.as_ref().map_or_else(|| summary::answer(&set), |m| m.answer.text.clone());
-            report.write(wattwise_page::page("compare", &said, &sections).as_bytes())?;
+            report.write(report_of(&set).as_bytes())?;
             note!("report written ({name})");
         }
         let look = |screen: Screen| match &set.mix {
@@ -241,4 +239,18 @@ impl Outputs {
             }
         }
     }
+}
+
+/// The page of several comparisons: what they come to, then each.
+fn report_of(set: &ComparisonSet) -> String {
+    let mut sections = match &set.mix {
+        Some(mix) => wattwise_report::mix_sections(mix, &set.comparisons),
+        None => vec![Section::Text { title: "In all".to_owned(), body: summary::answer(set) }],
+    };
+    sections.extend(set.comparisons.iter().flat_map(wattwise_report::compare_sections));
+    let title = match &set.mix {
+        Some(_) => format!("A mix of {} workloads", set.comparisons.len()),
+        None => format!("{} comparisons", set.comparisons.len()),
+    };
+    wattwise_page::page("compare", &title, &sections)
 }

@@ -9,10 +9,11 @@ use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, presets};
 use std::fmt::Write;
 use wattwise_page::{Section, Table};
+use wattwise_study::table::scoreboard;
 use wattwise_study::{Figure, Study, StudyError};
 
 /// Version of what `--json` prints.
-pub(crate) const SCHEMA: &str = "wattwise.reproduce/1";
+pub(crate) const SCHEMA: &str = "wattwise.reproduce/2";
 
 /// Studies, rerun.
 #[derive(serde::Serialize)]
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// Write a report: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<OutputPath>,
-    /// Print the figures as JSON (schema wattwise.reproduce/1)
+    /// Print the figures as JSON (schema wattwise.reproduce/2)
     #[arg(long)]
     json: bool,
 }
@@ -44,6 +45,8 @@ enum Name {
     Powerctl,
     /// Few cores kept for light load (COREIDLE)
     Coreidle,
+    /// Throughput of a router board at five speeds (2013)
+    Bc10,
     /// All of them
     All,
 }
@@ -54,17 +57,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(Name::Openbsd) => &[wattwise_study::openbsd::run],
         Some(Name::Powerctl) => &[wattwise_study::powerctl::run],
         Some(Name::Coreidle) => &[wattwise_study::coreidle::run],
+        Some(Name::Bc10) => &[wattwise_study::bc10::run],
         Some(Name::All) | None => &[
             wattwise_study::thomson::run,
             wattwise_study::openbsd::run,
-            wattwise_study::powerctl::run,
             wattwise_study::coreidle::run,
+            wattwise_study::bc10::run,
+            wattwise_study::powerctl::run,
         ],
     };
     let report = output::open("--report", args.report.as_ref())?;
     let studies: Vec<Study> = one.iter().map(|s| s()).collect::<Result<_, _>>().map_err(Failure::work)?;
     if let Some(report) = report {
-        let mut sections = vec![verdicts(&studies)];
+        let mut sections = vec![Section::Table(scoreboard(&studies)), verdicts(&studies)];
         sections.extend(studies.iter().flat_map(|s| s.page.clone()));
         let title = studies.iter().map(|s| s.title).collect::<Vec<_>>().join("; ");
         let name = report.name.clone();
@@ -79,6 +84,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for s in &studies {
         print(&format!("{}\n", text(s, look)))?;
     }
+    if studies.len() > 1 {
+        let board = scoreboard(&studies);
+        print(&format!(
+            "{}\n{}\n{}\n",
+            board.title,
+            table(&board.head, &board.rows, look),
+            wrapped(&board.note, "")
+        ))?;
+    }
     Ok(0)
 }
 
@@ -86,8 +100,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
 fn text(study: &Study, look: Look) -> String {
     let mut out = format!("{}\n{}\n\n", study.title, wrapped(&study.verdict(), ""));
     let head = ["", "published", "modelled", "off by", "basis"].map(str::to_owned);
-    let rows: Vec<Vec<String>> = study.figures.iter().map(figure).collect();
+    let rows: Vec<Vec<String>> = study.results.iter().map(figure).collect();
     _ = writeln!(out, "{}", table(&head, &rows, look));
+    _ = writeln!(
+        out,
+        "\n{}",
+        wrapped(
+            &format!(
+                "The study prints {} figures; ours stands beside {} of them, each with its basis and the cause of a miss: \
+                 --report FILE or --json.",
+                study.score.printed, study.score.rows
+            ),
+            ""
+        )
+    );
     for t in &study.tables {
         _ = writeln!(out, "\n{}\n{}\n{}", t.title, table(&t.head, &t.rows, look), wrapped(&t.note, ""));
     }

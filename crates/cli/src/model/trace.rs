@@ -21,6 +21,9 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     recording: RecordingArgs,
+    /// Print everything: events by kind, each CPU, distributions, tasks
+    #[arg(long)]
+    all: bool,
     /// Print as JSON (schema wattwise.trace/1)
     #[arg(long)]
     json: bool,
@@ -57,9 +60,12 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// For people.
-    pub(crate) fn text(&self) -> String {
-        format!("{}{}", self.summary, self.work.lines())
+    /// For people: one screen, or everything.
+    pub(crate) fn text(&self, all: bool) -> String {
+        match all {
+            true => format!("{}{}", self.summary, self.work.lines()),
+            false => crate::show::trace::text(&self.summary, &self.work),
+        }
     }
 }
 
@@ -68,15 +74,15 @@ impl Shown {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Work {
     /// Whose work it is, in words.
-    foreground: String,
+    pub(crate) foreground: String,
     /// Tasks of it that ran.
-    foreground_tasks: usize,
+    pub(crate) foreground_tasks: usize,
     /// Share of the busy time that other programs had.
-    strangers_share: f64,
+    pub(crate) strangers_share: f64,
     /// The program with the most of it.
-    greatest_stranger: Option<String>,
+    pub(crate) greatest_stranger: Option<String>,
     /// The clock, in words.
-    clock: String,
+    pub(crate) clock: String,
 }
 
 impl Work {
@@ -131,29 +137,42 @@ fn clock_in_words(r: &Recorded) -> String {
     }
 }
 
-fn show(source: Source, options: &ImportOptions, json: bool) -> Outcome {
+/// How a recording is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum As {
+    Json,
+    Screen,
+    All,
+}
+
+fn show(source: Source, options: &ImportOptions, how: As) -> Outcome {
     let summary = summarise(source.clone(), options).map_err(Failure::input)?;
     let work = Work::new(&import_trace(source, options).map_err(Failure::input)?);
-    if json {
-        print_json_as(SCHEMA, &Shown { summary, work })?;
-    } else {
-        print(&Shown { summary, work }.text())?;
+    let shown = Shown { summary, work };
+    match how {
+        As::Json => print_json_as(SCHEMA, &shown)?,
+        As::Screen | As::All => print(&shown.text(how == As::All))?,
     }
     Ok(0)
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    show(source(&args.file), &args.recording.options(), args.json)
+    let how = match (args.json, args.all) {
+        (true, _) => As::Json,
+        (false, true) => As::All,
+        (false, false) => As::Screen,
+    };
+    show(source(&args.file), &args.recording.options(), how)
 }
 
 /// `wattwise workloads show NAME` of a recording.
 pub(crate) fn show_bundled(b: &Bundled, json: bool) -> Outcome {
     let source = Source::Static { name: b.name.to_owned(), data: b.bytes };
     if json {
-        return show(source, &ImportOptions::default(), true);
+        return show(source, &ImportOptions::default(), As::Json);
     }
     print(&format!("{}: {}\n\n", b.name, b.summary))?;
-    show(source, &ImportOptions::default(), false)
+    show(source, &ImportOptions::default(), As::Screen)
 }
 
 /// What replaying a recording uses.

@@ -28,6 +28,8 @@ impl Shown {
     pub(crate) const WHOLE: Shown = Shown { all: true, notes: true };
 }
 
+/// Columns of the first screen.
+const WIDTH: usize = 80;
 /// Rows of the short table at most.
 const ROWS: usize = 7;
 /// Policies that are named as no different, at most.
@@ -37,10 +39,18 @@ const NAMED: usize = 3;
 pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown) -> String {
     let w = &c.workload;
     let mut out = String::new();
-    _ = writeln!(out, "{}", wrapped(&format!("{} ({})", w.name, w.source), "  "));
     let on = if c.inputs.own_machine { "on" } else { "on a model of" };
-    let machine = format!("{on} {}: {}", c.machine, c.inputs.machine_summary);
-    _ = writeln!(out, "{}\n", wrapped(&machine, "  "));
+    let heading =
+        [format!("{}: {}", w.name, w.source), format!("{on} {}: {}", c.machine, c.inputs.machine_summary)];
+    // On the first screen a line each; the rest of them is no part of the answer.
+    for text in heading {
+        _ = writeln!(
+            out,
+            "{}",
+            if shown.notes { wrapped(&text, "  ") } else { table::shortened(&text, WIDTH) }
+        );
+    }
+    _ = writeln!(out);
     let (head, rest) = answer(c);
     for text in wrapped(&head, "  ").lines() {
         _ = match look.colour {
@@ -88,10 +98,13 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
     }
     let of = a.tried.map_or(String::new(), |n| format!(", best of {n} tried"));
     let kept = a.recommended == c.reference;
+    // What may as well cost more than the reference is not called the best.
+    let surely = a.against_reference.is_none_or(|against| against.ratio.high < 1.0);
+    let best = if surely || kept { "Best" } else { "Likely best, but not surely better than the reference" };
     let head = match in_words(&own.policy, &c.reference) {
-        _ if kept => format!("{stopped}Best: keep {}, the reference{of}", own.policy),
-        Some(words) => format!("{stopped}Best: {words} ({}){of}", own.policy),
-        None => format!("{stopped}Best: {}{of}", own.policy),
+        _ if kept => format!("{stopped}{best}: keep {}, the reference{of}", own.policy),
+        Some(words) => format!("{stopped}{best}: {words} ({}){of}", own.policy),
+        None => format!("{stopped}{best}: {}{of}", own.policy),
     };
     let mut rest = Vec::new();
     if !kept {
@@ -141,7 +154,7 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
     }
     let waits = own.responses.as_ref().and_then(|r| match &r.why_not {
         Some(why) => Some(why.clone()),
-        None => say::responses(c, r).map(|text| format!("not shown slower: {text}")),
+        None => say::responses(c, r).map(|text| format!("within the limit{}: {text}", limit_words(c))),
     });
     let missed = own
         .missed_by_task
@@ -150,6 +163,11 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
         .then(|| say::missed(own))
         .flatten();
     [waits.map(|w| Item("waits", w)), missed.map(|m| Item("late", m))].into_iter().flatten().collect()
+}
+
+/// " (10 %)", where there is a limit of time.
+fn limit_words(c: &Comparison) -> String {
+    c.max_slowdown.map_or_else(String::new, |limit| format!(" ({:.0} %)", limit * 100.0))
 }
 
 /// How sure the two statements are: better than the reference, best of all.
@@ -161,7 +179,7 @@ fn sure(c: &Comparison, kept: bool) -> String {
     let mut parts = Vec::new();
     if let Some(against) = &a.against_reference {
         let better = (against.chance * n as f64).round();
-        parts.push(format!("better than the reference in {better:.0} of {n} variations of the model"));
+        parts.push(format!("better than the reference in {better:.0} of {n} replicas of the model"));
     }
     parts.push(match (&a.tied[..], &a.winner, kept) {
         ([], Some(_), _) => "no other comes near".to_owned(),
@@ -185,9 +203,13 @@ fn sure(c: &Comparison, kept: bool) -> String {
 fn nearly(n: &Nearly) -> String {
     let by = match change(n.ratio) {
         (text, -1) => format!("would save {text}"),
-        (text, _) => format!("would change it by {text}"),
+        (text, _) => format!("would need {text}"),
     };
-    format!("{} {by}, over the time limit in {:.0} % of them", n.policy, (1.0 - n.within_share) * 100.0)
+    format!(
+        "{} {by}, over the time limit in {:.0} % of the replicas",
+        n.policy,
+        (1.0 - n.within_share) * 100.0
+    )
 }
 
 /// The command that puts it in force; none where what is there is kept.

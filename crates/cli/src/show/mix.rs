@@ -42,7 +42,7 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool)
     let hidden = mix.policies.len() - rows.len();
     let more = if hidden > 0 { format!("{hidden} more rows, and ") } else { String::new() };
     if !all {
-        _ = writeln!(out, "\n{more}each work by itself: --all");
+        _ = writeln!(out, "\nx over the time limit in some work; {more}each work by itself: --all");
     }
     out
 }
@@ -65,13 +65,13 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
         items.push(Item("energy", format!("{words}: {base:.2} -> {to:.2} W in the mean")));
         items.push(Item("time", "within the limit in every work".into()));
         let worst = ratio_text(own.worst.energy_ratio);
-        items.push(Item("worst", format!("in {}: {worst}", own.worst.workload)));
+        items.push(Item("least", format!("in {}: {worst}", own.worst.workload)));
     }
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
         let n = one.replicas as f64;
         sure.push(format!(
-            "better than the reference in {:.0} of {n} variations of the model",
+            "better than the reference in {:.0} of {n} replicas of the model",
             against.chance * n
         ));
     }
@@ -92,7 +92,7 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool) -> St
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    table.set_header(vec![cell(""), cell("policy"), right("energy"), right("worst in"), cell("")]);
+    table.set_header(vec![cell(""), cell("policy"), right("energy"), right("saves least in"), cell("")]);
     for p in rows {
         let mark = match p.over_limit_in.is_empty() {
             _ if p.policy == mix.answer.recommended => "*",
@@ -129,7 +129,7 @@ fn each(mix: &Mix, comparisons: &[Comparison], colour: bool) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    table.set_header(vec![cell("work"), right("share"), right("energy"), cell("best by itself")]);
+    table.set_header(vec![cell("work"), right("share"), right("energy"), cell("best of these by itself")]);
     for (c, weight) in comparisons.iter().zip(&mix.weights) {
         let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
         table.add_row(vec![

@@ -14,4 +14,5 @@ pub(crate) mod screen;
 mod strangers;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod trace;
 pub(crate) mod tune;

@@ -2,7 +2,7 @@
 
 use crate::show::screen::Look;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
-use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::result::{Comparison, Interval, KindResponses, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_figure::units::trim;
@@ -134,11 +134,25 @@ pub(crate) fn figures(c: &Comparison, r: &PolicyResult) -> [String; 5] {
 fn response_cells(c: &Comparison, r: &PolicyResult) -> (String, String) {
     let kind = say::row_kind(c, r);
     let half = kind.map_or_else(String::new, |k| say::response(k.p50_s));
-    let p95 =
-        kind.map_or_else(String::new, |k| format!("{} {}", say::response(k.p95_s), shortened(&k.kind, KIND)));
+    let p95 = kind.map_or_else(String::new, |k| {
+        let figure = match waits_longer(c, r, k) {
+            Some(ratio) => format!("{WAITS} x{}", trim(ratio, 1)),
+            None => say::response(k.p95_s),
+        };
+        format!("{figure} {}", shortened(&k.kind, KIND))
+    });
     let missed = r.missed_by_task.iter().filter(|m| m.slower).map(|m| m.share).fold(0.0, f64::max);
     (half, if missed > 0.0 { format!("misses {:.1} %", missed * 100.0) } else { p95 })
 }
+
+/// How much longer a kind waits in all, where that alone puts a policy over the limit: its 95th percentile would not show it.
+fn waits_longer(c: &Comparison, r: &PolicyResult, kind: &KindResponses) -> Option<f64> {
+    let limit = 1.0 + c.max_slowdown?;
+    let shows = |ratio: Option<f64>| ratio.is_some_and(|ratio| ratio > limit);
+    (!r.admissible && kind.slower && !shows(kind.p95_ratio)).then_some(kind.mean_ratio?)
+}
+
+const WAITS: &str = "waits";
 
 /// What is next to the time, as a column's head.
 pub(crate) fn beside_time(c: &Comparison) -> &'static str {
@@ -178,8 +192,12 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
             c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
         words.push(format!("x over the time limit ({limit})"));
     }
+    let waits = |r: &PolicyResult| say::row_kind(c, r).and_then(|k| waits_longer(c, r, k)).is_some();
+    if c.judged.kind == TimeKind::Response && some(&waits) {
+        words.push(format!("{WAITS} x2: its noticed responses take twice as long in all"));
+    }
     if some(&|r| r.raced_out_after.is_some() && r.admissible) {
-        words.push(format!("4 or 16 {RUNS}: dropped early, others are better"));
+        words.push(format!("4 or 16 {RUNS}: left early, since others are better or as good"));
     }
     words
 }

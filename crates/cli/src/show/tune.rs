@@ -27,8 +27,12 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
     let mut out = String::new();
     let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     _ = writeln!(out, "{}", wrapped(&r.verdict.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
+    let kept = r.cases.iter().all(|c| c.reference == r.winner.policy);
     match (&r.winner.apply, &r.winner.why_not) {
-        (Some(command), _) => _ = writeln!(out, "To apply {}: {command}", r.winner.policy),
+        _ if kept => {}
+        (Some(command), _) => {
+            _ = writeln!(out, "On such a machine: sudo {command}    (undo: sudo wattwise restore)")
+        }
         (None, Some(why)) => _ = writeln!(out, "No command applies {}: {why}.", r.winner.policy),
         (None, None) => {}
     }
@@ -37,7 +41,7 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
     } else if r.front.is_empty() {
         _ = writeln!(
             out,
-            "\nIn the search no policy kept the limits with certainty; in other draws this one did.\n"
+            "\nNo policy kept the limits in every replica of the search; this one did when the figures were drawn again.\n"
         );
     } else {
         _ = writeln!(out, "\n{}\n", front(r, colour));
@@ -52,7 +56,7 @@ fn front(r: &TuneResult, colour: bool) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    let head = ["", "policies that no other beats in everything"].map(cell);
+    let head = ["", "policies that none beats in every column"].map(cell);
     table.set_header(head.into_iter().chain([r.goal.as_str(), "time", "p99 wait"].map(right)));
     // From end to end, the winner among them.
     let step = r.front.len().div_ceil(MOST).max(1);
@@ -89,16 +93,15 @@ fn notes(r: &TuneResult) -> Vec<String> {
     let s = r.winner.stability;
     if s.draws > 0 {
         notes.push(format!(
-            "stable: in {} of {} other draws of the machine's figures, phases and seeds none of the {} best is better by \
-             more than 1 %",
+            "stable: in {} of {} other draws of figures, phases and seeds none of the {} best was better by more than 1 %",
             s.held, s.draws, s.rivals
         ));
     }
     let ended = match r.spent.ended {
         Ended::Trials => "",
-        Ended::Time => "; the time was over",
+        Ended::Time => "; the time was up",
         Ended::Stopped => "; stopped",
-        Ended::Exhausted => ", which are all there are",
+        Ended::Exhausted => ", all that there are",
     };
     let failed = match r.spent.failed {
         0 => String::new(),
@@ -143,7 +146,8 @@ fn of_test(test: &Test, goal: &str, defaults: &str) -> Vec<String> {
     ));
     if test.against_reference.recordings == 1 {
         notes.push(
-            "the interval is of the machine alone: one recording does not tell how others differ".into(),
+            "the interval covers the machine's figures only: one recording cannot show how recordings differ"
+                .into(),
         );
     }
     if let Some(gap) = test.gap {

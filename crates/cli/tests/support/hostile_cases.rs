@@ -6,7 +6,7 @@
 pub(crate) enum Prints {
     /// Names from files: calls in words, in a folder where each word that is one of these files has been written with names of a
     /// stranger's choice: `work.toml`, `other.toml`, `machine.toml`, `policy.toml`, `t.txt`, `t.perf`, `t.dat`, `tree`, `tree.tar`,
-    /// `specpower.csv`, `freqbench.csv`, `result.json`, `locks.sh`, `says.sh`. A call that begins with `refused: ` is never done.
+    /// `specpower.csv`, `freqbench.csv`, `table`, `result.json`, `locks.sh`, `says.sh`. A call that begins with `refused: ` is never done.
     Names(&'static [&'static str]),
     /// Nothing, and why.
     Nothing(&'static str),
@@ -99,6 +99,8 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
             "machines score specpower specpower.csv --json",
             "machines score freqbench freqbench.csv",
             "machines score freqbench freqbench.csv --json",
+            "machines score policies table --quick",
+            "machines score policies table --quick --json",
         ]),
     ),
     ("workloads show", Nothing("takes the name of a bundled workload, no file")),

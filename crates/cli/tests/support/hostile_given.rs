@@ -70,6 +70,11 @@ pub(crate) fn write(folder: &Path, file: &str, stock: &mut Stock) -> usize {
         "t.dat" => patched(DAT.get_or_init(|| Binary::new("tc7-none.dat.zst")), stock),
         "specpower.csv" => table("specpower.csv", stock),
         "freqbench.csv" => table("freqbench.csv", stock),
+        "table" => {
+            std::fs::create_dir(&at).unwrap();
+            hardware(&at, stock);
+            return stock.used(since);
+        }
         "result.json" => result(stock).into(),
         "locks.sh" => {
             std::fs::write(folder.join("counts"), counts(stock)).unwrap();
@@ -102,6 +107,36 @@ pub(crate) fn write(folder: &Path, file: &str, stock: &mut Stock) -> usize {
     };
     std::fs::write(at, content).unwrap();
     stock.used(since)
+}
+
+/// A table of measurements on hardware: its words, its cells, a reason and its machine's name are a stranger's.
+fn hardware(folder: &Path, stock: &mut Stock) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/table");
+    let read = |name: &str| std::fs::read_to_string(from.join(name)).unwrap();
+    let mut file: toml::Table = read("table.toml").parse().unwrap();
+    for key in ["title", "source", "licence", "class", "kernel", "meter"] {
+        file.insert(key.into(), stock.next().into());
+    }
+    file.insert("notes".into(), vec![toml::Value::from(stock.next())].into());
+    // Braces stand for cells.
+    let why = stock.next().replace(['{', '}'], "");
+    let rule = format!("when = {{ mhz = '1500' }}\ncannot = {}", toml::Value::from(why));
+    file.insert("rule".into(), vec![toml::Value::from(rule.parse::<toml::Table>().unwrap())].into());
+    std::fs::write(folder.join("table.toml"), file.to_string()).unwrap();
+    let mut rows = csv::Writer::from_path(folder.join("rows.csv")).unwrap();
+    rows.write_record(["program", "mhz", "s", "package_w"]).unwrap();
+    for _ in 0..20 {
+        let name = stock.next();
+        for (mhz, s, w) in [("2000", "10", "30"), ("1000", "20", "14"), ("1500", "15", "20")] {
+            rows.write_record([&name, mhz, s, w]).unwrap();
+        }
+    }
+    rows.flush().unwrap();
+    let mut machine: toml::Table = read("machine.toml").parse().unwrap();
+    for key in ["name", "source"] {
+        machine["sheet"][key] = stock.next().into();
+    }
+    std::fs::write(folder.join("machine.toml"), machine.to_string()).unwrap();
 }
 
 /// A workload of tasks that do the same.

@@ -76,6 +76,7 @@ pub(crate) const OUTPUTS: &[OutputCase] = &[
         "ab -m thinkpad-r51 --workload work.toml schedutil performance --report {}",
     ),
     case("report", "report", Kind::Result, "report run.json --report {}"),
+    case("machines score", "page", Kind::Result, "machines score policies table --page {}"),
     case("reproduce", "report", Kind::Result, "reproduce openbsd --report {}"),
     case(
         "bench locks",

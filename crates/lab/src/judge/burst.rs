@@ -91,6 +91,7 @@ impl Replay {
             boost: true,
             deepest_idle_uw: None,
             awake_uw: None,
+            autonomy: wattwise_policy::Autonomy::default(),
         };
         let burst = speed::find("burst").ok_or("no policy `burst`")?;
         let settings = Settings::parse(burst.params, settings).map_err(|e| e.to_string())?;

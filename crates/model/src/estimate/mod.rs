@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`server`] | what a system says of itself: chips, cores, threads, MHz, memory, year, processor | watts at eleven loads |
 //! | [`cluster`] | speed and power of a cluster at its two ends | both at every level, and the level of least energy |
+//! | [`sheet`] | a data sheet: cores, clocks, design power | a whole machine file whose watts are drawn |
 //!
 //! Each fit is a ridge regression ([`mod@ridge`]) with an interval that holds nine of ten systems of a kind that the fit
 //! has not seen: its width comes from leaving whole kinds out. The data are in `machines/data`, with their terms;
@@ -13,6 +14,7 @@ pub mod cluster;
 pub mod processor;
 pub mod ridge;
 pub mod server;
+pub mod sheet;
 pub mod table;
 
 /// What both data sets are, as the repository has them.

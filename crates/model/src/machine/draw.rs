@@ -99,6 +99,8 @@ impl MachineModel {
             .map(|(table, kind)| file::transition(table, kind))
             .collect::<Result<Vec<_>, _>>()?;
         let states = file::package_states(file, &kinds)?;
+        let uncore = super::uncore::of(file, &kinds)?;
+        let limit = file::power_limit(file)?;
         let thermal: Thermal = file::thermal(file, &mut Vec::new())?;
         let tick: Tick = file::tick(file, &mut Vec::new())?;
         let mut machine = self.clone();
@@ -111,9 +113,12 @@ impl MachineModel {
             package.uncore_w = file::watts("package.uncore_w", file.package.uncore_w)?;
             package.idle.clone_from(&states);
             package.thermal = thermal;
+            package.uncore.clone_from(&uncore);
+            package.limit = limit;
         }
         let cost = |what: &str, us: Option<f64>, now: u64| us.map_or(Ok(now), |us| file::us(what, us));
         machine.kinds = kinds;
+        machine.autonomous = file::autonomous(file)?;
         machine.memory = file::memory(file, &mut Vec::new())?;
         machine.platform_w = file::watts("platform.watts", file.platform.watts)?;
         machine.migration_ns = cost("migration_us", file.platform.migration_us, machine.migration_ns)?;
@@ -156,6 +161,21 @@ fn settle(file: &mut File) {
         s.watts = s.watts.min(watts);
         s.exit_us = s.exit_us.max(exit_us);
         (watts, exit_us) = (s.watts, s.exit_us);
+    }
+    if let Some(a) = &mut file.autonomous {
+        for share in [&mut a.full_at_0, &mut a.full_at_255, &mut a.drop, &mut a.drop_to] {
+            *share = share.min(1.0);
+        }
+    }
+    if let Some(l) = &mut file.power_limit
+        && let Some(short) = &mut l.short_w
+    {
+        *short = short.max(l.long_w);
+    }
+    if let Some(m) = &mut file.memory
+        && let Some(asleep) = &mut m.self_refresh_w
+    {
+        *asleep = asleep.min(m.watts);
     }
     if let Some(t) = &mut file.thermal {
         // Room for a degree of heating, as a file must leave.

@@ -54,9 +54,50 @@
 //! confidence = "guess"
 //! ```
 //!
+//! A package's idle state (`idle = [{ name = "PC6", needs = "C6", watts = 1.0, exit_us = 50 }]`) is entered when each of its cores is in
+//! the C-state `needs` or deeper; with `every_package = true` when each core of the whole machine is.
+//!
 //! Optional: `[wakeup]` (what it costs that a waker and whom it wakes are apart), `[thermal]` (with `leakage_per_c`, the share by
 //! which cores' watts, given for 50 degrees Celsius, grow with a degree), `[memory]` (`watts` of each package's memory at rest,
-//! `busy_w` more for each core at work; without it the memory is of the platform), `[tick]`.
+//! `busy_w` more for each core at work; without it the memory is of the platform), `[uncore]`, `[power_limit]`, `[autonomous]`, `[tick]`.
+//!
+//! ```toml
+//! [uncore]                        # what of a package follows the clock of its fastest core, beside package.uncore_w
+//! follow_w = 2.0                  # with that core at its highest speed; in proportion to its clock below
+//! step_w = 5.8                    # more while a core runs at step_mhz or faster, ...
+//! step_mhz = 2000
+//! delay_us = 10000                # ... from so long after the first one does ...
+//! hold_us = 20000                 # ... until so long after the last one did
+//! votes = "C1"                    # the deepest C-state in which a core's clock still counts; without it the first
+//! source = "..."
+//! confidence = "fitted"
+//!
+//! [memory]
+//! modules = 6                     # a package; then the figures are one module's
+//! watts = 0.16
+//! high_w = 0.36                   # more while the uncore's step is in force
+//! self_refresh_w = 0.05           # in the place of watts while the package is in an idle state
+//! source = "..."
+//! confidence = "fitted"
+//!
+//! [autonomous]                    # how hardware that chooses its own speed does so (policies hwp, amd-pstate-epp)
+//! period = 1.0                    # of its loop, of the one that is published by EPP
+//! full_at_0 = 0.6                 # load that asks for the highest speed, at EPP 0 ...
+//! full_at_255 = 0.95              # ... and at EPP 255
+//! rise = 1                        # boundaries of the loop that a rise needs
+//! drop = 0.16                     # chance that a boundary at which a busy core sleeps drops its speed, ...
+//! drop_to = 0.45                  # ... to this share of the highest, ...
+//! climb = 7                       # ... from where it takes so many boundaries back
+//! source = "..."                  # without the table, these with what is published of two processors
+//! confidence = "guess"
+//!
+//! [power_limit]                   # of each package
+//! long_w = 28                     # what the mean over the window may be: Intel's PL1; AMD's PPT, with tau_s = 0
+//! tau_s = 28                      # the window; 0: the limit holds at once
+//! short_w = 64                    # what may be drawn until the mean is there: PL2; without it anything
+//! source = "..."
+//! confidence = "datasheet"
+//! ```
 //!
 //! Names of kinds, C-states and package states reach command lines (`wattwise set --cstate C6=off`): they are letters, digits and
 //! `_.+-`, and do not begin with `-`.
@@ -86,14 +127,16 @@
 //! factors = [[1.1, 0.93], [0.95, 1.04]]
 //! ```
 //!
-//! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table.
+//! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table. So does one with a
+//! `[sheet]`, a data sheet's few figures ([`mod@crate::estimate::sheet`]), with the machine that they tell of.
 
 use super::figures::Written;
 use super::tables::*;
 use super::{
-    Apart, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel, Memory,
-    Overlap, Package, PackageState, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    Apart, Autonomous, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel,
+    Memory, Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
 };
+use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use wattwise_figure::{one_line, shell, suggest};
@@ -136,6 +179,11 @@ pub fn parse(text: &str, origin: &str) -> Result<MachineModel, MachineError> {
         let path = whole.rsplit_once("\nin `").and_then(|(_, p)| p.split('`').next()).unwrap_or_default();
         fail(format!("{line}{path}{}{}", if path.is_empty() { "" } else { ": " }, sentence(&e)))
     })?;
+    // Drawn with the rest, so that an answer names what of it decides.
+    let mut file = file;
+    if AUTONOMOUS.contains(&file.platform.driver.as_str()) {
+        file.autonomous.get_or_insert_with(AutonomousTable::published);
+    }
     let mut machine = build(&file).map_err(&fail)?;
     machine.written = Written::new(file, &machine.provenance).map_err(&fail)?;
     Ok(machine)
@@ -165,6 +213,9 @@ fn sentence(e: &toml::de::Error) -> String {
 /// The file's table, laid over its base's; whether there was one.
 fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
     let mut table: toml::Table = text.parse().map_err(|e| place(text, &e))?;
+    if let Some(sheet) = table.remove("sheet") {
+        return Ok((from_sheet(sheet, table)?, true));
+    }
     let Some(base) = table.remove("base") else { return Ok((table, false)) };
     let name = base.as_str().ok_or("base: expected the name of a bundled machine")?;
     if depth >= MAX_BASES {
@@ -178,6 +229,15 @@ fn resolve(text: &str, depth: usize) -> Result<(toml::Table, bool), String> {
         lay_over(&mut result, key, value);
     }
     Ok((result, true))
+}
+
+/// A data sheet's machine, with what else the file says laid over.
+fn from_sheet(sheet: toml::Value, over: toml::Table) -> Result<toml::Table, String> {
+    let toml::Value::Table(sheet) = sheet else { return Err("sheet: expected a table".into()) };
+    let text = Sheet::read(sheet).map_err(|e| e.to_string())?.machine_text();
+    let mut table: toml::Table = text.parse().map_err(|e| place(&text, &e))?;
+    over.into_iter().for_each(|(key, value)| lay_over(&mut table, key, value));
+    Ok(table)
 }
 
 /// Tables are merged; everything else replaces. A list of kinds is merged in order.
@@ -206,7 +266,7 @@ fn lay_over(under: &mut toml::Table, key: String, value: toml::Value) {
 }
 
 /// A figure within bounds, or a sentence.
-fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64, String> {
+pub(super) fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64, String> {
     if value.is_finite() && (low..=high).contains(&value) {
         return Ok(value);
     }
@@ -263,6 +323,15 @@ fn build(file: &File) -> Result<MachineModel, String> {
     let apart = apart(file, from)?;
     let thermal = thermal(file, from)?;
     let memory = memory(file, from)?;
+    if let Some(t) = &file.uncore {
+        t.note("uncore", &[], from)?;
+    }
+    if let Some(t) = &file.autonomous {
+        t.note("autonomous", &[], from)?;
+    }
+    if let Some(t) = &file.power_limit {
+        t.note("power_limit", &[], from)?;
+    }
     let tick = tick(file, from)?;
     let mut machine = MachineModel {
         name: one_line(&file.name),
@@ -287,7 +356,8 @@ fn build(file: &File) -> Result<MachineModel, String> {
         driver: file.platform.driver.clone(),
         governors: file.platform.governors.clone(),
         default_policy,
-        load_invariant: true,
+        load_invariant: file.platform.load_invariant.unwrap_or(true),
+        autonomous: autonomous(file)?,
         cpu_names: file.cpu_names.clone(),
         state: file.state.iter().map(|s| one_line(s)).collect(),
         notes: file.notes.iter().map(|s| one_line(s)).collect(),
@@ -365,7 +435,21 @@ fn apart(file: &File, from: &mut Vec<Figure>) -> Result<Apart, String> {
 pub(super) fn memory(file: &File, from: &mut Vec<Figure>) -> Result<Memory, String> {
     let Some(m) = &file.memory else { return Ok(Memory::default()) };
     m.note("memory", &[], from)?;
-    Ok(Memory { rest_w: watts("memory.watts", m.watts)?, busy_w: watts("memory.busy_w", m.busy_w)? })
+    let modules = within("memory.modules", m.modules.unwrap_or(1.0), 1.0, 1024.0, "")?;
+    let each = |what: &str, w: f64| watts(what, w).map(|w| w * modules);
+    let asleep = m.self_refresh_w.unwrap_or(m.watts);
+    if asleep > m.watts {
+        return Err(format!("memory.self_refresh_w = {asleep}: expected at most watts = {}", m.watts));
+    }
+    if m.high_w > 0.0 && file.uncore.as_ref().is_none_or(|u| u.step_mhz.is_none()) {
+        return Err("memory.high_w: the memory follows the uncore's step: give [uncore] with step_mhz".into());
+    }
+    Ok(Memory {
+        rest_w: each("memory.watts", m.watts)?,
+        busy_w: watts("memory.busy_w", m.busy_w)?,
+        high_w: each("memory.high_w", m.high_w)?,
+        asleep_less_w: each("memory.self_refresh_w", m.watts - asleep)?,
+    })
 }
 
 /// The thermal model, and where its figures come from.
@@ -384,6 +468,32 @@ pub(super) fn thermal(file: &File, from: &mut Vec<Figure>) -> Result<Thermal, St
             }
         }
     })
+}
+
+/// How its hardware chooses its own speed.
+pub(super) fn autonomous(file: &File) -> Result<Autonomous, String> {
+    let Some(t) = &file.autonomous else { return Ok(Autonomous::default()) };
+    let share = |what: &str, value: f64| within(&format!("autonomous.{what}"), value, 0.0, 1.0, "");
+    let full_at = (share("full_at_0", t.full_at_0)?, share("full_at_255", t.full_at_255)?);
+    Ok(Autonomous {
+        period: within("autonomous.period", t.period, 0.05, 20.0, "")?,
+        full_at: (full_at.0.max(0.05), full_at.1.max(0.05)),
+        rise: within("autonomous.rise", t.rise, 0.5, 20.0, "")?,
+        drop: share("drop", t.drop)?,
+        drop_to: share("drop_to", t.drop_to)?,
+        climb: within("autonomous.climb", t.climb, 0.5, 200.0, "")?,
+    })
+}
+
+/// A package's power limits.
+pub(super) fn power_limit(file: &File) -> Result<Option<PowerLimit>, String> {
+    let Some(t) = &file.power_limit else { return Ok(None) };
+    let long_w = within("power_limit.long_w", t.long_w, 0.1, 10_000.0, "W")?;
+    let short_w = match t.short_w {
+        None => f64::INFINITY,
+        Some(w) => within("power_limit.short_w", w, long_w, 10_000.0, "W (long_w is the lower end)")?,
+    };
+    Ok(Some(PowerLimit { long_w, tau_s: within("power_limit.tau_s", t.tau_s, 0.0, 1000.0, "s")?, short_w }))
 }
 
 /// The periodic tick, and where its figures come from.
@@ -496,6 +606,8 @@ fn lay_out(
         );
     }
     let idle = package_states(file, &m.kinds)?;
+    let uncore = super::uncore::of(file, &m.kinds)?;
+    let limit = power_limit(file)?;
     let cores_a_package: usize = file.kind.iter().map(|k| k.cores).sum();
     let sharing = match file.topology.llc {
         None | Some(Llc::Named(LlcWord::Package)) => cores_a_package,
@@ -515,6 +627,8 @@ fn lay_out(
             uncore_w: watts("package.uncore_w", file.package.uncore_w)?,
             idle: idle.clone(),
             thermal,
+            uncore: uncore.clone(),
+            limit,
         };
         let first_llc = p * cores_a_package.div_ceil(sharing);
         for (k, kind) in file.kind.iter().enumerate() {
@@ -570,6 +684,7 @@ pub(super) fn package_states(file: &File, kinds: &[CoreKind]) -> Result<Vec<Pack
             needs,
             watts: watts("package.idle.watts", s.watts)?,
             exit_ns: us("package.idle.exit_us", s.exit_us)?,
+            every_package: s.every_package,
         };
         let above = states.last().map_or(file.package.uncore_w, |p| p.watts);
         let shallower = |p: &PackageState| p.needs > state.needs || p.exit_ns > state.exit_ns;

@@ -12,8 +12,10 @@ pub mod file;
 pub mod processors;
 mod range;
 mod tables;
+mod uncore;
 
 pub use draw::Drawn;
+pub use uncore::Uncore;
 
 /// The package temperature to which a model's watts belong, in degrees Celsius.
 pub const REFERENCE_C: f64 = 50.0;
@@ -61,6 +63,8 @@ pub struct MachineModel {
     pub governors: Vec<String>,
     /// What that system does unless told otherwise, as a policy is written (`"hwp:epp=102"`).
     pub default_policy: String,
+    /// How its hardware chooses where it chooses by itself.
+    pub autonomous: Autonomous,
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell
     /// the real speed), or just time. Models have it; virtual machines do not.
     pub load_invariant: bool,
@@ -231,8 +235,9 @@ impl MachineModel {
         let (mut rest, mut full) = (self.platform_w, self.platform_w);
         for p in &self.packages {
             let memory = self.memory;
-            rest += p.idle.last().map_or(p.uncore_w, |s| s.watts) + memory.rest_w;
-            full += p.uncore_w + memory.rest_w + memory.busy_w * p.cores.len() as f64;
+            rest += p.idle.last().map_or(p.uncore_w, |s| s.watts - memory.asleep_less_w) + memory.rest_w;
+            full += p.uncore_w + memory.rest_w + memory.high_w + memory.busy_w * p.cores.len() as f64;
+            full += p.uncore.as_ref().map_or(0.0, |u| u.step_w + u.follow_w);
             for c in p.cores.iter().map(|&c| &self.cores[usize::from(c)]) {
                 let (kind, boost) =
                     (&self.kinds[usize::from(c.kind)], &self.domains[usize::from(c.domain)].boost);
@@ -258,6 +263,33 @@ pub struct Memory {
     pub rest_w: f64,
     /// More for each core at work, in watts.
     pub busy_w: f64,
+    /// More of each package's while its uncore is at its high state, in watts.
+    pub high_w: f64,
+    /// Less of each package's while it is in an idle state, in watts: self-refresh.
+    pub asleep_less_w: f64,
+}
+
+/// How hardware that chooses its own speed does so; what each means is said with the policy `hwp`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Autonomous {
+    /// The period of its loop, of the published one.
+    pub period: f64,
+    /// Load that asks for the highest speed, at EPP 0 and at EPP 255.
+    pub full_at: (f64, f64),
+    /// Boundaries of the loop that a rise needs.
+    pub rise: f64,
+    /// Chance that a boundary at which a busy core sleeps drops its speed.
+    pub drop: f64,
+    /// Where that ends, of the highest speed.
+    pub drop_to: f64,
+    /// Boundaries from there to the highest speed.
+    pub climb: f64,
+}
+
+impl Default for Autonomous {
+    fn default() -> Autonomous {
+        Autonomous { period: 1.0, full_at: (0.6, 0.95), rise: 1.0, drop: 0.16, drop_to: 0.45, climb: 7.0 }
+    }
 }
 
 /// A package.
@@ -275,6 +307,21 @@ pub struct Package {
     pub idle: Vec<PackageState>,
     /// Thermal behaviour.
     pub thermal: Thermal,
+    /// What of it follows its fastest core.
+    pub uncore: Option<Uncore>,
+    /// Its power limits.
+    pub limit: Option<PowerLimit>,
+}
+
+/// Power limits of a package, in watts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerLimit {
+    /// What a mean over the window may be: PL1, PPT.
+    pub long_w: f64,
+    /// The window in seconds; 0: the limit holds at once.
+    pub tau_s: f64,
+    /// What may be drawn until the mean is there: PL2; infinite without one.
+    pub short_w: f64,
 }
 
 /// A package idle state: entered when every core of the package is deep enough.
@@ -288,6 +335,8 @@ pub struct PackageState {
     pub watts: f64,
     /// Added to the exit latency of the core that ends it, in ns.
     pub exit_ns: u64,
+    /// It also takes every other package: any busy core of any socket keeps it out.
+    pub every_package: bool,
 }
 
 /// A one-pole thermal model: power times resistance above ambient, approached with one time constant.

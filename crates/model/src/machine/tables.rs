@@ -61,6 +61,12 @@ pub(super) struct File {
     pub(super) thermal: Option<ThermalTable>,
     #[serde(default)]
     pub(super) memory: Option<MemoryTable>,
+    #[serde(default)]
+    pub(super) uncore: Option<UncoreTable>,
+    #[serde(default)]
+    pub(super) power_limit: Option<PowerLimitTable>,
+    #[serde(default)]
+    pub(super) autonomous: Option<AutonomousTable>,
     pub(super) platform: PlatformTable,
     #[serde(default)]
     pub(super) tick: Option<TickTable>,
@@ -315,6 +321,9 @@ pub(super) struct PackageStateTable {
     pub(super) needs: String,
     pub(super) watts: f64,
     pub(super) exit_us: f64,
+    /// Only while every other package's cores are as deep.
+    #[serde(default)]
+    pub(super) every_package: bool,
 }
 
 table! {
@@ -335,6 +344,128 @@ table! {
         /// More for each core at work.
         #[serde(default)]
         busy_w: f64,
+        /// So many modules a package: the other figures are one module's then.
+        #[serde(default)]
+        modules: Option<f64>,
+        /// More while the uncore is at its high state (`[uncore]`).
+        #[serde(default)]
+        high_w: f64,
+        /// In the place of `watts` while the package is in an idle state.
+        #[serde(default)]
+        self_refresh_w: Option<f64>,
+    }
+}
+
+table! {
+    /// How hardware that chooses its own speed does so.
+    struct AutonomousTable {
+        /// Of its loop, times the published one.
+        #[serde(default = "one")]
+        period: f64,
+        /// Load that asks for the highest speed, at EPP 0 and 255.
+        #[serde(default = "full_at_0")]
+        full_at_0: f64,
+        #[serde(default = "full_at_255")]
+        full_at_255: f64,
+        /// Boundaries of the loop that a rise needs.
+        #[serde(default = "one")]
+        rise: f64,
+        /// Chance that a boundary at which a busy core sleeps drops its speed.
+        #[serde(default = "drop_chance")]
+        drop: f64,
+        /// Where that ends, of the highest speed.
+        #[serde(default = "drop_to")]
+        drop_to: f64,
+        /// Boundaries from there to the highest speed.
+        #[serde(default = "climb")]
+        climb: f64,
+    }
+}
+
+fn full_at_0() -> f64 {
+    0.6
+}
+fn full_at_255() -> f64 {
+    0.95
+}
+fn drop_chance() -> f64 {
+    0.16
+}
+fn drop_to() -> f64 {
+    0.45
+}
+fn climb() -> f64 {
+    7.0
+}
+
+/// Drivers under which the hardware chooses.
+pub(super) const AUTONOMOUS: [&str; 4] =
+    ["intel_pstate-hwp", "intel_cpufreq-hwp", "amd-pstate-epp", "amd-pstate"];
+
+impl AutonomousTable {
+    /// What is known of any such hardware, each figure with what it rests on.
+    pub(super) fn published() -> AutonomousTable {
+        let origin = |source: &str, low: f64, high: f64| Origin {
+            source: format!("not in the file; wattwise's default: {source}"),
+            confidence: Trust::Guess,
+            range: Some(Range::Ends(low, high)),
+        };
+        let smythies = "D. Smythies, linux-pm, June and July 2020, on a Core i5-9600K and a Core i5-6200U";
+        let sources = [
+            ("period", origin(&format!("the loop's period by EPP: {smythies}; others may differ"), 0.5, 2.0)),
+            ("full_at_0", origin("no published figure", 0.4, 0.7)),
+            ("full_at_255", origin("no published figure", 0.85, 1.0)),
+            ("rise", origin(&format!("one or two: {smythies}"), 1.0, 2.0)),
+            ("drop", origin(&format!("2.45 to 3.1 % of gaps of 0.84 ms: {smythies}"), 0.15, 0.18)),
+            ("drop_to", origin("2 GHz of 4.6 meets Smythies' mean speed under a periodic load", 0.3, 0.7)),
+            ("climb", origin("no published figure; 4 to 10 meet the same", 4.0, 10.0)),
+        ];
+        AutonomousTable {
+            period: 1.0,
+            full_at_0: full_at_0(),
+            full_at_255: full_at_255(),
+            rise: 1.0,
+            drop: drop_chance(),
+            drop_to: drop_to(),
+            climb: climb(),
+            source: "not in the file; wattwise's default: what is published of two Intel processors".into(),
+            confidence: Trust::Guess,
+            range: None,
+            sources: sources.into_iter().map(|(key, origin)| (key.to_owned(), origin)).collect(),
+        }
+    }
+}
+
+table! {
+    struct PowerLimitTable {
+        /// A mean over the window: PL1, PPT.
+        long_w: f64,
+        /// The window; 0: at once.
+        tau_s: f64,
+        /// At any time: PL2.
+        short_w: Option<f64>,
+    }
+}
+
+table! {
+    struct UncoreTable {
+        /// More than `package.uncore_w` with the fastest core at its highest speed; below in proportion to its clock.
+        #[serde(default)]
+        follow_w: f64,
+        /// More while some core runs at `step_mhz` or faster ...
+        #[serde(default)]
+        step_w: f64,
+        #[serde(default)]
+        step_mhz: Option<f64>,
+        /// ... from so long after the first one does ...
+        #[serde(default)]
+        delay_us: f64,
+        /// ... until so long after the last one did.
+        #[serde(default)]
+        hold_us: f64,
+        /// The deepest C-state in which a core's clock still counts; the first where nothing is said.
+        #[serde(default)]
+        votes: Option<String>,
     }
 }
 
@@ -355,6 +486,8 @@ table! {
         governors: Vec<String>,
         /// What the system does unless told otherwise, as `--policy` takes it.
         default_policy: Option<String>,
+        /// Whether the scheduler's load counts work, whatever the speed; false: just time (Linux before 5.7 on x86).
+        load_invariant: Option<bool>,
         migration_us: Option<f64>,
         interrupt_us: Option<f64>,
     }

@@ -17,7 +17,9 @@
 //! ```
 //!
 //! A length is a number, `[least, greatest]` (even), or `{ log = [least, greatest] }` (even in the
-//! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number.
+//! logarithm). `count` makes copies of a task; a copy wakes the copy of the same number, and `wake_all` wakes every copy.
+//!
+//! `forked = true`: it is not there before its first wake-up, which starts it as a shell starts a program; its first step is `block`.
 //!
 //! A task is `role = "foreground"` (the default: its completion is the work) or `"background"`, which goes on for
 //! as long as anybody looks. It ends after `rounds`, when a job counter is empty, or by `rounds_within_s`: it has as many rounds
@@ -106,6 +108,9 @@ struct TaskTable {
     nice: i8,
     #[serde(default)]
     realtime: bool,
+    /// Not there before its first wake-up.
+    #[serde(default)]
+    forked: bool,
     #[serde(default)]
     role: RoleWord,
     deadline_us: Option<f64>,
@@ -168,6 +173,7 @@ enum StepTable {
     PeriodUs(f64),
     Block(bool),
     Wake(String),
+    WakeAll(String),
     Lock(u32),
     Unlock(u32),
     Take(String),
@@ -212,6 +218,10 @@ fn steps(
     let mut steps = Vec::new();
     let mut takes_time = false;
     for s in &table.steps {
+        if let StepTable::WakeAll(name) = s {
+            steps.extend(wake_all(name, file, first)?);
+            continue;
+        }
         let step = step(s, file, first, job_names, copy)?;
         takes_time |= match step {
             Step::Run(d) | Step::Sleep(d) | Step::Io(d) => d.max() > 0,
@@ -226,6 +236,14 @@ fn steps(
         return Err("a round takes no time: give it a run, a sleep or a period".into());
     }
     Ok(steps)
+}
+
+/// A wake-up for each copy of a task.
+fn wake_all(name: &str, file: &File, first: &[u32]) -> Result<Vec<Step>, String> {
+    let at = file.task.iter().position(|t| t.name == name);
+    let at = at.ok_or_else(|| format!("wake_all = '{name}': no such task"))?;
+    let copies = u32::try_from(file.task[at].count).unwrap_or_default();
+    Ok((0..copies).map(|copy| Step::Wake(TaskId(first[at] + copy))).collect())
 }
 
 /// Reads a workload file; `origin` names it in errors.
@@ -266,6 +284,10 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
                 "never ends: give it rounds, rounds_within_s, a job to take, or role = \"background\"".into(),
             ));
         }
+        let waits_first = matches!(table.steps.first(), Some(StepTable::Block(true)));
+        if table.forked && (!waits_first || table.start_us.is_some()) {
+            return Err(here("forked: expected { block = true } as its first step, and no start_us".into()));
+        }
         let deadline_ns = match table.deadline_us {
             None => None,
             Some(us) if (0.001..=1e12).contains(&us) => Some((us * 1e3) as u64),
@@ -301,6 +323,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
             tasks.push(Task {
                 nice: table.nice,
                 realtime: table.realtime,
+                forked: table.forked,
                 role: table.role(),
                 ends: table.ends(),
                 deadline_ns,
@@ -333,6 +356,8 @@ fn step(table: &StepTable, file: &File, first: &[u32], jobs: &[&String], copy: u
             let at = at.ok_or_else(|| format!("wake = '{name}': no such task"))?;
             Step::Wake(TaskId(first[at] + (copy % file.task[at].count.max(1)) as u32))
         }
+        // Several steps; made where the list is.
+        StepTable::WakeAll(name) => return Err(format!("wake_all = '{name}': not within a step")),
         StepTable::Lock(l) | StepTable::Unlock(l) if *l >= 65_536 => {
             return Err(format!("lock {l}: expected 0 to 65535"));
         }
@@ -375,6 +400,20 @@ mod tests {
             .collect();
         assert_eq!(wakes, [Step::Wake(TaskId(2)), Step::Wake(TaskId(3))]);
         assert_eq!(w.tasks[1].name, "a/1");
+    }
+
+    #[test]
+    fn one_task_wakes_all_copies_of_another() {
+        let w = parse(
+            &format!(
+                "{HEAD}[[task]]\nname='a'\nrounds=1\nsteps=[{{run_us=1}},{{wake_all='b'}}]\n\
+                 [[task]]\nname='b'\ncount=3\nrounds=1\nsteps=[{{block=true}},{{run_us=1}}]"
+            ),
+            "f.toml",
+        )
+        .unwrap();
+        let Program::Pattern(p) = &w.tasks[0].program else { panic!("a pattern") };
+        assert_eq!(p.steps[1..], [1, 2, 3].map(|t| Step::Wake(TaskId(t))));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod episodes;
 pub mod file;
+pub mod generate;
 pub mod pattern;
 pub mod replica;
 pub mod script;
@@ -224,6 +225,9 @@ pub struct Task {
     /// Started within the run: the scheduler credits it with a new task's load. Otherwise it is older and
     /// has slept.
     pub born: bool,
+    /// Not there before its first wake-up, which starts it, as a shell starts a program: its first step is to wait for it, and
+    /// takes no CPU. (A recorded task whose first step is to wait is always so.)
+    pub forked: bool,
     /// Whether it is the work.
     pub role: Role,
     /// Its program has an end of its own. A server that waits for the next request has none.
@@ -249,6 +253,7 @@ impl Task {
             nice: 0,
             realtime: false,
             born: true,
+            forked: false,
             role: Role::Foreground,
             ends: true,
             repeats: false,

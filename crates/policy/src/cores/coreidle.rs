@@ -8,12 +8,13 @@
 //!    CPU that is full shows by its queue, not by its busy share, that another is needed.
 //! 2. A moving average of it: `(memory · average + load) / (memory + 1)`. The study says that there is one and
 //!    not its length; 2 is ours. A load above the average counts at once, so that work is not held back.
-//! 3. CPUs kept: the average over `full` (80 %), rounded up, never none.
+//! 3. CPUs kept: the average over `full` (80 %), rounded up (`round=nearest`: to the nearest), never none.
 //!
 //! `coreidle-userspace` keeps what the user says.
 //!
 //! Left out: groups of CPUs other than cores and packages. How long the average is, and what a full CPU is,
-//! the study does not say.
+//! the study does not say. That rounding to the nearest keeps one CPU for a pair of tasks that alternate, as the study's table
+//! of tbench has it, was found from that table.
 
 use super::{COST, CoreObservation, CorePolicy, Cores};
 use crate::{Param, ParamKind, Settings};
@@ -25,6 +26,7 @@ struct Ondemand {
     cost_ns: u64,
     memory: u64,
     full_percent: u64,
+    nearest: bool,
     average_milli: u64,
 }
 
@@ -45,7 +47,8 @@ impl CorePolicy for Ondemand {
     fn observe(&mut self, obs: &CoreObservation<'_>) -> usize {
         let load = obs.busy_milli() + obs.waiting() * 1000;
         self.average_milli = load.max((self.memory * self.average_milli + load) / (self.memory + 1));
-        let needed = (self.average_milli * 100).div_ceil(self.full_percent * 1000);
+        let (load, full) = (self.average_milli * 100, self.full_percent * 1000);
+        let needed = if self.nearest { (load + full / 2) / full } else { load.div_ceil(full) };
         (needed as usize).clamp(1, self.cpus)
     }
 }
@@ -71,6 +74,11 @@ pub(super) static ONDEMAND: Cores = Cores {
             help: "busy share at which a CPU counts as full",
             kind: ParamKind::Number { unit: "%", min: 10.0, max: 100.0, default: 80.0 },
         },
+        Param {
+            name: "round",
+            help: "whether a started CPU is kept, or only a half-used one",
+            kind: ParamKind::Choice(&["up", "nearest"]),
+        },
         COST,
     ],
     build: |cpus, s| {
@@ -80,6 +88,7 @@ pub(super) static ONDEMAND: Cores = Cores {
             cost_ns: s.us("cost"),
             memory: s.count("memory"),
             full_percent: s.count("full"),
+            nearest: s.count("round") == 1,
             average_milli: 0,
         })
     },
@@ -149,5 +158,8 @@ mod tests {
         assert_eq!(see(&mut *p, 0, &[79, 0, 0, 0], 0, 0), 1);
         assert_eq!(see(&mut *p, 1, &[81, 0, 0, 0], 0, 0), 2);
         assert_eq!(see(&mut *p, 2, &[89, 25, 5, 1], 0, 0), 2);
+        let mut p = ondemand("memory=0,full=100,round=nearest");
+        assert_eq!(see(&mut *p, 0, &[74, 74, 0, 0], 0, 0), 1);
+        assert_eq!(see(&mut *p, 1, &[76, 76, 0, 0], 0, 0), 2);
     }
 }

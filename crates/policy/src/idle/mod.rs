@@ -1,8 +1,10 @@
 //! Idle policies: which C-state a CPU with nothing to do should enter.
 
+pub mod demotion;
 mod fixed;
 mod ladder;
 mod menu;
+mod menu_3_1;
 pub mod shallow;
 mod teo;
 #[cfg(test)]
@@ -88,7 +90,7 @@ pub struct Idle {
 }
 
 /// Every idle policy.
-pub static ALL: &[&Idle] = &[&menu::MENU, &teo::TEO, &ladder::LADDER, &fixed::FIXED];
+pub static ALL: &[&Idle] = &[&menu::MENU, &menu_3_1::MENU_3_1, &teo::TEO, &ladder::LADDER, &fixed::FIXED];
 
 /// The policy of that name.
 pub fn find(name: &str) -> Option<&'static Idle> {

@@ -19,7 +19,7 @@ use super::Speed;
 use super::autonomous::{Autonomous, FULL_AT, epp, reaction};
 
 /// What rests on what.
-pub(super) const APPROXIMATION: &str = "how hardware chooses by EPP is not published; rests on a reaction time of 9 ms (mobile Zen 2) and a straight line of head-room through EPP 128";
+pub(super) const APPROXIMATION: &str = "how hardware chooses by EPP is not published; rests on a reaction time of 9 ms (mobile Zen 2), drops measured on Intel and a straight line of head-room";
 
 /// AMD's autonomous mode.
 pub(super) static AMD_PSTATE_EPP: Speed = Speed {
@@ -52,12 +52,19 @@ mod tests {
         assert_eq!(all.map(epp), [Ok(0), Ok(128), Ok(191), Ok(255)]);
     }
 
+    /// Loops of 6 ms: 6 to 12 ms from idle, 9 on average.
     #[test]
-    fn nine_ms_to_the_highest_speed() {
+    fn nine_ms_to_the_highest_speed_on_average() {
         let levels: alloc::vec::Vec<u32> = (4..=40).rev().map(|s| s * 100).collect();
-        let mut r = Rig::new(platform(1, &levels), &AMD_PSTATE_EPP, "", true);
-        let busy = CpuSample { busy_ns: 100_000, runnable: 1, ..CpuSample::default() };
-        let looks = (1..300).find(|_| r.cpu(0, busy) == 4000);
-        assert!(looks.is_some_and(|n| (83..=92).contains(&n)), "{looks:?} tenths of a ms");
+        let tenths = |start: u64| {
+            let mut r = Rig::new(platform(1, &levels), &AMD_PSTATE_EPP, "full_at=100", true);
+            r.now_ns = start;
+            r.restart();
+            let busy = CpuSample { busy_ns: 100_000, runnable: 1, ..CpuSample::default() };
+            (1..300).find(|_| r.cpu(0, busy) == 4000).unwrap_or_default()
+        };
+        let all: alloc::vec::Vec<i32> = (1..200).map(|start| tenths(start * 777_777)).collect();
+        assert!(all.iter().all(|t| (59..=121).contains(t)), "{all:?}");
+        assert!((85..=95).contains(&(all.iter().sum::<i32>() / 199)), "{all:?}");
     }
 }

@@ -25,6 +25,7 @@ pub mod tunables;
 use crate::{Intent, Observation, Param, Platform, Settings, System};
 use alloc::boxed::Box;
 
+pub use autonomous::Autonomy;
 pub(crate) use poll::cost;
 
 /// When a speed policy wants to be asked.
@@ -76,6 +77,11 @@ pub trait SpeedPolicy: Send {
     /// The load of a CPU's tasks as it was told, of 1024: half of what that leaves free is a new task's
     /// credit. None where tasks are not followed.
     fn followed_util(&self, _cpu: usize) -> Option<u64> {
+        None
+    }
+    /// When hardware that chooses by itself looks next at a CPU that goes on running, on the clock of
+    /// [`Observation::now_ns`]: it is told then, and not at the ticks. None for policies of an operating system.
+    fn looks_at_ns(&self, _cpu: usize) -> Option<u64> {
         None
     }
 }

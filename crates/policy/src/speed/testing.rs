@@ -28,6 +28,7 @@ pub(crate) fn platform(cpus: u16, mhz: &[u32]) -> Platform {
         boost: true,
         deepest_idle_uw: None,
         awake_uw: None,
+        autonomy: crate::Autonomy::default(),
     }
 }
 

@@ -45,9 +45,9 @@ pub fn compare_sections(c: &Comparison) -> Vec<Section> {
         }),
         Section::Table(Table {
             title: "Policies".to_owned(),
-            head: ["Policy", "Energy", "Time", "Least in", "Stands"].map(str::to_owned).to_vec(),
+            head: ["Policy", "Energy", "Time", "Lowest energy in", "Status"].map(str::to_owned).to_vec(),
             rows: all().map(row).collect(),
-            note: format!("Against {}. Least in: share of the replicas.", c.reference),
+            note: format!("Against {}. Lowest energy in: share of the replicas.", c.reference),
         }),
     ]
 }

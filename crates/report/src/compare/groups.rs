@@ -31,7 +31,7 @@ impl Standing {
     fn title(self, c: &Comparison) -> String {
         match self {
             Standing::Recommended => "Recommended".to_owned(),
-            Standing::Tied => "Not told apart from it".to_owned(),
+            Standing::Tied => "No clear difference from it".to_owned(),
             Standing::Admissible => "The others within the limit".to_owned(),
             Standing::TooSlow => match (c.judged.kind, c.max_slowdown) {
                 (TimeKind::Deadlines, _) => "Misses more deadlines than the reference".to_owned(),
@@ -74,7 +74,7 @@ pub(super) fn whole_percent(share: f64) -> String {
 }
 
 /// A ratio as a change: `−14 to −9.0 %`, or one figure where there is no interval.
-pub(super) fn change(ratio: Interval, with_interval: bool) -> String {
+pub(crate) fn change(ratio: Interval, with_interval: bool) -> String {
     let ends = [ratio.low, ratio.high];
     if !with_interval || ends.iter().any(|x| !x.is_finite()) {
         return match ratio.median.is_finite() {

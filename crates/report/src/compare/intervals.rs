@@ -53,17 +53,26 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
     let row = |r: &&'a PolicyResult| whisker(c, r, &place, (low, high));
     let mut out: Vec<WhiskerGroup<'a>> = Vec::new();
     for group in groups {
-        let rows = group.policies.iter().map(row);
+        let out_of_the_race = group.standing == Standing::TooSlow;
+        // What is out and has no share against the reference would be a line of nothing: the table has it.
+        let drawn = |w: &Whisker<'_>| !out_of_the_race || w.dot.is_some() || w.beyond || w.before;
+        let rows: Vec<Whisker<'a>> = group.policies.iter().map(row).filter(drawn).collect();
+        let hidden = group.policies.len() - rows.len();
+        let more = if hidden > 0 {
+            format!(" ({hidden} over a longer time of their own: see the table)")
+        } else {
+            String::new()
+        };
         match out.last_mut() {
             Some(first) if group.standing == Standing::Tied => {
                 first.rows.extend(rows);
                 "Recommended, and no clear difference from it".clone_into(&mut first.title);
             }
             _ => out.push(WhiskerGroup {
-                title: group.title.clone(),
+                title: group.title.clone() + &more,
                 best: matches!(group.standing, Standing::Recommended | Standing::Tied),
-                out: group.standing == Standing::TooSlow,
-                rows: rows.collect(),
+                out: out_of_the_race,
+                rows,
             }),
         }
     }

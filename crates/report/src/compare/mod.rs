@@ -8,7 +8,7 @@
 
 mod bars;
 mod beside;
-mod groups;
+pub(crate) mod groups;
 mod inputs;
 mod intervals;
 mod table;

@@ -88,7 +88,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
     }
     if with_intervals(c) {
         head.push(Head {
-            name: "Least in",
+            name: "Lowest energy in",
             unit: "",
             help: "Share of the replicas in which it is the cheapest policy within the limit",
         });

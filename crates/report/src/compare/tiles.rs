@@ -5,7 +5,7 @@ use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
-use wattwise_page::number::{NONE, percent, si, time};
+use wattwise_page::number::{percent, si, time};
 
 /// One figure, set large.
 pub(super) struct Tile {
@@ -67,19 +67,16 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
             },
         },
     });
-    if with_intervals(c) && c.results.len() > 1 {
-        let tied = c.answer.tied.len();
+    if let (true, Some(against)) = (with_intervals(c) && c.results.len() > 1, &c.answer.against_reference) {
+        let others = match c.answer.tied.len() {
+            0 => String::new(),
+            1 => "; no clear difference from one other".to_owned(),
+            n => format!("; no clear difference from {n} others"),
+        };
         tiles.push(Tile {
-            label: "Cheapest in",
-            value: match best.best_share.is_finite() {
-                true => format!("{:.0}\u{a0}%", best.best_share * 100.0),
-                false => NONE.to_owned(),
-            },
-            note: match tied {
-                0 => format!("of {} replicas", c.replicas),
-                1 => format!("of {} replicas; no clear difference from one other", c.replicas),
-                n => format!("of {} replicas; no clear difference from {n} others", c.replicas),
-            },
+            label: "Better than the reference in",
+            value: format!("{:.0} of {}", against.chance * c.replicas as f64, c.replicas),
+            note: format!("replicas of the model{others}"),
         });
     }
     let wake = |r: &PolicyResult| r.wake_latency_us.p99;

@@ -112,6 +112,8 @@ pub(crate) fn without_numbers() -> (Comparison, Vec<PolicyDetail>) {
 fn responses() -> Responses {
     let page = KindResponses {
         kind: "page".to_owned(),
+        size_class: 3,
+        joined: false,
         episodes: 6.0,
         p50_s: Some(0.45),
         p95_s: Some(0.61),

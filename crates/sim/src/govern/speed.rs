@@ -65,6 +65,8 @@ pub(crate) struct SpeedGovernor {
     // Of the cadence, and asked at every event.
     follows_tasks: bool,
     is_told: bool,
+    /// Its hardware looks by itself.
+    looks: bool,
     cost_ns: u64,
     source: PowerSource,
     intent: Intent,
@@ -105,6 +107,7 @@ impl SpeedGovernor {
             follows_tasks: policy.cadence() == Cadence::Scheduler { interval_ns: 0 },
             is_told: matches!(policy.cadence(), Cadence::Scheduler { .. }),
             cost_ns: policy.cost_ns(),
+            looks: policy.looks_at_ns(0).is_some(),
             policy,
             source,
             intent: Intent::neutral(m.domains.len()),
@@ -198,6 +201,15 @@ impl SpeedGovernor {
     #[inline]
     pub(crate) fn busy_ticks(&self) -> bool {
         matches!(self.cadence, Cadence::Tick | Cadence::Scheduler { .. })
+    }
+
+    /// When hardware that chooses by itself looks next at a running CPU.
+    #[inline]
+    pub(crate) fn looks_at(&self, c: usize, now: u64) -> Option<u64> {
+        match self.looks {
+            false => None,
+            true => self.policy.looks_at_ns(c).map(|at| at.saturating_sub(self.load_phase_ns).max(now + 1)),
+        }
     }
 
     /// The clock at whose multiples periods of the load begin.

@@ -1,8 +1,8 @@
 //! The clock of a frequency domain: the level in force, and changes of it.
 //!
 //! A request takes effect after the hardware's delay, then the domain's cores stand still for the stall of that pair
-//! of speeds. What is in force is the slowest of the granted level, the boost limit of the package's awake cores, and
-//! the heat limit; the last two act at once and cost nothing, as they do in hardware.
+//! of speeds. What is in force is the slowest of the granted level, the boost limit of the package's awake cores, the
+//! power limit and the heat limit; the last three act at once and cost nothing, as they do in hardware.
 
 use wattwise_model::machine::{Domain, MachineModel, Overlap};
 
@@ -42,6 +42,7 @@ pub(super) struct DomainClock {
     pending: Option<usize>,
     change: Change,
     pub(super) boost_cap: usize,
+    pub(super) power_cap: usize,
     pub(super) hot: bool,
     slowest: usize,
     /// Time of a cycle at each level, of one at the fastest.
@@ -63,6 +64,7 @@ impl DomainClock {
             pending: None,
             change: Change::None,
             boost_cap: 0,
+            power_cap: 0,
             hot: false,
             slowest: levels.len() - 1,
             slowness: levels.iter().map(|l| levels[0].cycles_per_ns / l.cycles_per_ns).collect(),
@@ -112,9 +114,14 @@ impl DomainClock {
         (self.granted, self.target) = (level, level);
     }
 
+    /// The level that it would have with no limit of power or heat.
+    pub(super) fn uncapped(&self) -> usize {
+        self.granted.max(self.boost_cap)
+    }
+
     /// Brings the level in force in line with what is granted and allowed; the new one, if that is another.
     pub(super) fn settle_level(&mut self) -> Option<usize> {
-        let level = if self.hot { self.slowest } else { self.granted.max(self.boost_cap) };
+        let level = if self.hot { self.slowest } else { self.uncapped().max(self.power_cap) };
         (std::mem::replace(&mut self.level, level) != level).then_some(level)
     }
 

@@ -1,15 +1,15 @@
 //! What the residencies add up to: joules, and times by CPU, core and package.
 
 use super::Hardware;
-use super::residency::{CoreAccount, Threads};
+use super::residency::{CoreAccount, PackageAccount, Threads};
 use crate::outcome::{CpuTimes, Energy};
-use wattwise_model::machine::REFERENCE_C;
+use wattwise_model::machine::{Package, REFERENCE_C};
 
 impl Hardware<'_> {
     /// Books everything up to now.
     pub(crate) fn settle(&mut self, now: u64) {
         self.cores.iter_mut().zip(&mut self.threads).for_each(|(c, threads)| c.settle(threads, now));
-        self.packages.iter_mut().for_each(|p| p.residency.settle(now));
+        self.packages.iter_mut().for_each(|p| p.settle(now));
     }
 
     /// A package's energy so far, its cores' included; call [`Hardware::settle`] first.
@@ -41,14 +41,54 @@ impl Hardware<'_> {
 
     fn uncore_joules(&self, p: usize) -> f64 {
         let model = &self.machine.packages[p];
-        let watts = |slot: usize| if slot == 0 { model.uncore_w } else { model.idle[slot - 1].watts };
-        let times = self.packages[p].residency.times.iter();
-        times.enumerate().map(|(s, &ns)| ns as f64 * 1e-9 * watts(s)).sum()
+        let watts = |slot: usize| match (slot, &model.uncore) {
+            (0, _) => model.uncore_w,
+            (high, Some(uncore)) if high > model.idle.len() => model.uncore_w + uncore.step_w,
+            (idle, _) => model.idle[idle - 1].watts,
+        };
+        let account = &self.packages[p];
+        let times = account.residency.times.iter();
+        let states: f64 = times.enumerate().map(|(s, &ns)| ns as f64 * 1e-9 * watts(s)).sum();
+        match (&account.uncore, &model.uncore) {
+            (Some(account), Some(model)) => states + account.follow_joules(model),
+            _ => states,
+        }
+    }
+
+    /// What a package draws beside its cores at present, in watts.
+    pub(super) fn uncore_watts(&self, p: usize) -> f64 {
+        let (model, account) = (&self.machine.packages[p], &self.packages[p]);
+        match account.idle_state() {
+            Some(state) => model.idle[state].watts,
+            None => {
+                let follows = account.uncore.as_ref().zip(model.uncore.as_ref());
+                model.uncore_w + follows.map_or(0.0, |(account, model)| account.watts(model))
+            }
+        }
+    }
+
+    /// What the memory of the packages draws beside its rest: more with the uncore, less while they sleep.
+    fn memory_states_joules(&self) -> f64 {
+        let memory = self.machine.memory;
+        if memory.high_w == 0.0 && memory.asleep_less_w == 0.0 {
+            return 0.0;
+        }
+        let of = |p: &PackageAccount, model: &Package| {
+            let watts = |slot: usize| match slot {
+                0 => 0.0,
+                high if high > model.idle.len() => memory.high_w,
+                _ => -memory.asleep_less_w,
+            };
+            let times = p.residency.times.iter().enumerate();
+            times.map(|(slot, &ns)| ns as f64 * 1e-9 * watts(slot)).sum::<f64>()
+        };
+        self.packages.iter().zip(&self.machine.packages).map(|(p, model)| of(p, model)).sum()
     }
 
     fn memory_joules(&self, now: u64) -> f64 {
         let memory = self.machine.memory;
-        let rest = memory.rest_w * self.packages.len() as f64 * now as f64 * 1e-9;
+        let rest =
+            memory.rest_w * self.packages.len() as f64 * now as f64 * 1e-9 + self.memory_states_joules();
         if memory.busy_w == 0.0 {
             return rest;
         }
@@ -147,7 +187,7 @@ impl Hardware<'_> {
 
     /// Each package's time awake, and in each of its idle states.
     pub(crate) fn package_times(&self) -> Vec<Vec<u64>> {
-        self.packages.iter().map(|p| p.residency.times.to_vec()).collect()
+        self.packages.iter().map(PackageAccount::times).collect()
     }
 
     /// The highest temperature so far, in degrees Celsius.

@@ -56,7 +56,7 @@ impl Hardware<'_> {
 }
 
 /// `1 - exp(-x)` for `x >= 0` by halving and its Taylor series: `libm` differs between platforms, this does not.
-fn approach(x: f64) -> f64 {
+pub(super) fn approach(x: f64) -> f64 {
     if x > 0.125 {
         let half = 1.0 - approach(x / 2.0);
         return 1.0 - half * half;

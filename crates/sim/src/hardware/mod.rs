@@ -10,18 +10,23 @@
 //! | `residency.rs` | time in states, of threads, cores and packages |
 //! | `clock.rs` | a domain's clock: requests, delays, stalls |
 //! | `heat.rs` | temperatures |
+//! | `limits.rs` | power limits |
+//! | `uncore.rs` | what of a package follows its fastest core |
 //! | `energy.rs` | what the times add up to |
 
 mod clock;
 mod energy;
 mod heat;
+mod limits;
 mod residency;
+mod uncore;
 
 pub(crate) use clock::Transition;
 pub(crate) use heat::HEAT_NS;
 pub(crate) use residency::ThreadState;
 
 use clock::DomainClock;
+use limits::LimitAccount;
 use residency::{CoreAccount, EntryTimes, PackageAccount, Threads, entry_times};
 use wattwise_model::machine::{Core, MAX_SMT, MachineModel};
 
@@ -34,11 +39,15 @@ pub(crate) struct Hardware<'a> {
     /// By kind of core.
     entry_ns: Vec<EntryTimes>,
     packages: Vec<PackageAccount>,
+    /// By package; empty without a limit that can be reached.
+    limits: Vec<Option<LimitAccount>>,
     domains: Vec<DomainClock>,
     /// `1 / (cycles per ns)` of one thread: `[kind][level * MAX_SMT + busy threads - 1]`.
     inverse_speed: Vec<Vec<f64>>,
     /// Cores on which more than one thread is busy.
     shared_cores: usize,
+    /// Some package state takes every package.
+    sleeps_together: bool,
     /// CPUs whose rate has changed.
     changed: Vec<u16>,
 }
@@ -71,17 +80,33 @@ impl<'a> Hardware<'a> {
             CoreAccount::new(c, machine, level, &inverse_speed[usize::from(c.kind)])
         };
         let cores: Vec<CoreAccount> = machine.cores.iter().map(core).collect();
+        let mut packages: Vec<PackageAccount> = machine.packages.iter().map(PackageAccount::new).collect();
+        for core in &cores {
+            // All are awake: each has a say.
+            let p = usize::from(core.package);
+            if let (Some(model), Some(uncore)) = (&machine.packages[p].uncore, &mut packages[p].uncore) {
+                uncore.vote(0, None, Some(model.at[usize::from(core.kind)][usize::from(core.level)]));
+            }
+        }
         Hardware {
             machine,
             threads: cores.iter().map(|core| Threads::new(core, machine)).collect(),
             cores,
             entry_ns: entry_times(machine),
-            packages: machine.packages.iter().map(PackageAccount::new).collect(),
+            packages,
+            limits: Vec::new(),
             domains,
             inverse_speed,
             shared_cores: 0,
+            sleeps_together: machine.packages.iter().any(|p| p.idle.iter().any(|s| s.every_package)),
             changed: Vec::new(),
         }
+    }
+
+    /// Limits the power of each package: as its model says, with another long limit in watts where a user gives one.
+    pub(crate) fn limit_power(&mut self, long_w: Option<f64>) {
+        let packages = 0..self.packages.len();
+        self.limits = packages.map(|p| LimitAccount::new(self.machine, p, long_w)).collect();
     }
 
     /// What it is.
@@ -159,6 +184,9 @@ impl<'a> Hardware<'a> {
             // 0 is awake, then the C-states.
             let depth = |code: u8| if code < core.awake { usize::from(code) + 1 } else { 0 };
             let (package, before, after) = (usize::from(core.package), depth(before), depth(code));
+            if self.packages[package].uncore.is_some() {
+                self.vote(now, index, before, after, None);
+            }
             self.package_changed(now, package, before, after);
         }
     }
@@ -173,13 +201,45 @@ impl<'a> Hardware<'a> {
         package.cores[before] -= 1;
         package.cores[after] += 1;
         if !model.idle.is_empty() {
-            let slot = package.fitting(model);
-            if slot != package.residency.slot() {
-                package.residency.open(now, slot);
+            let fitting = package.fitting(model);
+            if self.sleeps_together {
+                self.sleep_together(now, p, fitting);
+            } else {
+                package.enter(now, fitting);
             }
         }
         if model.boosts {
             self.boost_changed(now, p);
+        }
+    }
+
+    /// [`PackageAccount::enter`] where some states take every package: what fits one changes what the others are in.
+    fn sleep_together(&mut self, now: u64, p: usize, fitting: usize) {
+        if std::mem::replace(&mut self.packages[p].fits, fitting) == fitting {
+            return;
+        }
+        let common = self.packages.iter().map(|package| package.fits).min().unwrap_or(0);
+        for (package, model) in self.packages.iter_mut().zip(&self.machine.packages) {
+            let alone = |slot: &usize| *slot == 0 || *slot <= common || !model.idle[slot - 1].every_package;
+            let slot = (0..=package.fits).rev().find(alone).unwrap_or(0);
+            package.advance(now);
+            package.enter(now, slot);
+        }
+    }
+
+    /// A core goes from one depth to another (0 is awake, then the C-states), or to another level: its say in the uncore's speed.
+    fn vote(&mut self, now: u64, index: usize, before: usize, after: usize, level: Option<usize>) {
+        let core = &self.cores[index];
+        let package = &mut self.packages[usize::from(core.package)];
+        let model = &self.machine.packages[usize::from(core.package)];
+        let (Some(model), Some(uncore)) = (&model.uncore, &mut package.uncore) else { return };
+        uncore.advance(now, &mut package.residency);
+        let at = &model.at[usize::from(core.kind)];
+        let say = |depth: usize, level: usize| (depth <= usize::from(model.votes) + 1).then(|| at[level]);
+        let was = usize::from(core.level);
+        let (before, after) = (say(before, was), say(after, level.unwrap_or(was)));
+        if before != after {
+            uncore.vote(now, before, after);
         }
     }
 
@@ -209,6 +269,11 @@ impl<'a> Hardware<'a> {
     fn settle_level(&mut self, now: u64, d: usize) {
         let Some(level) = self.domains[d].settle_level() else { return };
         for &index in &self.machine.domains[d].cores {
+            let core = &self.cores[usize::from(index)];
+            if core.counted && self.packages[usize::from(core.package)].uncore.is_some() {
+                let depth = core.depth().map_or(0, |state| state + 1);
+                self.vote(now, usize::from(index), depth, depth, Some(level));
+            }
             let core = &mut self.cores[usize::from(index)];
             core.relevel(&mut self.threads[usize::from(index)], now, level);
             core.look_up_speed(&self.inverse_speed[usize::from(core.kind)]);

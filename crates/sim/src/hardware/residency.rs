@@ -19,6 +19,7 @@
 //! A C-state's entry time is spent awake, not asleep: the first `entry_ns` of a stay are booked as
 //! stall when the stay is closed.
 
+use super::uncore::UncoreAccount;
 use wattwise_model::machine::{CState, Core, CoreKind, MAX_IDLE_STATES, MAX_SMT, MachineModel, Package};
 
 /// What a hardware thread does.
@@ -44,7 +45,7 @@ pub(super) struct Residency {
 }
 
 impl Residency {
-    fn new(slots: usize, slot: usize) -> Residency {
+    pub(super) fn new(slots: usize, slot: usize) -> Residency {
         let slot = slot as u32;
         Residency { times: vec![0; slots].into(), slot, since: 0, entry_left: 0, entry_slot: slot }
     }
@@ -103,7 +104,7 @@ pub(super) struct CoreAccount {
     pub(super) residency: Residency,
     /// Time of a cycle for each of its busy threads, or for one that is about to be.
     pub(super) ns_per_cycle: f64,
-    level: u16,
+    pub(super) level: u16,
     /// Codes at each level of `residency`.
     codes: u16,
     pub(super) first_cpu: u16,
@@ -184,7 +185,7 @@ impl CoreAccount {
             busy: 0,
             kind: core.kind,
             wakes_at_once: package.idle.is_empty() && kind.idle.iter().all(no_exit),
-            counted: !package.idle.is_empty() || package.boosts,
+            counted: !package.idle.is_empty() || package.boosts || package.uncore.is_some(),
             package: core.package,
         };
         account.look_up_speed(inverse_speed);
@@ -339,6 +340,10 @@ pub(super) struct PackageAccount {
     /// Its cores' energy at the last reading, without leakage; and what leakage had added to it until then.
     pub(super) core_joules: f64,
     pub(super) leakage_joules: f64,
+    /// The slot that its own cores allow; kept where some state takes every package.
+    pub(super) fits: usize,
+    /// What follows its fastest core.
+    pub(super) uncore: Option<UncoreAccount>,
 }
 
 impl PackageAccount {
@@ -347,8 +352,10 @@ impl PackageAccount {
         cores[0] = p.cores.len() as u16;
         let ambient_c = p.thermal.ambient_c;
         PackageAccount {
-            residency: Residency::new(1 + p.idle.len(), 0),
+            residency: Residency::new(1 + p.idle.len() + usize::from(p.uncore.is_some()), 0),
+            uncore: p.uncore.as_ref().map(|u| UncoreAccount::new(p, u)),
             cores,
+            fits: 0,
             celsius: ambient_c,
             peak_c: ambient_c,
             joules: 0.0,
@@ -366,7 +373,50 @@ impl PackageAccount {
     /// The package idle state it is in.
     #[inline]
     pub(super) fn idle_state(&self) -> Option<usize> {
-        self.residency.slot().checked_sub(1)
+        let slot = self.residency.slot();
+        match &self.uncore {
+            Some(uncore) if uncore.is_high(slot) => None,
+            _ => slot.checked_sub(1),
+        }
+    }
+
+    /// Goes to a slot of [`PackageAccount::fitting`].
+    #[inline]
+    pub(super) fn enter(&mut self, now: u64, fitting: usize) {
+        let slot = if fitting == 0 { self.awake_slot() } else { fitting };
+        if slot != self.residency.slot() {
+            self.residency.open(now, slot);
+        }
+    }
+
+    /// The slot for being awake.
+    #[inline]
+    pub(super) fn awake_slot(&self) -> usize {
+        self.uncore.as_ref().map_or(0, UncoreAccount::awake_slot)
+    }
+
+    /// Books what has followed the fastest core up to now; before anything else happens to the package then.
+    #[inline]
+    pub(super) fn advance(&mut self, now: u64) {
+        if let Some(uncore) = &mut self.uncore {
+            uncore.advance(now, &mut self.residency);
+        }
+    }
+
+    /// Books everything up to now.
+    pub(super) fn settle(&mut self, now: u64) {
+        self.advance(now);
+        self.residency.settle(now);
+    }
+
+    /// Time awake, then in each of its idle states.
+    pub(super) fn times(&self) -> Vec<u64> {
+        let mut times = self.residency.times.to_vec();
+        if self.uncore.is_some() {
+            let high = times.pop().unwrap_or(0);
+            times[0] += high;
+        }
+        times
     }
 
     /// The deepest package state that the cores' depths allow, as a slot.

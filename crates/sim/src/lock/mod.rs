@@ -117,6 +117,8 @@ pub struct LockSetup<'a> {
     pub lowered: Lowered,
     /// Acquisitions counted, after a tenth that is not.
     pub acquisitions: u64,
+    /// No core is faster than the level of this index, whatever was asked for: what a power limit leaves.
+    pub cap: usize,
     /// Of the lengths.
     pub seed: u64,
 }
@@ -195,6 +197,7 @@ mod tests {
             ncs: Dist::Fixed(ns.1),
             waiting,
             lowered,
+            cap: 0,
             acquisitions: 2000,
             seed: 1,
         })

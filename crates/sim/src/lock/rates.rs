@@ -22,12 +22,12 @@ impl<'a> World<'a> {
         if full || self.cores[core].threads.is_empty() { 1.0 } else { share }
     }
 
-    /// The level in force: what was asked for, or what boost leaves with so many cores awake.
+    /// The level in force: what was asked for, what boost leaves with so many cores awake, or what the power limit leaves.
     pub(super) fn level(&self, core: usize, awake: &[usize]) -> usize {
         let m = self.setup.machine;
         let boost = &m.domains[usize::from(m.cores[core].domain)].boost;
         let most = boost.get(awake[self.cores[core].package]).or(boost.last()).copied().unwrap_or(0);
-        self.cores[core].level.max(usize::from(most))
+        self.cores[core].level.max(usize::from(most)).max(self.setup.cap)
     }
 
     /// Cores of each package that boost counts: those in C1 too, whose voltage is up.

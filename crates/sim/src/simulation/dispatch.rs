@@ -96,6 +96,9 @@ impl Simulation<'_> {
             }
         }
         let s = &mut self.cpus[c];
+        if std::mem::take(&mut s.enters_by_work) {
+            s.kernel_ns += self.idle_work.enter_ns;
+        }
         if s.kernel_ns > 0 {
             s.phase = Phase::Kernel;
             return self.begin_run(c);

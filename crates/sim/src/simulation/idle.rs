@@ -34,9 +34,11 @@ impl Simulation<'_> {
         let (choice, since) = self.idlers.stay(c);
         let s = &self.cpus[c];
         let ready = self.hardware.awake_at(now, s.core, s.domain, choice, since);
-        let next_tick = if self.governor.busy_ticks() { self.clock.tick() } else { NEVER };
+        let next_tick = self.next_busy_tick(c);
         let s = &mut self.cpus[c];
         s.phase = Phase::Exiting;
+        s.kernel_ns += self.idle_work.leave_ns;
+        s.enters_by_work = self.idle_work.enter_ns > 0;
         s.tick_at = next_tick;
         let tick_was_stopped = self.idlers.leave(c, s.kind, now, ready, cause);
         if tick_was_stopped && self.governor.ticks() {
@@ -107,8 +109,17 @@ impl Simulation<'_> {
         if idle && self.cpus[c].phase == Phase::Idle {
             // A recorded run contains its ticks; an idle CPU has to be woken for one.
             self.interrupt_for(c, self.hardware.machine().tick.cost_ns, Cause::Tick);
-        } else if self.governor.busy_ticks() {
-            self.cpus[c].tick_at = self.clock.tick();
+        } else {
+            self.cpus[c].tick_at = self.next_busy_tick(c);
+        }
+    }
+
+    /// When a CPU that is awake is to be looked at next: at its tick, or when its hardware does so by itself.
+    #[inline]
+    fn next_busy_tick(&mut self, c: usize) -> u64 {
+        match self.governor.busy_ticks() {
+            false => NEVER,
+            true => self.governor.looks_at(c, self.clock.now()).unwrap_or_else(|| self.clock.tick()),
         }
     }
 }

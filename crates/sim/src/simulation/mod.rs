@@ -28,7 +28,7 @@
 //! | `balance.rs` | stealing, unsharing |
 //! | `step.rs` | a task's steps, wake-ups, timers, devices |
 //! | `idle.rs` | C-states, interrupts, ticks |
-//! | `speed.rs` | the speed policy, changes of speed, heat |
+//! | `speed.rs` | the speed policy, changes of speed, heat, power limits |
 //! | `cores.rs` | the core policy |
 //! | `books.rs` | the outcome, the timeline |
 //! | `watch.rs` | what a watcher is told |
@@ -55,7 +55,7 @@ use crate::outcome::{Outcome, Timeline};
 use crate::platform::{core_powers, idle_tables};
 use crate::record::{Record, Waker};
 use crate::sched::Scheduler;
-use crate::setup::Setup;
+use crate::setup::{IdleWork, Setup};
 use crate::tasks::Tasks;
 use wattwise_model::workload::Workload;
 
@@ -69,6 +69,7 @@ pub struct Simulation<'a> {
     sched: Scheduler<'a>,
     tasks: Tasks<'a>,
     idlers: Idlers,
+    idle_work: IdleWork,
     governor: SpeedGovernor,
     keeper: Option<CoreGovernor>,
     record: Record<'a>,
@@ -124,6 +125,7 @@ impl<'a> Simulation<'a> {
             sched: Scheduler::new(machine, setup.placement, &setup.idle_cpus),
             tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some(), replaying),
             idlers: Idlers::new(machine, idle_tables(machine), setup.idle, setup.latency_limit_ns),
+            idle_work: setup.idle_work,
             governor,
             keeper: setup.cores.map(|policy| CoreGovernor::new(policy, machine, &core_powers(machine))),
             record: Record::new(setup.timeline, workload.span_ns, cpus).watched_by(
@@ -140,6 +142,8 @@ impl<'a> Simulation<'a> {
         sim.tell_speeds();
         sim.start_keeper(setup.phase_ns);
         (0..cpus).for_each(|c| sim.enter_idle(c));
+        sim.hardware.limit_power(setup.power_limit_w);
+        sim.arm_limits();
         if sim.hardware.warms() {
             sim.clock.set(Source::Heat, HEAT_NS);
         }
@@ -162,7 +166,8 @@ impl<'a> Simulation<'a> {
             self.sleep_on(0, self.governor.daemon(), first);
         }
         // Block initial waiters before starting runnable tasks.
-        let ready: Vec<u32> = (0..workload.tasks.len() as u32).filter(|&t| !self.begins_waiting(t)).collect();
+        let waits = |t: &u32| self.begins_waiting(*t, workload.tasks[*t as usize].forked);
+        let (_, ready): (Vec<u32>, Vec<u32>) = (0..workload.tasks.len() as u32).partition(waits);
         for t in ready {
             self.make_runnable(t, 0, Waker::Start);
         }
@@ -259,6 +264,7 @@ impl<'a> Simulation<'a> {
             Source::Heat => self.heat(),
             Source::Bins => self.close_bin(),
             Source::Cores => self.keeper_timer(),
+            Source::Limits => self.limit_power(),
         }
     }
 

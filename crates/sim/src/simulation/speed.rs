@@ -216,4 +216,16 @@ impl Simulation<'_> {
         self.retime_changed();
         self.clock.set(Source::Heat, now + HEAT_NS);
     }
+
+    /// Tells the calendar when the power limits look next.
+    pub(super) fn arm_limits(&mut self) {
+        self.clock.set(Source::Limits, self.hardware.next_limit_ns());
+    }
+
+    /// Holds each package within its power limits.
+    pub(super) fn limit_power(&mut self) {
+        self.hardware.limit(self.clock.now());
+        self.retime_changed();
+        self.arm_limits();
+    }
 }

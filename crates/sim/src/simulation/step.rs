@@ -34,9 +34,9 @@ fn until_it_counts(mut step: impl FnMut() -> Taken) -> bool {
 
 impl<'a> Simulation<'a> {
     /// A task whose first step is to wait needs no CPU for it; true when it was one.
-    pub(super) fn begins_waiting(&mut self, t: u32) -> bool {
+    pub(super) fn begins_waiting(&mut self, t: u32, forked: bool) -> bool {
         self.take_hint(t);
-        match self.tasks.begin_waiting(t) {
+        match self.tasks.begin_waiting(t, forked) {
             None => return false,
             Some(Step::Sleeps(at)) => {
                 if let Some(hint) = self.sched.hint(t) {

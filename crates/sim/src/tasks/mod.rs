@@ -423,8 +423,17 @@ impl<'a> Tasks<'a> {
     }
 
     /// A task whose recorded program begins with a wait takes that step: it needs no CPU for it.
-    pub(crate) fn begin_waiting(&mut self, t: u32) -> Option<Step> {
-        let Cursor::Recorded(replay) = &mut self.task_mut(t).cursor else { return None };
+    pub(crate) fn begin_waiting(&mut self, t: u32, forked: bool) -> Option<Step> {
+        let replay = match &mut self.tasks[t as usize].cursor {
+            Cursor::Recorded(replay) => replay,
+            Cursor::Pattern(at) if forked => {
+                // Its first step is to wait, as the file format says.
+                at.next(0, &mut self.jobs);
+                self.wait(t, 0);
+                return Some(Step::Waits);
+            }
+            _ => return None,
+        };
         let before = replay.at;
         let step = match replay.step(replay.script)? {
             Op::Block => Step::Waits,

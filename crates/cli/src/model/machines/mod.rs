@@ -45,7 +45,7 @@ enum What {
     Compare(compare::Args),
     /// What a model's file lacks, and what that costs the answer (wattwise.machine-check/1)
     Check(check::Args),
-    /// Hold the library against measurements: a table of SPECpower or freqbench results (wattwise.score/1)
+    /// Hold the library against measurements: policies on hardware, SPECpower or freqbench results (wattwise.score/1)
     Score(score::Args),
 }
 

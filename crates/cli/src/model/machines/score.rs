@@ -1,18 +1,22 @@
 //! `machines score`: the library against what others measured.
 
 use super::columns;
+use crate::args::output::OutputPath;
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::show::screen::{Screen, note};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wattwise_figure::one_line;
 use wattwise_model::estimate::table::{MAX_BYTES, TableError};
 use wattwise_study::external::freqbench::{self, FreqbenchScore};
 use wattwise_study::external::specpower::{self, SpecpowerScore};
 use wattwise_study::external::{Group, Held, LeftOut, ScoreError};
+use wattwise_study::hardware::score::Scores;
+
+mod policies;
 
 /// Version of what `--json` prints.
 pub(crate) const SCHEMA: &str = "wattwise.score/1";
@@ -21,14 +25,23 @@ pub(crate) const SCHEMA: &str = "wattwise.score/1";
 pub(crate) struct Args {
     /// What the table's columns mean
     data_set: DataSet,
-    /// The table (CSV), with the columns of machines/data in wattwise's repository
-    file: PathBuf,
+    /// The table (CSV), with the columns of machines/data in wattwise's repository; of policies: folders with a table.toml,
+    /// or folders of such folders [default: the bundled tables]
+    files: Vec<PathBuf>,
+    /// Of policies: fewer draws, and of large tables a part
+    #[arg(long)]
+    quick: bool,
+    /// Of policies: write the page of predicted beside measured (Markdown)
+    #[arg(long, value_name = "FILE")]
+    page: Option<OutputPath>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum DataSet {
     /// SPECpower_ssj2008: watts of whole servers at eleven loads, from what a server says of itself
     Specpower,
+    /// Published measurements of policies on hardware: time, power and energy, predicted by the engine
+    Policies,
     /// freqbench: power and rate at every frequency of a cluster, from its lowest and its highest
     Freqbench,
 }
@@ -42,13 +55,15 @@ pub(crate) enum Scored {
     Specpower(SpecpowerScore),
     /// Clusters of cores.
     Freqbench(FreqbenchScore),
+    /// Policies on hardware.
+    Policies(Scores),
 }
 
 /// The file, as far as a table may reach.
-fn bytes(args: &Args, name: &str) -> Result<Vec<u8>, Failure> {
+fn bytes(file: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     let wrong = |problem: String| Failure::input(TableError::of_file(name, problem));
-    let file = std::fs::File::open(&args.file)
-        .map_err(|e| wrong(format!("{e}: expected a table that can be read")))?;
+    let file =
+        std::fs::File::open(file).map_err(|e| wrong(format!("{e}: expected a table that can be read")))?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
@@ -60,14 +75,25 @@ fn bytes(args: &Args, name: &str) -> Result<Vec<u8>, Failure> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Outcome {
-    let name = args.file.display().to_string();
-    let bytes = bytes(args, &name)?;
+    if matches!(args.data_set, DataSet::Policies) {
+        return policies::run(&args.files, args.quick, args.page.as_ref(), json);
+    }
+    let [file] = args.files.as_slice() else {
+        return Err(Failure::input("machines score: expected one FILE (CSV) after specpower or freqbench"));
+    };
+    if args.quick || args.page.is_some() {
+        return Err(Failure::input("machines score: --quick and --page are of 'machines score policies'"));
+    }
+    let name = file.display().to_string();
+    let bytes = bytes(file, &name)?;
     if Screen::Err.is_terminal() {
         note!("fitting the library anew without each kind of the table's machines, some seconds");
     }
     let scored = match args.data_set {
         DataSet::Specpower => specpower::score(&name, &bytes).map(Scored::Specpower),
         DataSet::Freqbench => freqbench::score(&name, &bytes).map(Scored::Freqbench),
+        // Done above.
+        DataSet::Policies => return Ok(0),
     };
     let scored = scored.map_err(|e| match e {
         ScoreError::Table(e) => Failure::input(e),
@@ -77,6 +103,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
         (true, scored) => print_json_as(SCHEMA, scored)?,
         (false, Scored::Specpower(s)) => print(&specpower_text(s))?,
         (false, Scored::Freqbench(s)) => print(&freqbench_text(s))?,
+        (false, Scored::Policies(s)) => print(&policies::text(s))?,
     }
     Ok(0)
 }

@@ -53,6 +53,9 @@ pub(super) enum Table {
     Package,
     Thermal,
     Memory,
+    Uncore,
+    PowerLimit,
+    Autonomous,
     Platform,
     Tick,
 }
@@ -73,6 +76,9 @@ impl Table {
             Table::Package => "package".into(),
             Table::Thermal => "thermal".into(),
             Table::Memory => "memory".into(),
+            Table::Uncore => "uncore".into(),
+            Table::PowerLimit => "power_limit".into(),
+            Table::Autonomous => "autonomous".into(),
             Table::Platform => "platform".into(),
             Table::Tick => "tick".into(),
         }
@@ -220,6 +226,31 @@ pub(super) static ROWS: &[Row] = &[
     )),
     row!(Memory, "watts", "W", Power, |f, _| some(f.memory.as_mut().map(|m| &mut m.watts))),
     row!(Memory, "busy_w", "W", Power, |f, _| some(f.memory.as_mut().map(|m| &mut m.busy_w))),
+    row!(Memory, "high_w", "W", Power, |f, _| some(f.memory.as_mut().map(|m| &mut m.high_w))),
+    row!(Memory, "self_refresh_w", "W", Power, |f, _| {
+        some(f.memory.as_mut().and_then(|m| m.self_refresh_w.as_mut()))
+    }),
+    row!(Uncore, "follow_w", "W", Power, |f, _| some(f.uncore.as_mut().map(|u| &mut u.follow_w))),
+    row!(Uncore, "step_w", "W", Power, |f, _| some(f.uncore.as_mut().map(|u| &mut u.step_w))),
+    row!(Uncore, "step_mhz", "MHz", Other, |f, _| {
+        some(f.uncore.as_mut().and_then(|u| u.step_mhz.as_mut()))
+    }),
+    row!(Uncore, "delay_us", "us", Other, |f, _| some(f.uncore.as_mut().map(|u| &mut u.delay_us))),
+    row!(Uncore, "hold_us", "us", Other, |f, _| some(f.uncore.as_mut().map(|u| &mut u.hold_us))),
+    row!(PowerLimit, "long_w", "W", Other, |f, _| some(f.power_limit.as_mut().map(|l| &mut l.long_w))),
+    row!(PowerLimit, "tau_s", "s", Other, |f, _| some(f.power_limit.as_mut().map(|l| &mut l.tau_s))),
+    row!(PowerLimit, "short_w", "W", Other, |f, _| {
+        some(f.power_limit.as_mut().and_then(|l| l.short_w.as_mut()))
+    }),
+    row!(Autonomous, "period", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.period))),
+    row!(Autonomous, "full_at_0", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.full_at_0))),
+    row!(Autonomous, "full_at_255", "", Other, |f, _| some(
+        f.autonomous.as_mut().map(|a| &mut a.full_at_255)
+    )),
+    row!(Autonomous, "rise", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.rise))),
+    row!(Autonomous, "drop", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.drop))),
+    row!(Autonomous, "drop_to", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.drop_to))),
+    row!(Autonomous, "climb", "", Other, |f, _| some(f.autonomous.as_mut().map(|a| &mut a.climb))),
     row!(Platform, "watts", "W", Power, |f, _| one(&mut f.platform.watts)),
     row!(Platform, "migration_us", "us", Other, |f, _| some(&mut f.platform.migration_us)),
     row!(Platform, "interrupt_us", "us", Other, |f, _| some(&mut f.platform.interrupt_us)),

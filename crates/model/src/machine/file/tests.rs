@@ -306,3 +306,37 @@ fn distance_has_its_price() {
     let wrong = with("[platform]", &table.replace("200", "20"));
     assert!(wrong.is_err_and(|e| e.to_string().contains("farther")));
 }
+
+/// The example of the format's head, on the machine of these tests.
+#[test]
+fn the_uncore_and_the_memory_follow_the_fastest_core() {
+    let uncore = |lines: &str| {
+        with("[platform]", &format!("[uncore]\n{lines}\nsource = 's'\nconfidence = 'guess'\n[platform]"))
+    };
+    let m = uncore("step_w = 5.8\nstep_mhz = 1500\ndelay_us = 10000\nhold_us = 20000\nvotes = 'C6'").unwrap();
+    let u = m.packages[0].uncore.as_ref().unwrap();
+    assert_eq!((&u.khz[..], u.fast, &u.at[..]), (&[2_000_000, 1_000_000][..], 1, &[vec![0, 1]][..]));
+    assert_eq!((u.delay_ns, u.hold_ns, u.votes), (10_000_000, 20_000_000, 1));
+    assert!(m.figures().iter().any(|f| f.what == "uncore.step_w"));
+    let memory = "[memory]\nmodules = 6\nwatts = 0.16\nhigh_w = 0.36\nself_refresh_w = 0.1\nsource = 's'\nconfidence = 'guess'";
+    let m = uncore(&format!(
+        "step_w = 5.8\nstep_mhz = 1500\nsource = 's'\nconfidence = 'guess'\n{}",
+        memory.trim_end_matches("source = 's'\nconfidence = 'guess'")
+    ))
+    .unwrap();
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(
+        close(m.memory.rest_w, 0.96) && close(m.memory.high_w, 2.16) && close(m.memory.asleep_less_w, 0.36)
+    );
+    for (lines, told) in [
+        ("step_w = 5.8", "expected step_mhz"),
+        ("follow_w = -1", "uncore.follow_w"),
+        ("follow_w = 1\nvotes = 'C9'", "expected a C-state of the first kind: C1, C6"),
+    ] {
+        let message = uncore(lines).unwrap_err().to_string();
+        assert!(message.contains(told) && !message.contains('\n'), "{message}");
+    }
+    let alone =
+        with("[platform]", "[memory]\nwatts = 1\nhigh_w = 1\nsource = 's'\nconfidence = 'guess'\n[platform]");
+    assert!(alone.unwrap_err().to_string().contains("give [uncore]"));
+}

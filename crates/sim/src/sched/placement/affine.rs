@@ -1,5 +1,8 @@
 //! Near whoever wakes it, as Linux 3.1 does: the waker's CPU when that idles, else an idle thread of its core, else
 //! of its package. Timers wake tasks where they slept. A new task goes where most is free.
+//!
+//! A running task is not pulled to another core: of two that take turns one runs at a time, so that 3.1's balance finds no queue
+//! of two. Study 002's table of tbench shows it: one core sleeps while the pair has the other.
 
 use super::{CoreUse, FAIR, Placement, Waking, spread};
 use crate::sched::Scheduler;
@@ -9,7 +12,6 @@ pub static AFFINE: Placement = Placement {
     name: "affine",
     summary: "an idle thread of its waker's core, else of its package (Linux 3.1)",
     choose,
-    unshares: true,
     ..FAIR
 };
 

@@ -6,7 +6,9 @@
 //! polls and ticks: the paper's ten trials began at moments of its own, and the spread of their
 //! times is the spread over that phase.
 
-use crate::{Basis, Bench, Figure, Study, StudyError, machine_idle, number, rows, workload};
+mod ours;
+
+use crate::{Basis, Bench, Figure, Study, StudyError, machine_idle, number, rows, table, workload};
 use wattwise_figure::mean_sd;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{Dist, Step};
@@ -14,8 +16,9 @@ use wattwise_page::{Axis, Heatmap, Plot, Point, Section, Series, Shape};
 use wattwise_policy::MS;
 use wattwise_sim::outcome::Timeline;
 
-const RUNTIME: &str = include_str!("../../../studies/thomson_runtime.csv");
-const TRANSITION: &str = include_str!("../../../studies/thomson_transition_us.csv");
+const RUNTIME: &str = include_str!("../../../../studies/thomson_runtime.csv");
+const PRINTED: &str = include_str!("../../../../studies/figures/thomson.csv");
+const TRANSITION: &str = include_str!("../../../../studies/thomson_transition_us.csv");
 
 /// The job's length at the highest speed, in ms: the paper's mean, by which the job is defined.
 pub const JOB_MS: f64 = 229.2;
@@ -34,8 +37,13 @@ fn job_cycles() -> u64 {
 
 /// Run times in ms over all start phases.
 fn runtimes(bench: &Bench, policy: &str) -> Result<Vec<f64>, StudyError> {
+    runtimes_over(bench, policy, COMMON_PERIOD_NS)
+}
+
+/// The same with the starts spread over `period_ns`.
+fn runtimes_over(bench: &Bench, policy: &str, period_ns: u64) -> Result<Vec<f64>, StudyError> {
     wattwise_threads::map(0..PHASES, |i| {
-        let start = REST_NS + COMMON_PERIOD_NS * i / PHASES;
+        let start = REST_NS + period_ns * i / PHASES;
         let w = workload("python", KHZ, vec![(start, 1, vec![Step::Run(Dist::Fixed(job_cycles()))])]);
         let mut sim = bench.simulation(&w, policy, |_| {})?;
         let outcome = sim.run_to_completion(REST_NS * 10)?;
@@ -49,7 +57,7 @@ fn runtimes(bench: &Bench, policy: &str) -> Result<Vec<f64>, StudyError> {
 /// When the machine's idle policy or the policy is unknown, or the job does not end.
 pub fn run_times(machine: MachineModel, policy: &str) -> Result<Vec<f64>, StudyError> {
     let idle = machine_idle(&machine)?;
-    runtimes(&Bench { machine, idle }, policy)
+    runtimes(&Bench { machine, idle, demotion: None }, policy)
 }
 
 /// A policy's published mean and standard deviation in ms.
@@ -90,6 +98,11 @@ fn descent(bench: &Bench, policy: &str, busy_ns: u64, watch_ns: u64) -> Result<(
     Ok((seconds, speed_curve(policy, &timeline, end, end + watch_ns)))
 }
 
+/// Time in seconds from the highest to the lowest of all speeds.
+fn descent_of(throttled: &Bench, policy: &str) -> Result<f64, StudyError> {
+    Ok(descent(throttled, policy, 4000 * MS, 40_000 * MS)?.0)
+}
+
 /// Bursts of 300 ms every 2.25 s for half a minute: each covers at least 95 % of one poll's window.
 fn bursts(bench: &Bench, policy: &str) -> Result<(f64, Series), StudyError> {
     const SPAN_NS: u64 = 30_000 * MS;
@@ -117,7 +130,10 @@ pub fn run() -> Result<Study, StudyError> {
     let spread = run_time_figures(&bench, &mut figures)?;
     let figure_4 = descent_figures(&throttled, &mut figures)?;
     let figure_5 = burst_figures(&bench, &mut figures)?;
-    let differences = differences(&figures);
+    let mut differences = differences(&figures);
+    let ours = ours::answers(&bench, &throttled, &mut figures)?;
+    let (printed, score, causes) = ours::printed(&ours, &figures);
+    differences.extend(causes.into_iter().map(|c| c.text));
     let fitted = vec![
         "The job's length: 229.2 ms at 1700 MHz, from the paper's run time at maximum speed.".to_owned(),
         "The delays of all 30 changes of speed: the paper's table 2, taken as it is.".to_owned(),
@@ -162,11 +178,14 @@ pub fn run() -> Result<Study, StudyError> {
             "Bursts of 300 ms every 2.25 s; each covers at least 95 % of one window of 250 ms.",
         ),
         matrix(),
+        table::printed(&printed),
     ];
     Ok(Study {
         name: "thomson",
         title: "FreeBSD speed states (Thomson 2010) on a ThinkPad R51",
-        figures,
+        figures: printed,
+        score,
+        results: figures,
         tables: Vec::new(),
         fitted,
         differences,

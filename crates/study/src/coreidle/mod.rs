@@ -9,15 +9,24 @@
 //! kernel and programs of today: how many clients ran and how often a thread woke is the study's, how long each
 //! step takes is set by one residency for each load (`FITTED`).
 
-use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows};
+mod clock;
+mod ours;
+
+use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows, table};
+use clock::{Waking, Watch};
+use std::cell::RefCell;
+use std::rc::Rc;
 use wattwise_figure::mean_sd;
 use wattwise_model::residency::package_watts;
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, TaskId, Workload};
 use wattwise_page::{Bars, Section, Table};
+use wattwise_policy::idle::demotion::Demotion;
 use wattwise_sim::outcome::Outcome;
+use wattwise_sim::{IdleWork, Interrupt};
 
-const RESIDENCY: &str = include_str!("../../../studies/coreidle_residency.csv");
-const POWER: &str = include_str!("../../../studies/coreidle_power.csv");
+const RESIDENCY: &str = include_str!("../../../../studies/coreidle_residency.csv");
+const PRINTED: &str = include_str!("../../../../studies/figures/coreidle.csv");
+const POWER: &str = include_str!("../../../../studies/coreidle_power.csv");
 
 /// The machine's highest speed, at which the study's governor held it.
 const KHZ: u32 = 2_900_000;
@@ -29,20 +38,39 @@ const WATCH_NS: u64 = 5_000_000_000;
 /// Runs of each load: the modelled spread is over these.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
-/// CPU time of one of cyclictest's wake-ups, in ns, its own and its tracing's: fitted to the mean C0 of the default.
-const WAKE_NS: f64 = 18_100.0;
 /// How long each of trace-cmd's recorders sleeps: its default (`-s 1000`).
 const RECORDER_NS: u64 = 1_000_000;
 /// CPU time of one request and its reply, client and server together, in ns: as `workloads/ping-pong.toml`.
 const ROUND_NS: f64 = 30_000.0;
-/// Share of it that is spent after the other side was woken: fitted to the mean C0 of the default.
-const TAIL: f64 = 0.395;
 
-const FITTED: [&str; 4] = [
+/// The numbers that were set to figures of the study; [`FITTED`] says which.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Numbers {
+    /// CPU time of one of cyclictest's wake-ups, its own and its tracing's, in ns.
+    pub wake_ns: f64,
+    /// CPU time of the kernel's way into idle, in ns; the way out takes as long.
+    pub idle_ns: f64,
+    /// Share of a request's CPU time that a side spends after it has woken the other.
+    pub tail: f64,
+    /// Mean sleep below which the processor makes C3 of deeper requests, in ns.
+    pub demote_ns: u64,
+    /// Time at the lowest clock after a core's wake-up, in ns.
+    pub ramp_ns: f64,
+}
+
+impl Numbers {
+    /// As fitted.
+    pub const FITTED: Numbers =
+        Numbers { wake_ns: 14_000.0, idle_ns: 2_000.0, tail: 0.1, demote_ns: 1_000_000, ramp_ns: 5_400.0 };
+}
+
+const FITTED: [&str; 5] = [
     "cyclictest: CPU time of a wake-up (18.1 us), to the mean C0 under the default scheduler (7.58 %).",
     "tbench: share of a request's CPU time in which client and server may overlap (0.395), to the mean C0 under the \
      default scheduler (36.78 %).",
     "tbench: megabytes a request, to the default scheduler's throughput (225.55 MB/s).",
+    "Clock: time at the lowest speed after a core has woken from C1E (5.4 us), to cyclictest's mean GHz under the default \
+     scheduler (2.31); it gives that of every CPU in the three tables. The highest speed (2.9 GHz) was read off tbench's default.",
     "The machine: the power of C0 to C7 is the study's appendix, the C-states' latencies are the kernel's table. Nothing \
      else was set to a figure of the study: residencies in C1 to C7, powers, and whatever sched_mc and coreidle change \
      are predictions.",
@@ -50,15 +78,19 @@ const FITTED: [&str; 4] = [
 
 /// The study's word for a scheduler, and ours.
 const SCHEDULERS: [(&str, &str); 3] = [
-    ("default", "performance+menu:linux=6.1+affine"),
-    ("sched_mc", "performance+menu:linux=6.1+sched_mc"),
-    ("coreidle-ondemand", "performance+menu:linux=6.1+affine+coreidle-ondemand"),
+    ("default", "performance+menu-3.1+affine"),
+    ("sched_mc", "performance+menu-3.1+sched_mc"),
+    ("coreidle-ondemand", "performance+menu-3.1+affine+coreidle-ondemand:full=100,round=nearest"),
 ];
 
 /// The states of the study's table, as its columns go.
 const STATES: [&str; 5] = ["C0", "C1", "C3", "C6", "C7"];
 /// Power of a package in each of [`STATES`], in watts: the study's appendix; it counts C6 as nothing.
 const STATE_W: [f64; 5] = [90.0, 63.0, 55.0, 0.0, 20.0];
+/// The words of [`STATES`] in turbostat's head.
+const COLUMN_WORDS: [&str; 5] = ["c0", "c1", "c3", "c6", "c7"];
+/// turbostat's TSC column: the base clock, in GHz.
+const TSC_GHZ: f64 = 2.29;
 /// Their columns in the residency table.
 const COLUMNS: [usize; 5] = [4, 7, 8, 9, 10];
 
@@ -87,21 +119,21 @@ fn work(ns: f64) -> Step {
 
 /// `cyclictest -y other -t 30 -i 200`: a thread every 200 us, the next every 700, and so on to 14.7 ms. turbostat watched
 /// a `trace-cmd record` beside it, which has a process for each CPU that empties its buffer.
-fn cyclictest(seed: u64) -> Workload {
+fn cyclictest(n: &Numbers, seed: u64) -> Workload {
     let thread = |i: u64| {
-        let steps = vec![Step::Period(200_000 + 500_000 * i), work(WAKE_NS)];
+        let steps = vec![Step::Period(200_000 + 500_000 * i), work(n.wake_ns)];
         task(format!("cyclictest-{i}"), seed * 100 + i, i * 37_000 * seed, steps)
     };
     let recorder = |i: u64| {
-        let steps = vec![Step::Period(RECORDER_NS), work(WAKE_NS)];
+        let steps = vec![Step::Period(RECORDER_NS), work(n.wake_ns)];
         task(format!("trace-cmd-{i}"), seed * 100 + 30 + i, i * 241_000 + seed * 11_000, steps)
     };
     load("cyclictest", (0..30).map(thread).chain((0..4).map(recorder)).collect())
 }
 
 /// `tbench 1`: a client that asks, a server that answers; each goes on for a while after it has woken the other.
-fn tbench(seed: u64) -> Workload {
-    let [head, tail] = [1.0 - TAIL, TAIL].map(|share| share * ROUND_NS / 2.0);
+fn tbench(n: &Numbers, seed: u64) -> Workload {
+    let [head, tail] = [1.0 - n.tail, n.tail].map(|share| share * ROUND_NS / 2.0);
     let client = vec![work(head), Step::Wake(TaskId(1)), work(tail), Step::Block];
     let server = vec![Step::Block, work(head), Step::Wake(TaskId(0)), work(tail)];
     let tasks =
@@ -113,6 +145,8 @@ fn tbench(seed: u64) -> Workload {
 struct Seen {
     /// Share of time of each CPU in each of [`STATES`].
     shares: Vec<Vec<f64>>,
+    /// Mean clock of each CPU while it is awake, in GHz.
+    ghz: Vec<f64>,
     /// By the model's own accounts.
     watts: f64,
     requests_s: f64,
@@ -145,13 +179,42 @@ fn shares(bench: &Bench, from: &Outcome, to: &Outcome) -> Vec<Vec<f64>> {
     bench.machine.cpus.iter().enumerate().map(row).collect()
 }
 
-fn see(bench: &Bench, workload: &Workload, policy: &str) -> Result<Seen, StudyError> {
-    let mut sim = bench.simulation(workload, policy, |_| {})?;
+/// What a kernel of that time did on each CPU by itself, whatever ran: statistics of memory every second, slabs every two, the
+/// watch over the clock twice a second on the CPUs in turn. It is why an idle CPU thinks again about how deep it sleeps.
+fn housekeeping(cpus: usize) -> Vec<Interrupt> {
+    const EVERY_NS: u64 = 500_000_000;
+    const TAKES_NS: u64 = 5_000;
+    let rounds = (SETTLE_NS + WATCH_NS) / EVERY_NS;
+    let at = |i: u64| {
+        (0..cpus).map(move |c| Interrupt {
+            at_ns: EVERY_NS * i + EVERY_NS / cpus as u64 * c as u64 + 777_000,
+            cpu: c as u16,
+            ns: TAKES_NS,
+        })
+    };
+    (0..rounds).flat_map(at).collect()
+}
+
+fn see(bench: &Bench, n: &Numbers, workload: &Workload, policy: &str) -> Result<Seen, StudyError> {
+    let housekeeping = housekeeping(bench.machine.cpus.len());
+    let waking = Rc::new(RefCell::new(Waking::new(bench.machine.cpus.len(), SETTLE_NS)));
+    let mut sim = bench.simulation(workload, policy, |s| {
+        s.watcher = Some(Box::new(Watch(Rc::clone(&waking))));
+        let ns = n.idle_ns as u64;
+        s.interrupts = &housekeeping;
+        s.idle_work = IdleWork { enter_ns: ns, leave_ns: ns };
+    })?;
     let from = sim.run_until(SETTLE_NS);
     let to = sim.run_until(SETTLE_NS + WATCH_NS);
+    let highest_ghz = f64::from(KHZ) * 1e-6;
+    let ghz =
+        bench.machine.cpus.iter().map(|c| {
+            waking.borrow().ghz(usize::from(c.core), (highest_ghz, n.ramp_ns), SETTLE_NS + WATCH_NS)
+        });
     let seconds = WATCH_NS as f64 * 1e-9;
     Ok(Seen {
         shares: shares(bench, &from, &to),
+        ghz: ghz.collect(),
         watts: (to.energy.total_j() - from.energy.total_j()) / seconds,
         requests_s: (to.cycles - from.cycles) / (ROUND_NS * f64::from(KHZ) * 1e-6) / seconds,
         worst_ms: to.wake_latency.max() as f64 * 1e-6,
@@ -189,14 +252,16 @@ impl Case {
     }
 }
 
-fn cases(bench: &Bench) -> Result<Vec<Case>, StudyError> {
-    type Make = fn(u64) -> Workload;
+fn cases(bench: &Bench, n: &Numbers) -> Result<Vec<Case>, StudyError> {
+    type Make = fn(&Numbers, u64) -> Workload;
     let loads: [(&'static str, Make); 2] = [("cyclictest", cyclictest), ("tbench", tbench)];
     let all: Vec<_> =
         loads.into_iter().flat_map(|load| SCHEDULERS.map(|scheduler| (load, scheduler))).collect();
     wattwise_threads::map(all, |((load, make), (scheduler, policy))| {
-        let runs =
-            SEEDS.iter().map(|&seed| see(bench, &make(seed), policy)).collect::<Result<_, StudyError>>()?;
+        let runs = SEEDS
+            .iter()
+            .map(|&seed| see(bench, n, &make(n, seed), policy))
+            .collect::<Result<_, StudyError>>()?;
         Ok(Case { load, scheduler, runs })
     })
 }
@@ -282,8 +347,18 @@ fn residency_table(cases: &[Case]) -> Table {
 /// # Errors
 /// When the machine model or a policy is missing.
 pub fn run() -> Result<Study, StudyError> {
-    let bench = Bench::new("core-i5-2gen")?;
-    let cases = cases(&bench)?;
+    run_with(&Numbers::FITTED)
+}
+
+/// Reruns it with other numbers.
+///
+/// # Errors
+/// When the machine model or a policy is missing.
+pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
+    let mut bench = Bench::new("core-i5-2gen")?;
+    let c3 = bench.machine.kinds[0].idle.iter().position(|s| s.name == "C3").unwrap_or(0);
+    bench.demotion = Some(Demotion { to: c3 as u8, short_ns: n.demote_ns });
+    let cases = cases(&bench, n)?;
     let mut figures = Vec::new();
     let mut groups = Vec::new();
     for case in &cases {
@@ -299,9 +374,10 @@ pub fn run() -> Result<Study, StudyError> {
             ],
         ));
     }
+    let (printed, score) = ours::printed(&cases, &figures);
     let differences = differences(&figures);
     let fitted: Vec<String> = FITTED.map(str::to_owned).to_vec();
-    let table = residency_table(&cases);
+    let residencies = residency_table(&cases);
     let page = vec![
         Section::Text {
             title: "What was done".into(),
@@ -324,15 +400,18 @@ pub fn run() -> Result<Study, StudyError> {
                 .into(),
         }),
         figure_table(&figures),
-        Section::Table(table.clone()),
+        Section::Table(residencies.clone()),
         Section::Text { title: "Fitted".into(), body: fitted.join("\n\n") },
         Section::Text { title: "What differs, and why".into(), body: differences.join("\n\n") },
+        table::printed(&printed),
     ];
     Ok(Study {
         name: "coreidle",
         title: "COREIDLE (study 002): light load kept on few cores",
-        figures,
-        tables: vec![table],
+        figures: printed,
+        score,
+        results: figures,
+        tables: vec![residencies],
         fitted,
         differences,
         page,
@@ -609,8 +688,8 @@ mod tests {
     fn savings_have_the_studys_sign_and_size() {
         let study = run().expect("bundled");
         let of =
-            |what: &str| study.figures.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
-        for f in study.figures.iter().filter(|f| f.basis == Basis::Fitted) {
+            |what: &str| study.results.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}"));
+        for f in study.results.iter().filter(|f| f.basis == Basis::Fitted) {
             assert!(f.deviation().expect("published").abs() < 0.02, "{f:?}");
         }
         let saving = of("cyclictest, coreidle-ondemand: saving against the default");

@@ -3,7 +3,9 @@
 //! The study prints no points, only changes in words; each is set beside the model's, with its error in points.
 //! A change is against the same waiting without a lowered state, or against spinning for MWAIT.
 
-use crate::{Basis, Figure, Study, StudyError, number, rows};
+mod ours;
+
+use crate::{Basis, Figure, Study, StudyError, number, rows, table as tables};
 use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
 use wattwise_lockbench::section::Section as Length;
@@ -13,7 +15,8 @@ use wattwise_replay::library;
 use wattwise_replay::locks as model;
 use wattwise_replay::locks::{COSTS, WaitPolicy};
 
-const PUBLISHED: &str = include_str!("../../../studies/powerctl_claims.csv");
+const PRINTED: &str = include_str!("../../../../studies/figures/powerctl.csv");
+const PUBLISHED: &str = include_str!("../../../../studies/powerctl_claims.csv");
 
 /// Of the drawn lengths: the modelled spread is over these.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
@@ -39,27 +42,45 @@ struct Case<'a> {
     ncs: Length,
 }
 
+/// What a cell of the matrix is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    /// Acquisitions a second.
+    Throughput,
+    /// Acquisitions a joule.
+    Efficiency,
+    /// Joules a second: the study's runs last equally long, so its energy is this.
+    Power,
+}
+
 impl Case<'_> {
-    /// Change of a metric of each policy against `base`, in %: a row a policy, a value a seed.
-    fn changes(
-        &self,
-        policies: &[String],
-        base: &str,
-        efficiency: bool,
-    ) -> Result<Vec<Vec<f64>>, StudyError> {
+    /// A metric of a policy, a value a seed.
+    fn values(&self, name: &str, metric: Metric) -> Result<Vec<f64>, StudyError> {
         let place = Place { threads: self.threads, cs_us: self.cs, ncs_us: self.ncs };
-        let metric = |name: &str| {
-            let policy = WaitPolicy::parse(name, self.machine).map_err(StudyError::Lock)?;
-            let of = |&seed: &u64| {
-                let o = model::cell(self.machine, &policy, place, seed);
-                o.acquired.iter().sum::<u64>() as f64 / if efficiency { o.energy_j } else { o.elapsed_s }
-            };
-            Ok(wattwise_threads::map::<_, _, _, Vec<f64>>(&SEEDS, of))
+        let policy = WaitPolicy::parse(name, self.machine).map_err(StudyError::Lock)?;
+        let of = |&seed: &u64| {
+            let o = model::cell(self.machine, &policy, place, seed);
+            let acquired = o.acquired.iter().sum::<u64>() as f64;
+            match metric {
+                Metric::Throughput => acquired / o.elapsed_s,
+                Metric::Efficiency => acquired / o.energy_j,
+                Metric::Power => o.energy_j / o.elapsed_s,
+            }
         };
-        let base = metric(base)?;
+        Ok(wattwise_threads::map::<_, _, _, Vec<f64>>(&SEEDS, of))
+    }
+
+    /// Its mean over the seeds.
+    fn mean(&self, name: &str, metric: Metric) -> Result<f64, StudyError> {
+        Ok(mean_sd(&self.values(name, metric)?).0)
+    }
+
+    /// Change of a metric of each policy against `base`, in %: a row a policy, a value a seed.
+    fn changes(&self, policies: &[String], base: &str, metric: Metric) -> Result<Vec<Vec<f64>>, StudyError> {
+        let base = self.values(base, metric)?;
         let change =
             |values: Vec<f64>| values.iter().zip(&base).map(|(v, b)| (v / b - 1.0) * 100.0).collect();
-        policies.iter().map(|p| metric(p).map(change)).collect()
+        policies.iter().map(|p| self.values(p, metric).map(change)).collect()
     }
 }
 
@@ -90,12 +111,18 @@ pub fn run() -> Result<Study, StudyError> {
         .filter(|c| c.confidence == "fitted")
         .map(|c| format!("{}: {} ({})", c.machine, c.what, c.source))
         .collect();
-    let differences = differences(&figures);
-    let page = page(&figures, table, &differences);
+    let answers = ours::answers()?;
+    let (printed, score, causes) = ours::printed(&answers);
+    let mut differences = differences(&figures);
+    differences.extend(causes.into_iter().map(|c| c.text));
+    let mut page = page(&figures, table, &differences);
+    page.push(tables::printed(&printed));
     Ok(Study {
         name: "powerctl",
         title: "Powerctl: MCS locks that lower the waiting core (study 004)",
-        figures,
+        figures: printed,
+        score,
+        results: figures,
         tables: Vec::new(),
         fitted,
         differences,
@@ -123,7 +150,8 @@ fn claims() -> Result<(Vec<Figure>, Vec<Vec<String>>), StudyError> {
         let mut cases = Vec::new();
         for &threads in &counts {
             let case = Case { machine: &machine, threads, cs: length(cs), ncs: length(ncs) };
-            cases.extend(case.changes(&names, &base, metric == "efficiency")?);
+            let asked = if metric == "efficiency" { Metric::Efficiency } else { Metric::Throughput };
+            cases.extend(case.changes(&names, &base, asked)?);
         }
         let of_seed = |at: usize| {
             let values = cases.iter().map(|c| c[at]);
@@ -340,14 +368,14 @@ mod tests {
     #[ignore = "long: make test runs it"]
     fn signs_and_orders_are_the_studys() {
         let study = run().expect("bundled");
-        assert_eq!(study.figures.len(), rows(PUBLISHED).count());
-        for f in &study.figures {
+        assert_eq!(study.results.len(), rows(PUBLISHED).count());
+        for f in &study.results {
             match f.published {
                 Some(p) => assert_eq!(p.signum(), f.modelled.signum(), "{}: {}", f.what, f.modelled),
                 None => assert!(f.modelled <= 0.5, "{}: {}", f.what, f.modelled),
             }
         }
-        let of = |part: &str| study.figures.iter().find(|f| f.what.contains(part)).expect(part).modelled;
+        let of = |part: &str| study.results.iter().find(|f| f.what.contains(part)).expect(part).modelled;
         assert!(of("spin T 12.5%, 366/3.7") > of("spin T 12.5%, 366/366"));
         assert!(of("mwait C2, 3.7/3.7") > of("mwait C1, 3.7/3.7 us, 4 threads, efficiency"));
         assert!(of("mwait C2, 366/3.7") > of("mwait C2, 366/366"));
@@ -356,11 +384,11 @@ mod tests {
         let long = |us| Length::Uniform(0.0, us);
         let case = |threads, ncs| Case { machine: &machine, threads, cs: long(366.0), ncs: long(ncs) };
         let states: Vec<String> = (1..=15).map(|n| format!("mcs:pstate-{n}+spin")).collect();
-        let changes = case(5, 3.7).changes(&states, "mcs:spin", true).expect("valid");
+        let changes = case(5, 3.7).changes(&states, "mcs:spin", Metric::Efficiency).expect("valid");
         let best = (0..15).max_by(|&a, &b| changes[a][0].total_cmp(&changes[b][0])).expect("15 states");
         assert_eq!(states[best], "mcs:pstate-3+spin", "P3 is the best P-state");
         let duties = ["12.5", "25", "50", "75"].map(|p| format!("mcs:tstate-{p}+spin"));
-        let changes = case(20, 3.7).changes(&duties, "mcs:spin", true).expect("valid");
+        let changes = case(20, 3.7).changes(&duties, "mcs:spin", Metric::Efficiency).expect("valid");
         assert!(
             changes.windows(2).all(|w| w[0][0] > w[1][0]),
             "the lowest duty cycle is the best: {changes:?}"

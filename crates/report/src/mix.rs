@@ -1,0 +1,97 @@
+//! Several works as one day: the verdict, the policies over the mix, what the recommended one does in each work.
+
+use crate::compare::groups::change;
+use wattwise_advice::mix::{Mix, MixPolicy};
+use wattwise_advice::result::Comparison;
+use wattwise_page::number::NONE;
+use wattwise_page::{Section, Table, Whisker, Whiskers};
+
+/// What stands above the works' own sections.
+pub fn mix_sections(mix: &Mix, comparisons: &[Comparison]) -> Vec<Section> {
+    let Some(one) = comparisons.first() else { return Vec::new() };
+    let kept = mix.answer.recommended == one.reference;
+    let mut body = format!("On {}: {}.\n\n{}", one.machine, one.inputs.machine_summary, mix.answer.text);
+    if let (false, Some(command)) = (kept, &mix.answer.apply) {
+        let whose = if one.inputs.own_machine { "To apply it" } else { "On such a machine" };
+        body += &format!("\n\n{whose}, as root: {command}; to undo it: wattwise restore");
+    }
+    vec![
+        Section::Text { title: mix.answer.recommended.clone(), body },
+        intervals(mix, one),
+        policies(mix, one),
+        works(mix, comparisons),
+    ]
+}
+
+fn intervals(mix: &Mix, one: &Comparison) -> Section {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let whisker = |p: &MixPolicy| Whisker {
+        name: p.policy.clone(),
+        value: percent(p.power_ratio.median),
+        ends: (p.policy != one.reference).then(|| (percent(p.power_ratio.low), percent(p.power_ratio.high))),
+        mark: None,
+    };
+    Section::Whiskers(Whiskers {
+        title: format!("Mean power against {}", one.reference),
+        unit: "%".to_owned(),
+        zero: Some(0.0),
+        rows: mix.policies.iter().filter(|p| p.over_limit_in.is_empty()).map(whisker).collect(),
+        note: format!(
+            "Policies within the limit in every work; median and 90 % of {} replicas.",
+            one.replicas
+        ),
+    })
+}
+
+fn policies(mix: &Mix, one: &Comparison) -> Section {
+    let row = |p: &MixPolicy| {
+        let is_reference = p.policy == one.reference;
+        let stands = match p.over_limit_in.first() {
+            _ if p.policy == mix.answer.recommended => "recommended".to_owned(),
+            _ if is_reference => "the reference".to_owned(),
+            Some(_) => format!("over the limit in {}", p.over_limit_in.join(", ")),
+            None if mix.answer.tied.contains(&p.policy) => "no clear difference".to_owned(),
+            None => "within the limit".to_owned(),
+        };
+        vec![
+            p.policy.clone(),
+            format!("{:.2} W", p.mean_w.median),
+            change(p.power_ratio, true),
+            if is_reference { NONE.to_owned() } else { p.worst.workload.clone() },
+            if is_reference { NONE.to_owned() } else { change(p.worst.energy_ratio, true) },
+            stands,
+        ]
+    };
+    Section::Table(Table {
+        title: "Policies over the mix".to_owned(),
+        head: ["Policy", "Mean power", "Against the reference", "Saves least in", "Change there", "Status"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: mix.policies.iter().map(row).collect(),
+        note: "The mean power of each work over its window, weighted by its share of the hours.".to_owned(),
+    })
+}
+
+fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
+    let row = |(c, weight): (&Comparison, &wattwise_advice::mix::MixWeight)| {
+        let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
+        vec![
+            c.workload.name.clone(),
+            format!("{:.0} %", weight.weight * 100.0),
+            own.map_or_else(|| NONE.to_owned(), |r| change(r.uncertain.energy_ratio, true)),
+            c.answer.recommended.clone(),
+        ]
+    };
+    Section::Table(Table {
+        title: format!("{} in each workload", mix.answer.recommended),
+        head: ["Workload", "Share of the hours", "Change of energy", "Best of these by itself"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: comparisons.iter().zip(&mix.weights).map(row).collect(),
+        note: format!("Against {}.", one_reference(comparisons)),
+    })
+}
+
+fn one_reference(comparisons: &[Comparison]) -> &str {
+    comparisons.first().map_or("the reference", |c| c.reference.as_str())
+}

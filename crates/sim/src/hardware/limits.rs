@@ -1,0 +1,193 @@
+//! The power limits of a package: the clock that its budget allows, the same for all of its cores.
+//!
+//! The register is Intel's (SDM volume 3B, RAPL; the 13th generation's datasheet, volume 1, 5.1.3.3): a mean of the package's power
+//! that is moved on exponentially with the window tau is to stay at the long limit (PL1), and the power at any time at the short
+//! one (PL2). AMD's sockets have one limit without a window (PPT).
+//!
+//! 1. Every ms: `A += (P - A) x (1 - exp(-dt / tau))`, where P is what was drawn since.
+//! 2. The budget is `PL1 + g x (PL1 - A)`, at most PL2; with no window PL1. So a package that has been idle may draw PL2, and one at
+//!    its mean PL1: at power P from a mean of A0 that takes `tau x ln((P - A0) / (P - PL1))`, less what the slope takes away, under 1 %.
+//!    How the hardware gets from the one to the other is not published; with an edge in the place of a slope the clock would jump
+//!    between its ends.
+//! 3. The cap is the fastest speed at which what the cores do now, with the uncore, draws no more than the budget. It rises again
+//!    only where the next speed fits in 97 % of it, so that it does not flap.
+//! 4. Below the base speed too, and down to the lowest; like boost it acts at once and costs nothing.
+//!
+//! Nothing is looked at before the limit can be reached: the next look is when the mean would be there at the most that the package
+//! can draw.
+
+use super::Hardware;
+use super::heat::approach;
+use crate::calendar::NEVER;
+use wattwise_model::machine::{MachineModel, PowerLimit, REFERENCE_C};
+
+/// Period of the regulation, in ns.
+const PERIOD_NS: u64 = 1_000_000;
+/// Slope of the budget against the mean.
+const SLOPE: f64 = 200.0;
+/// Share of the budget that a faster speed has to fit in.
+const RISE: f64 = 0.97;
+
+/// A package's regulation.
+#[derive(Clone, Debug)]
+pub(super) struct LimitAccount {
+    limit: PowerLimit,
+    /// Slope of the budget; less where the window is so short that it would overshoot.
+    slope: f64,
+    /// The most that the package can draw, in watts.
+    most_w: f64,
+    /// The mean, and the energy at the last look.
+    mean_w: f64,
+    joules: f64,
+    looked_at: u64,
+    next_at: u64,
+    /// The speeds of its kinds of core, in kHz, fastest first, and which of them is the cap.
+    khz: Vec<u32>,
+    cap: usize,
+    /// By kind, the level that a cap leaves.
+    levels: Vec<Vec<usize>>,
+}
+
+impl LimitAccount {
+    /// Of a package that has been at rest; none where it cannot reach its limit.
+    pub(super) fn new(machine: &MachineModel, p: usize, long_w: Option<f64>) -> Option<LimitAccount> {
+        let package = &machine.packages[p];
+        let mut limit = package.limit?;
+        limit.long_w = long_w.unwrap_or(limit.long_w);
+        limit.short_w = limit.short_w.max(limit.long_w);
+        let most_w = most_watts(machine, p);
+        if most_w <= limit.long_w {
+            return None;
+        }
+        let mut khz: Vec<u32> = machine.kinds.iter().flat_map(|k| k.levels.iter().map(|l| l.khz)).collect();
+        khz.sort_unstable_by(|a, b| b.cmp(a));
+        khz.dedup();
+        let level = |kind: usize, cap: u32| {
+            let levels = &machine.kinds[kind].levels;
+            levels.iter().position(|l| l.khz <= cap).unwrap_or(levels.len() - 1)
+        };
+        let levels =
+            (0..machine.kinds.len()).map(|k| khz.iter().map(|&cap| level(k, cap)).collect()).collect();
+        let slope = SLOPE.min(0.5 * limit.tau_s / (PERIOD_NS as f64 * 1e-9));
+        let mean_w = package.idle.last().map_or(package.uncore_w, |s| s.watts);
+        let (joules, looked_at, cap) = (0.0, 0, 0);
+        let mut account =
+            LimitAccount { limit, slope, most_w, mean_w, joules, looked_at, next_at: 0, khz, cap, levels };
+        account.next_at = account.next_look(0);
+        Some(account)
+    }
+
+    /// Step 2.
+    fn budget_w(&self) -> f64 {
+        if self.limit.tau_s == 0.0 {
+            return self.limit.long_w;
+        }
+        (self.limit.long_w + self.slope * (self.limit.long_w - self.mean_w)).min(self.limit.short_w)
+    }
+
+    /// When the budget could be less than what the package draws.
+    fn next_look(&self, now: u64) -> u64 {
+        let soon = now + PERIOD_NS;
+        if self.cap > 0 || self.limit.tau_s == 0.0 || self.most_w > self.limit.short_w {
+            return soon;
+        }
+        let tight_w = self.limit.long_w - (self.most_w - self.limit.long_w) / self.slope;
+        let share = (tight_w - self.mean_w) / (self.most_w - self.mean_w);
+        soon.max(now + (share.max(0.0) * self.limit.tau_s * 1e9) as u64)
+    }
+}
+
+/// The most that a package can draw, whatever its cores do: for each number of awake cores those that draw most at the speed
+/// that boost leaves them.
+fn most_watts(machine: &MachineModel, p: usize) -> f64 {
+    let package = &machine.packages[p];
+    let watts_at = |awake: usize| {
+        let of = |&c: &u16| {
+            let core = &machine.cores[usize::from(c)];
+            let boost = &machine.domains[usize::from(core.domain)].boost;
+            let level = boost.get(awake).or(boost.last()).map_or(0, |&b| usize::from(b));
+            let kind = &machine.kinds[usize::from(core.kind)];
+            kind.levels[level].busy_w * kind.smt_power.last().copied().unwrap_or(1.0)
+        };
+        let mut watts: Vec<f64> = package.cores.iter().map(of).collect();
+        watts.sort_unstable_by(|a, b| b.total_cmp(a));
+        watts.iter().take(awake).sum::<f64>()
+    };
+    let hot = 1.0 + package.thermal.leakage_per_c * (package.thermal.critical_c - REFERENCE_C).max(0.0);
+    let cores = (1..=package.cores.len()).map(watts_at).fold(0.0, f64::max) * hot;
+    let uncore = package.uncore.as_ref().map_or(0.0, |u| u.step_w + u.follow_w);
+    // Idle cores beside the busy ones draw something too; a tenth covers it.
+    (cores + package.uncore_w + uncore) * 1.1
+}
+
+impl Hardware<'_> {
+    /// When the regulation looks next; never where no package reaches a limit.
+    pub(crate) fn next_limit_ns(&self) -> u64 {
+        self.limits.iter().flatten().map(|l| l.next_at).min().unwrap_or(NEVER)
+    }
+
+    /// Moves the means of the packages that are due on and caps their clocks. The CPUs to re-time are [`Hardware::next_changed`].
+    pub(crate) fn limit(&mut self, now: u64) {
+        self.settle(now);
+        for p in 0..self.limits.len() {
+            if self.limits[p].as_ref().is_some_and(|l| l.next_at <= now) {
+                self.regulate(now, p);
+            }
+        }
+    }
+
+    fn regulate(&mut self, now: u64, p: usize) {
+        let joules = self.package_joules(p);
+        let Some(account) = self.limits[p].as_mut() else { return };
+        let seconds = (now - account.looked_at) as f64 * 1e-9;
+        if account.limit.tau_s > 0.0 && seconds > 0.0 {
+            let drawn_w = (joules - account.joules) / seconds;
+            account.mean_w += (drawn_w - account.mean_w) * approach(seconds / account.limit.tau_s);
+        }
+        (account.joules, account.looked_at) = (joules, now);
+        let (budget_w, was) = (account.budget_w(), account.cap);
+        let cap = self.fitting_cap(p, budget_w, was);
+        if let Some(account) = self.limits[p].as_mut() {
+            account.cap = cap;
+            account.next_at = account.next_look(now);
+        }
+        if cap != was {
+            for &d in &self.machine.packages[p].domains {
+                let (d, kind) = (usize::from(d), usize::from(self.machine.domains[usize::from(d)].kind));
+                if let Some(account) = &self.limits[p] {
+                    self.domains[d].power_cap = if cap == 0 { 0 } else { account.levels[kind][cap] };
+                }
+                self.settle_level(now, d);
+            }
+        }
+    }
+
+    /// Step 3.
+    fn fitting_cap(&self, p: usize, budget_w: f64, was: usize) -> usize {
+        let Some(account) = &self.limits[p] else { return was };
+        let mut cap = was;
+        while cap + 1 < account.khz.len() && self.watts_at_cap(p, cap) > budget_w {
+            cap += 1;
+        }
+        while cap <= was && cap > 0 && self.watts_at_cap(p, cap - 1) <= RISE * budget_w {
+            cap -= 1;
+        }
+        cap
+    }
+
+    /// What a package would draw at a cap with what its cores do now.
+    fn watts_at_cap(&self, p: usize, cap: usize) -> f64 {
+        let (model, package) = (&self.machine.packages[p], &self.packages[p]);
+        let Some(account) = &self.limits[p] else { return 0.0 };
+        let of = |&c: &u16| {
+            let core = &self.cores[usize::from(c)];
+            let kind = usize::from(core.kind);
+            let domain = &self.domains[usize::from(self.machine.cores[usize::from(c)].domain)];
+            let capped = if cap == 0 { 0 } else { account.levels[kind][cap] };
+            core.watts(&self.machine.kinds[kind], domain.uncapped().max(capped), usize::from(core.code))
+        };
+        let cores: f64 = model.cores.iter().map(of).sum();
+        let hot = 1.0 + model.thermal.leakage_per_c * (package.celsius - REFERENCE_C);
+        cores * hot + self.uncore_watts(p)
+    }
+}

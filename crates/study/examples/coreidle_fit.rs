@@ -1,0 +1,22 @@
+//! Study 002 with other numbers than the fitted ones: `coreidle_fit WAKE_NS IDLE_NS TAIL DEMOTE_NS RAMP_NS` prints the score and
+//! each table's means, so that a fit can be done again.
+
+use wattwise_study::coreidle::{Numbers, run_with};
+
+fn main() {
+    let given: Vec<f64> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
+    let [wake_ns, idle_ns, tail, demote_ns, ramp_ns] = given[..] else {
+        eprintln!("expected WAKE_NS IDLE_NS TAIL DEMOTE_NS RAMP_NS");
+        std::process::exit(2);
+    };
+    let numbers = Numbers { wake_ns, idle_ns, tail, demote_ns: demote_ns as u64, ramp_ns };
+    let study = run_with(&numbers).expect("bundled");
+    println!("{}", study.verdict());
+    for f in study.figures.iter().filter(|f| {
+        f.location.ends_with("cpu all") || f.location.contains("tbench t") || f.location.contains("power")
+    }) {
+        if let (Some(p), Some(o)) = (f.published, f.ours) {
+            println!("{} {}: {p} {o:.2} {:?}", f.location, f.quantity, f.within);
+        }
+    }
+}
