@@ -60,8 +60,10 @@ impl Identity {
         ];
         let told = |text: &str| if text.is_empty() { "not told".to_owned() } else { text.to_owned() };
         let other = pairs.into_iter().find(|(_, then, now)| then != now);
-        other
-            .map(|(what, then, now)| format!("its {what} was {}, and here it is {}", told(&then), told(&now)))
+        other.map(|(what, then, now)| {
+            let (was, is) = if what == "meters" { ("were", "they are") } else { ("was", "it is") };
+            format!("its {what} {was} {}, and here {is} {}", told(&then), told(&now))
+        })
     }
 }
 
@@ -93,7 +95,7 @@ mod tests {
             (Identity { kernel: "6.13".into(), ..then.clone() }, "its kernel was 6.12.1"),
             (
                 Identity { meters: Vec::new(), ..then.clone() },
-                "its meters was package-0, and here it is none",
+                "its meters were package-0, and here they are none",
             ),
         ] {
             assert!(now.other_than(&then).is_some_and(|why| why.starts_with(told)), "{told}");

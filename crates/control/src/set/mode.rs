@@ -74,6 +74,8 @@ pub(super) struct Coming {
     pub(super) range_known: bool,
     /// Whether the driver is off now, so that no policies are shown to plan for.
     pub(super) unseen: bool,
+    /// Whether it is boost that comes, and no mode.
+    pub(super) is_boost: bool,
 }
 
 impl Coming {
@@ -102,6 +104,7 @@ impl Coming {
             governors_known: mode == "active",
             range_known: true,
             unseen,
+            is_boost: false,
         };
         coming.machine_wide(root);
         let policies: Vec<CpufreqPolicy> =
@@ -133,6 +136,7 @@ impl Coming {
             governors_known: true,
             range_known: false,
             unseen: false,
+            is_boost: true,
         })
     }
 

@@ -298,10 +298,12 @@ impl<'r> Planner<'r> {
             }
         };
         let current = self.overlay.made.get(&path).unwrap_or(&old);
-        if *current == value {
+        let judged_later = self.is_judged_later(&path);
+        // A limit of the range with boost may come to the present one by chance, as long as that range is not shown.
+        let may_differ = judged_later && self.coming.is_some_and(|c| c.is_boost);
+        if *current == value && !may_differ {
             return Ok(());
         }
-        let judged_later = self.is_judged_later(&path);
         let verdict = match judged_later {
             true => Ok(value.clone()),
             false => rules::judge(&self.overlay, &path, &value),
