@@ -20,12 +20,17 @@ use crate::field::{Field, field};
 use crate::judge::{self, Column, Kept};
 use crate::options::{Options, PolicyDetail};
 use crate::result::Comparison;
+use crate::rule::Goal;
 use crate::runs::Runs;
+use crate::ties::CLOSE;
 use std::sync::atomic::Ordering;
 
 /// Numbers of the replicas of the race, and of those that confirm a choice, above the first of the final's.
 const RACE: u64 = 1 << 19;
 const CONFIRM: u64 = 1 << 18;
+/// How often those that the race left are looked at again, since the final found its finalists wanting; and how many each time.
+const LOOKS_BACK: usize = 3;
+const BACK: usize = 3;
 
 /// How closely a search looks.
 struct Depth {
@@ -86,6 +91,23 @@ pub(crate) fn best(
         raced_out[finalist.entrant] = false;
         instead_of[finalist.entrant] = finalist.instead_of;
     }
+    for _ in 0..LOOKS_BACK {
+        let back = left_behind(&columns, &raced_out, &in_race, goal);
+        if back.is_empty() || draws.is_empty() || stopped() {
+            break;
+        }
+        let policies: Vec<_> = back.iter().map(|&p| all.policies[p].clone()).collect();
+        let runs = all.among(&policies);
+        let looked = field(&runs, numbers.clone(), kind, &stopped)?;
+        if looked.draws.len() < draws.len() {
+            break;
+        }
+        let others = judge::columns(&runs, looked.columns, kind).into_iter().enumerate();
+        let others = others.filter(|(at, _)| *at != runs.reference).map(|(_, column)| column);
+        for (p, column) in back.into_iter().zip(others) {
+            (columns[p], raced_out[p]) = (column, false);
+        }
+    }
     let confirm = first.wrapping_add(CONFIRM);
     let again = |policy: usize| {
         let runs = all.among(std::slice::from_ref(&all.policies[policy]));
@@ -109,6 +131,22 @@ pub(crate) fn best(
         confirmed: Vec::new(),
     };
     conclude(found, options, &again)
+}
+
+/// Policies that the race left although they cost clearly less than the best that keeps the limit of time in the final: its finalists
+/// did not keep it there. The cheapest first.
+fn left_behind(columns: &[Column], raced_out: &[bool], in_race: &[Option<Vec<f64>>], goal: Goal) -> Vec<usize> {
+    let mean = |p: usize| {
+        let ratios = columns[p].cost_ratios(goal);
+        ratios.iter().sum::<f64>() / ratios.len().max(1) as f64
+    };
+    let in_final = (0..columns.len()).filter(|&p| !raced_out[p] && columns[p].kept.admissible);
+    let best = in_final.map(mean).fold(f64::INFINITY, f64::min);
+    let left = |p: &usize| raced_out[*p] && in_race[*p].is_some() && mean(*p) < best * (1.0 - CLOSE);
+    let mut all: Vec<usize> = (0..columns.len()).filter(left).collect();
+    all.sort_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+    all.truncate(BACK);
+    all
 }
 
 /// Runs the race: the policies as they are, a ladder for those near the best, finer steps, C-states.

@@ -291,16 +291,16 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
     let count = c.inputs.warnings.len();
     let warnings = match count {
         0 => String::new(),
-        1 => " and 1 warning".into(),
-        n => format!(" and {n} warnings"),
+        1 => ", 1 warning".into(),
+        n => format!(", {n} warnings"),
     };
     let notes = (!shown.notes).then(|| format!("notes{warnings}: --notes"));
-    let day = (!c.inputs.own_machine).then(|| {
-        "only this work was tried; a day: compare laptop-day; your own: compare -- COMMAND".to_owned()
-    });
-    let more: Vec<String> = rows.into_iter().chain(notes).chain(day).collect();
+    let more: Vec<String> = rows.into_iter().chain(notes).collect();
     if !more.is_empty() {
         _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
+    }
+    if !c.inputs.own_machine {
+        out += "Only this work was tried. A day: compare laptop-day; yours: compare -- COMMAND\n";
     }
     out
 }

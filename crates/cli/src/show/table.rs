@@ -197,7 +197,7 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
         words.push(format!("{WAITS} x2: its noticed responses take twice as long in all"));
     }
     if some(&|r| r.raced_out_after.is_some() && r.admissible) {
-        words.push(format!("4 or 16 {RUNS}: left early, since others are better or as good"));
+        words.push(format!("4 or 16 {RUNS}: left early, not better"));
     }
     words
 }
