@@ -92,6 +92,15 @@ pub struct AnswerSummary {
     pub recommended: String,
     /// The policy that is best over all is neither recommended here nor tied with what is.
     pub changes: bool,
+    /// Energy of the policy that is best over all, over that of the one that is recommended here; left out where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_costs: Option<f64>,
+    /// The command that puts the policy that is best over all in force here; left out where the machine is the same in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_apply: Option<String>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_why_not: Option<String>,
 }
 
 impl ComparisonSet {
@@ -107,6 +116,22 @@ impl ComparisonSet {
         let stopped = comparisons.len() < asked || comparisons.iter().any(|c| c.stopped);
         let comparisons_asked = stopped.then_some(asked as u64);
         ComparisonSet { schema: SCHEMA.into(), comparisons, summary, mix: None, stopped, comparisons_asked }
+    }
+
+    /// Says how the policy that is best over all is put in force on each machine, where they are several: `command` knows for
+    /// the comparison of that number.
+    pub fn say_commands(&mut self, command: impl Fn(usize, &str) -> Result<String, String>) {
+        let Some(best) = &self.summary.best else { return };
+        let first = self.comparisons.first().map(|c| &c.machine);
+        if self.comparisons.iter().all(|c| Some(&c.machine) == first) {
+            return;
+        }
+        for (number, answer) in self.summary.answers.iter_mut().enumerate() {
+            match command(number, best) {
+                Ok(line) => answer.best_apply = Some(line),
+                Err(why) => answer.best_why_not = Some(why),
+            }
+        }
     }
 
     /// That it was stopped, and after how much; none where it was not.
@@ -151,7 +176,16 @@ fn answer_summary(c: &Comparison, best: Option<&str>) -> AnswerSummary {
         winner: c.answer.winner.clone(),
         recommended: c.answer.recommended.clone(),
         changes: best.is_some() && !holds,
+        best_costs: best.and_then(|best| Some(energy_of(c, best)? / energy_of(c, &c.answer.recommended)?)),
+        best_apply: None,
+        best_why_not: None,
     }
+}
+
+/// A policy's energy over the reference's.
+fn energy_of(c: &Comparison, policy: &str) -> Option<f64> {
+    let result = c.results.iter().find(|r| r.policy == policy)?;
+    usable(say::energy_ratio(c, result)?.median)
 }
 
 /// Whether a policy is recommended, or cannot be told apart from the recommended one.

@@ -629,4 +629,42 @@ mod tests {
             (12.3, 0.0123, 1230.0, 0.0)
         );
     }
+
+    /// What a user limits is a part of the policy in force, by kind of core as one share.
+    #[test]
+    fn limits_are_parts_of_the_policy_in_force() {
+        use wattwise_hw::root::Root as _;
+        let machine = wattwise_emulator::named("hybrid-laptop").expect("bundled");
+        let cpus = "sys/devices/system/cpu";
+        let write =
+            |path: &str, value: &str| machine.write(&format!("{cpus}/{path}"), value.as_bytes()).expect(path);
+        let policy = || Seen::read(&machine).and_then(|seen| seen.policy).expect("a policy");
+        let own = policy();
+        for cpu in 0..16 {
+            let khz = if cpu < 8 { "1500000" } else { "1100000" };
+            write(&format!("cpufreq/policy{cpu}/scaling_max_freq"), khz);
+        }
+        assert_eq!(policy(), format!("{own}+max=30%"));
+        for cpu in 0..16 {
+            for state in [2, 3, 4] {
+                write(&format!("cpu{cpu}/cpuidle/state{state}/disable"), "1");
+            }
+        }
+        assert_eq!(policy(), format!("{own}+max=30%+cmax=C1E"));
+        // Since Linux 6.10 the range is shown without the boost that is off: the model still has it, from CPPC.
+        let speeds = || {
+            parsed(&Seen::read(&machine).expect("CPUs"))
+                .kinds
+                .iter()
+                .map(|k| k.levels[0].khz)
+                .collect::<Vec<_>>()
+        };
+        let with = speeds();
+        write("intel_pstate/no_turbo", "1");
+        assert_eq!(
+            machine.read(&format!("{cpus}/cpufreq/policy0/cpuinfo_max_freq")).expect("read"),
+            b"2100000\n"
+        );
+        assert_eq!((speeds(), policy()), (with, format!("{own}+max=30%+noboost+cmax=C1E")));
+    }
 }

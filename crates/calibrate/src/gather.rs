@@ -104,11 +104,12 @@ impl Seen {
         let now = clock_of_cpuinfo(root);
         let seen: Vec<SeenKind> = kinds
             .iter()
-            .map(|&kind| SeenKind::read(&info, &of(kind), kinds.len() > 1, &packages, policies, now))
+            .map(|&kind| SeenKind::read(root, &info, &of(kind), kinds.len() > 1, &packages, policies, now))
             .collect();
         if seen.is_empty() {
             return None;
         }
+        let boost_off = boost_is_off(&info) && seen.iter().any(shows_boost);
         let first = policies.first();
         let cpuinfo = text(root, "proc/cpuinfo").unwrap_or_default();
         Some(Seen {
@@ -125,11 +126,7 @@ impl Seen {
             driver: first.and_then(|p| p.driver.clone()),
             governors: first.map_or_else(Vec::new, governors),
             epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
-            policy: in_force(
-                policies,
-                info.cpufreq.boost.as_ref().is_some_and(|b| !b.on),
-                info.cpuidle.cpus().first().and_then(deepest_allowed),
-            ),
+            policy: in_force(policies, boost_off, info.cpuidle.cpus().first().and_then(deepest_allowed)),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             clock_measured: false,
@@ -142,6 +139,7 @@ impl Seen {
 
 impl SeenKind {
     fn read(
+        root: &dyn Root,
         info: &Info,
         cpus: &[&Cpu],
         hybrid: bool,
@@ -170,6 +168,9 @@ impl SeenKind {
         let highest = policy.and_then(|p| Some(p.hardware_khz?.1));
         levels.extend(highest.filter(|h| levels.last().is_some_and(|top| top < h)));
         let boosted = levels.last().copied() > listed;
+        // The kernel may hide the boost that is switched off; with it the model is of the same machine as before.
+        let hidden = policy.filter(|_| boost_is_off(info)).and_then(|p| hidden_boost(root, first, p));
+        let range_khz = policy.and_then(|p| p.hardware_khz);
         SeenKind {
             name: match cpus[0].kind {
                 Some(CoreKind::Efficient) => "E",
@@ -180,7 +181,7 @@ impl SeenKind {
             cores,
             threads,
             clock_cores: policy.map_or(cores, together).max(1),
-            range_khz: policy.and_then(|p| p.hardware_khz),
+            range_khz: range_khz.map(|(low, high)| (low, hidden.map_or(high, |khz| khz.max(high)))),
             base_khz: policy.and_then(|p| p.base_khz).or(listed.filter(|_| boosted)),
             levels_khz: levels,
             now_khz: policy.and_then(|p| p.current_khz).or(now_khz),
@@ -188,6 +189,25 @@ impl SeenKind {
             idle: idle.map_or(Vec::new(), |cpu| idle_states(cpu).collect()),
         }
     }
+}
+
+/// Whether a kind's boost is known. Where it is not, the model has none, and what is off stays off.
+fn shows_boost(kind: &SeenKind) -> bool {
+    kind.range_khz.zip(kind.base_khz).is_some_and(|((_, fastest), base)| fastest > base)
+}
+
+fn boost_is_off(info: &Info) -> bool {
+    info.cpufreq.boost.as_ref().is_some_and(|b| !b.on)
+}
+
+/// The highest speed of a CPU with the boost that is off and not shown: the firmware's highest performance in steps of its
+/// nominal one, which is the speed without boost (`acpi_cppc`).
+fn hidden_boost(root: &dyn Root, cpu: u32, policy: &CpufreqPolicy) -> Option<u64> {
+    let (base, fastest) = (policy.base_khz?, policy.hardware_khz?.1);
+    let perf = |name: &str| number::<u64>(root, &format!("{CPUS}/cpu{cpu}/acpi_cppc/{name}"));
+    let (highest, nominal) = (perf("highest_perf")?, perf("nominal_perf")?);
+    let khz = base.checked_mul(highest)?.checked_div(nominal)? / 100_000 * 100_000;
+    (fastest <= base && highest <= 255 && khz > base).then_some(khz)
 }
 
 /// The kernel's governors by names that a machine file may have. `powersave` and `performance` alone are a driver's own.
@@ -255,13 +275,7 @@ fn in_force(policies: &[CpufreqPolicy], boost_off: bool, deepest: Option<String>
     if let Some(min) = common_end(policies, false, floor) {
         policy.push_str(&format!("+min={min}"));
     }
-    // Where the range is shown without boost, the model has none, and what is there stays off.
-    let shows_boost = |p: &CpufreqPolicy| {
-        let base = p.base_khz.or(p.levels_khz.iter().max().copied());
-        p.hardware_khz.zip(base).is_some_and(|((_, fastest), base)| fastest > base)
-            || !p.boost_levels_khz.is_empty()
-    };
-    if boost_off && policies.iter().any(shows_boost) {
+    if boost_off {
         policy.push_str("+noboost");
     }
     if let Some(deepest) = deepest {

@@ -62,13 +62,13 @@ fn args<'a>(works: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
 fn a_policy_file_comes_out_that_other_commands_take() {
     let folder = tempfile::tempdir().unwrap();
     let works = works(folder.path());
-    let result = json(&tune(folder.path(), &args(&works, &["--json"])));
+    let result = json(&tune(folder.path(), &args(&works, &["--json", "-o", "found.toml"])));
     let policy = result["winner"]["policy"].as_str().unwrap();
     let used = |what: &str| result["cases"].as_array().unwrap().iter().filter(|c| c["used"] == what).count();
     assert_eq!((used("train"), used("test")), (2, 2));
     assert_eq!(result["winner"]["test"]["each"].as_array().unwrap().len(), 2);
     assert_eq!(result["spent"]["trials"], 40);
-    let file = folder.path().join("wattwise-tuned.toml").display().to_string();
+    let file = folder.path().join("found.toml").display().to_string();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), result["winner"]["file"].as_str().unwrap());
     let out = wattwise(&["compare", "tbench", "-m", "thinkpad-r51", "-p", &file, "--exact", "--json"]);
     let comparison = json(&out);
@@ -98,8 +98,18 @@ fn a_policy_file_is_held_while_a_command_runs() {
         assert_eq!(out.status.code(), Some(0), "{root}: {}", text(&out.stderr));
     }
     for (root, policy, code, told) in [
-        ("bc10", "speed = { policy = 'burst', busy = 2 }", 2, "'burst' is unknown to cpu0"),
-        ("bc10", "speed = { policy = 'schedutil', rate_limit = 2000 }", 2, "'schedutil' is unknown to cpu0"),
+        (
+            "bc10",
+            "speed = { policy = 'burst', busy = 2 }",
+            3,
+            "it comes with wattwise's module cpufreq_burst",
+        ),
+        (
+            "bc10",
+            "speed = { policy = 'schedutil', rate_limit = 2000 }",
+            3,
+            "'schedutil' is no governor of this kernel",
+        ),
         ("bc10", "speed = { policy = 'burst', down = 'proportional' }", 3, "cannot be put in force here"),
         ("bc10", "speed = 'brust'", 2, "'burst'"),
         ("bc10", "set = 3", 2, "expected a policy file, or set ="),
@@ -178,6 +188,10 @@ fn what_is_not_worth_it_has_no_line_to_apply_it() {
     assert_eq!(result["verdict"]["worth_it"], false, "{}", result["verdict"]["text"]);
     assert!(result["winner"]["apply"].is_null(), "{}", result["winner"]["apply"]);
     assert!(result["winner"]["why_not"].as_str().unwrap().contains("not worth it"));
+    assert!(
+        !folder.path().join("wattwise-tuned.toml").exists(),
+        "nothing to find later, since nobody asked for a file"
+    );
     let out = tune(folder.path(), &all);
     let shown = text(&out.stdout);
     assert!(shown.contains("Not worth it") && !shown.contains("wattwise set"), "{shown}");

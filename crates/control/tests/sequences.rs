@@ -492,3 +492,39 @@ fn random_settings(m: &Emulator, random: &mut Random) -> Vec<Setting> {
     }
     settings
 }
+
+/// Since Linux 6.10 the range with turbo is shown only while that is on: a share of it is written once it is there, and all goes
+/// back.
+#[test]
+fn a_share_of_the_range_with_boost_waits_for_boost() {
+    let m = machine("hybrid-laptop");
+    let journal = tempfile::tempdir().expect("a folder");
+    m.write("sys/devices/system/cpu/intel_pstate/no_turbo", b"1").expect("it can be switched");
+    let before = m.snapshot();
+    let limits = Setting::Limits(None, Some(Speed::Percent(90.0)));
+    set(&m, journal.path(), &all(&m), &[Setting::Boost(true), limits]).expect("the kernel takes it");
+    let max = |policy: u32| {
+        let path = format!("sys/devices/system/cpu/cpufreq/policy{policy}/scaling_max_freq");
+        String::from_utf8(m.read(&path).expect("it is there")).expect("digits")
+    };
+    // 47 and 34 steps of 100 MHz.
+    assert_eq!((max(0).trim(), max(8).trim()), ("4300000", "3100000"));
+    restore(&m, journal.path());
+    assert_eq!(m.snapshot(), before);
+}
+
+/// A limit is a level inside it, as the model takes it: not the nearest level.
+#[test]
+fn a_share_is_never_above_itself() {
+    let m = machine("amd-server");
+    let journal = tempfile::tempdir().expect("a folder");
+    let max = |share: f64| {
+        set(&m, journal.path(), &all(&m), &[Setting::Limits(None, Some(Speed::Percent(share)))])
+            .expect("the kernel takes it");
+        let path = "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq";
+        String::from_utf8(m.read(path).expect("there")).expect("digits")
+    };
+    // Levels of 3.0, 1.9 and 1.5 GHz below a boost to 3.7.
+    let found = [max(70.0), max(90.0), max(45.0)];
+    assert_eq!(found.map(|khz| khz.trim().to_owned()), ["1900000", "3000000", "1500000"]);
+}

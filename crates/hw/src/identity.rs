@@ -60,7 +60,45 @@ impl Identity {
         ];
         let told = |text: &str| if text.is_empty() { "not told".to_owned() } else { text.to_owned() };
         let other = pairs.into_iter().find(|(_, then, now)| then != now);
-        other
-            .map(|(what, then, now)| format!("its {what} was {}, and here it is {}", told(&then), told(&now)))
+        other.map(|(what, then, now)| {
+            let (was, is) = if what == "meters" { ("were", "they are") } else { ("was", "it is") };
+            format!("its {what} {was} {}, and here {is} {}", told(&then), told(&now))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_start_is_the_same_machine() {
+        let then = Identity {
+            processor: "Intel(R) Core(TM) i5-2500".into(),
+            cpus: 4,
+            microcode: "0x2f".into(),
+            kernel: "6.12.1".into(),
+            meters: vec!["package-0".into()],
+            boot: "a".into(),
+        };
+        assert_eq!(Identity { boot: "b".into(), ..then.clone() }.other_than(&then), None);
+        for (now, told) in [
+            (
+                Identity { processor: "AMD Ryzen 7".into(), ..then.clone() },
+                "its processor was Intel(R) Core(TM) i5-2500, and here",
+            ),
+            (Identity { cpus: 2, ..then.clone() }, "its number of CPUs was 4, and here it is 2"),
+            (
+                Identity { microcode: String::new(), ..then.clone() },
+                "its microcode was 0x2f, and here it is not told",
+            ),
+            (Identity { kernel: "6.13".into(), ..then.clone() }, "its kernel was 6.12.1"),
+            (
+                Identity { meters: Vec::new(), ..then.clone() },
+                "its meters were package-0, and here they are none",
+            ),
+        ] {
+            assert!(now.other_than(&then).is_some_and(|why| why.starts_with(told)), "{told}");
+        }
     }
 }

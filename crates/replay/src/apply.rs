@@ -449,6 +449,10 @@ fn speed_settings(
                     return Err(format!("{} has no mode that is {name}", d.name));
                 }
                 Some(d) if d.own.is_none() => Some("active"),
+                // A driver that we do not know, of a kernel that lists cpufreq's governors, is asked for speeds.
+                None if !target.governors.is_empty() => {
+                    return Err(format!("its driver has no mode that is {name}"));
+                }
                 _ => None,
             };
             Ok((mode, own_settings(spec)?))
@@ -828,5 +832,70 @@ mod tests {
             |policy: &str| apply_line(&PolicySpec::parse(policy).expect("a policy"), &System::Linux.into());
         assert_eq!(line("schedutil+max=60%"), ok("wattwise set --governor schedutil --max 60%"));
         assert!(line("schedutil+cmax=C1").is_err_and(|e| e.contains("not known")));
+    }
+
+    /// A machine under limits: what a policy does not have of them is lifted, and said.
+    #[test]
+    fn limits_in_force_are_lifted_by_a_policy_without_them() {
+        let mut machine = library::machine("alderlake-p-laptop").expect("bundled");
+        machine.default_policy = "hwp:epp=102+max=30%+min=10%+noboost+cmax=C6".into();
+        let target = Target::of(&machine, System::Linux);
+        let made = |policy: &str| {
+            commands(&PolicySpec::parse(policy).expect("a policy"), &target).expect("it can be applied")
+        };
+        let bare = made("hwp:epp=power");
+        assert_eq!(
+            bare.to_string(),
+            "wattwise set --governor powersave --epp power --boost on --max max --min min --cstate C8=on --cstate C10=on"
+        );
+        assert_eq!(bare.lifts(), ["noboost", "max=30%", "min=10%", "cmax=C6"]);
+        let same = made("current");
+        assert_eq!(same.lifts(), [] as [&str; 0]);
+        assert_eq!(same, made("hwp:epp=102+max=30%+min=10%+noboost+cmax=C6"));
+        assert_eq!(made("current+max=60%"), made("hwp:epp=102+max=60%+min=10%+noboost+cmax=C6"));
+        // The kernel's governor of that name is the rule in force, without its limits.
+        assert_eq!(made("powersave"), made("hwp:epp=102"));
+        // Another mode registers the driver anew, without limits; C-states are another driver's.
+        let other = made("schedutil");
+        assert_eq!(
+            other.to_string(),
+            "wattwise set --driver-mode passive --governor schedutil --cstate C8=on --cstate C10=on"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_applied_names_the_nearest() {
+        let near = |machine: &str, policy: &str| {
+            let why = on(machine, System::Linux, policy).expect_err(policy);
+            why.rsplit_once("nearest here: ").map(|(_, near)| near.to_owned())
+        };
+        for (machine, policy, nearest) in [
+            ("alderlake-p-laptop", "amd-pstate-epp:epp=power+max=60%", "hwp:epp=power+max=60%"),
+            ("alderlake-p-laptop", "userspace:khz=1GHz", "performance+max=1000MHz"),
+            ("alderlake-p-laptop", "race-to-idle+noboost", "performance+noboost"),
+            ("alderlake-p-laptop", "burst", "schedutil"),
+            ("alderlake-p-laptop", "schedutil+pack", "schedutil"),
+            ("xeon-4210", "performance+noboost", "performance"),
+        ] {
+            assert_eq!(near(machine, policy).as_deref(), Some(nearest), "{policy}");
+        }
+        assert_eq!(near("recording-vm", "schedutil"), None, "it has no speed to choose");
+    }
+
+    /// A kernel's list of governors counts, and a governor of a module of ours is never taken for granted.
+    #[test]
+    fn a_kernel_has_the_governors_that_it_lists() {
+        let machine = library::machine("core-i5-2gen").expect("bundled");
+        let mut target = Target::of(&machine, System::Linux);
+        let line =
+            |target: &Target, policy: &str| apply_line(&PolicySpec::parse(policy).expect("a policy"), target);
+        assert!(line(&target, "burst").is_err_and(|e| e.contains("wattwise's module cpufreq_burst")));
+        target.governors = ["ondemand", "burst"].map(String::from).to_vec();
+        assert_eq!(line(&target, "burst"), ok("wattwise set --governor burst"));
+        let why = line(&target, "conservative").expect_err("it is not listed");
+        assert!(
+            why.contains("'modprobe cpufreq_conservative' may bring it; nearest here: ondemand"),
+            "{why}"
+        );
     }
 }

@@ -157,13 +157,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
         report.write(page.as_bytes())?;
     }
     let passed = calibration.check.quantile(0.95).is_none_or(|p95| p95 <= Check::limit(calibration.meters));
-    if passed || args.keep_bad {
+    // Without meters it is the estimate, which 'this' is without a file.
+    let is_wanted = !calibration.meters.is_empty() || args.output.is_some();
+    if !is_wanted {
+        note!(
+            "nothing meters energy here, so no machine file was written; --output FILE writes the estimate with what was timed"
+        );
+    }
+    if (passed || args.keep_bad) && is_wanted {
         file.write(calibration.text.as_bytes())?;
         kept.iter().for_each(|kept| _ = std::fs::remove_file(kept));
     }
     let found = found(
         output.path(),
-        (args.output.is_none() && root.is_this_machine(), passed || args.keep_bad),
+        (args.output.is_none() && root.is_this_machine(), is_wanted && (passed || args.keep_bad)),
         &calibration,
     );
     if args.json {

@@ -4,6 +4,7 @@ use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::show::screen::say;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use wattwise_control::cores::hold::Released;
 use wattwise_control::set::journal;
@@ -96,10 +97,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         () => None,
     };
+    let mut end = BTreeMap::new();
     let results: Vec<Restored> = match args.dry_run {
         true => listing
             .left()
-            .map(|f| would_be(&*root, if note(f).is_some() { none } else { &f.items }))
+            .map(|f| would_be(&*root, if note(f).is_some() { none } else { &f.items }, &mut end))
             .collect(),
         false => put_back_all(
             &*root,
@@ -126,13 +128,18 @@ fn finish(args: &Args, report: &RestoreOutput, failed: bool) -> Outcome {
     Ok(u8::from(failed))
 }
 
-/// What putting back would do.
-fn would_be(root: &dyn Root, items: &[Item]) -> Restored {
+/// What putting back would do. `end` has what those before it would have put back: one set on another is undone from the last.
+fn would_be(root: &dyn Root, items: &[Item], end: &mut BTreeMap<String, String>) -> Restored {
     let mut would = Restored::default();
     for item in items {
-        match item.target.read(root) {
+        let target = item.target.to_string();
+        let now = end.get(&target).cloned().map_or_else(|| item.target.read(root), Ok);
+        match now {
             Ok(now) if now == item.original => would.unchanged += 1,
-            Ok(now) => would.restored.push((item.what.clone(), format!("{now} -> {}", item.original))),
+            Ok(now) => {
+                would.restored.push((item.what.clone(), format!("{now} -> {}", item.original)));
+                end.insert(target, item.original.clone());
+            }
             Err(e) => would.failed.push((item.what.clone(), why(&e, &item.target.path(), root))),
         }
     }

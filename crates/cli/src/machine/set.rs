@@ -214,10 +214,11 @@ fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
         out += "nothing would change: all is as asked\n";
     }
     for row in rows {
-        _ = write!(out, "{}: {} -> {}", row.what, row.old, row.asked);
+        let shown = |value| shown(&row.target, value);
+        _ = write!(out, "{}: {} -> {}", row.what, shown(row.old), shown(row.asked));
         match (&row.refused, row.got) {
             (Some(why), _) => _ = write!(out, "  REFUSED: {why}"),
-            (None, Some(got)) if got != row.asked => _ = write!(out, "  (will show {got})"),
+            (None, Some(got)) if got != row.asked => _ = write!(out, "  (will show {})", shown(got)),
             (None, None) => out += "  (judged when the mode is in force)",
             _ => {}
         }
@@ -225,6 +226,15 @@ fn dry_run(args: &Args, plan: &ChangePlan) -> Outcome {
     }
     print(&out)?;
     Ok(code)
+}
+
+/// A value as people mean it: intel_pstate's file says whether turbo is off, and what is shown whether boost is on.
+fn shown<'v>(target: &str, value: &'v str) -> &'v str {
+    match value {
+        "0" if target.ends_with("/no_turbo") => "1",
+        "1" if target.ends_with("/no_turbo") => "0",
+        value => value,
+    }
 }
 
 fn notes(plan: &ChangePlan) -> String {
@@ -326,7 +336,9 @@ fn asked_and_got(root: &dyn Root, outcomes: &[transaction::Outcome]) -> String {
             1 => first.what.clone(),
             n => format!("{} … {} ({n})", first.what, last.what),
         };
-        _ = write!(out, "{who}: was {}, asked {}, got {}", first.old, first.asked, first.got);
+        let shown = |value| shown(&first.target, value);
+        let (was, asked, got) = (shown(&first.old), shown(&first.asked), shown(&first.got));
+        _ = write!(out, "{who}: was {was}, asked {asked}, got {got}");
         if first.got == first.old && first.asked != first.old {
             wrong = true;
             out += "  IGNORED: the driver took the write and did nothing";

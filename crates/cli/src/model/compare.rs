@@ -197,7 +197,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let replicas = args.asked_replicas();
         say!("stopped after {} of {replicas} replicas ({whole} of {all} works)", last.replicas);
     }
-    outputs.end(done, mix, (cases.len(), args.rule().goal))?;
+    // The same policy on each machine, as that machine is told it.
+    let command = |number: usize, policy: &str| -> Result<String, String> {
+        let spec = PolicySpec::parse(policy).map_err(|e| e.problem())?;
+        apply::on(&cases[number].machine)(&spec).map(|commands| commands.to_string())
+    };
+    outputs.end(done, mix, (cases.len(), args.rule().goal), &command)?;
     Ok(if stopped { stop.code() } else { work_code })
 }
 

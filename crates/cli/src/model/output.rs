@@ -192,6 +192,7 @@ impl Outputs {
         mut comparisons: Vec<Comparison>,
         mix: Option<Mix>,
         (asked, goal): (usize, Goal),
+        command: &dyn Fn(usize, &str) -> Result<String, String>,
     ) -> Result<(), Failure> {
         if let Some((name, trace)) = self.perfetto {
             let finished = trace.into_output().and_then(|(n, out)| out.finish().map(|()| n));
@@ -216,7 +217,8 @@ impl Outputs {
                 Format::Table | Format::TableOnStderr => Ok(()),
             };
         }
-        let set = ComparisonSet { mix, ..ComparisonSet::of(comparisons, asked, goal) };
+        let mut set = ComparisonSet { mix, ..ComparisonSet::of(comparisons, asked, goal) };
+        set.say_commands(command);
         if let Some(report) = self.report {
             let name = report.name.clone();
             report.write(report_of(&set).as_bytes())?;

@@ -179,6 +179,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         say!("{}", stopped(&result, log_path.as_ref()));
         return Ok(stop.code());
     }
+    let is_asked = target.path() != Path::new(USUAL_OUTPUT);
+    if result.verdict.worth_it == Some(false) && !is_asked {
+        // What is not worth it is no policy to find in the folder later.
+        drop(output);
+        show(args, &result)?;
+        note!("no policy file was written, since nothing is to be changed; -o FILE writes it all the same");
+        return Ok(0);
+    }
     write_policy(output, &result.winner.file)?;
     show(args, &result)?;
     if !args.json {

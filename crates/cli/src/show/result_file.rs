@@ -80,6 +80,9 @@ impl ResultFile {
             }
             wattwise_advice::summary::SCHEMA => whole::<ComparisonSet>(bytes).map(|mut set| {
                 set.comparisons = set.comparisons.into_iter().map(checked).collect();
+                for answer in &mut set.summary.answers {
+                    only_ours(&mut answer.best_apply, &mut answer.best_why_not);
+                }
                 if let Some(answer) = set.mix.as_mut().map(|mix| &mut mix.answer) {
                     only_ours(&mut answer.apply, &mut answer.why_not);
                 }

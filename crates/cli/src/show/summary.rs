@@ -4,7 +4,8 @@ use crate::show::screen::Look;
 use crate::show::table::{WIDE, cell, drawn, shortened, wrapped};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
-use wattwise_advice::summary::{ComparisonSet, PolicySummary, Summary};
+use wattwise_advice::summary::{AnswerSummary, ComparisonSet, PolicySummary, Summary};
+use wattwise_figure::shell;
 
 /// The columns.
 pub(crate) const HEAD: [&str; 7] =
@@ -74,6 +75,31 @@ pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
     all.iter().map(row).collect()
 }
 
+/// The policy that is best over all on each machine: its command there, and what it costs beside the machine's own best.
+fn on_each(set: &ComparisonSet) -> String {
+    let (Some(best), Some(ratio)) = (&set.summary.best, set.summary.best_ratio) else { return String::new() };
+    let told = |a: &AnswerSummary| a.best_apply.is_some() || a.best_why_not.is_some();
+    if ratio > 1.0 || !set.summary.answers.iter().any(told) {
+        return String::new();
+    }
+    let mut out = format!("\n\n{best} on each machine:");
+    for (c, a) in set.comparisons.iter().zip(&set.summary.answers) {
+        let costs = match a.best_costs {
+            _ if a.recommended == *best => ", its own best".to_owned(),
+            Some(costs) => format!(", {} against its own best, {}", change(Some(costs)), a.recommended),
+            None => String::new(),
+        };
+        let root = c.inputs.root.as_ref().map(|root| format!(" --root {}", shell::word(root)));
+        _ = write!(out, "\n  {} ({}){costs}\n", a.machine, a.workload);
+        match (&a.best_apply, &a.best_why_not) {
+            _ if c.reference == *best => out += "    as it is now",
+            (Some(line), _) => _ = write!(out, "    sudo {line}{}", root.unwrap_or_default()),
+            (None, why) => _ = write!(out, "    cannot be applied: {}", why.as_deref().unwrap_or("unknown")),
+        }
+    }
+    out
+}
+
 /// The answer, the table, what it means. Where the worst energy was is told where there is room.
 pub(crate) fn text(set: &ComparisonSet, look: Look) -> String {
     let s = &set.summary;
@@ -92,7 +118,7 @@ pub(crate) fn text(set: &ComparisonSet, look: Look) -> String {
         }
         table.add_row(row.iter().map(String::as_str).enumerate().map(aligned));
     }
-    let table = drawn(table, colour);
+    let table = drawn(table, colour) + &on_each(set);
     let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
     format!("{}\n\n{}\n\n{}\n", wrapped(&answer(set), ""), table, wrapped(note, "  "))
 }

@@ -13,6 +13,7 @@
 use crate::set::plan::{Inventory, Setting, plan};
 use crate::set::transaction::Change;
 use std::collections::{BTreeMap, BTreeSet};
+use wattwise_figure::units::Speed;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::probe::{Mechanism, Probed};
 use wattwise_hw::root::{Root, text};
@@ -30,11 +31,12 @@ pub(super) const RESET: [(&str, &str); 5] = [
     ("cpufreq/boost", "boost"),
 ];
 
-/// Settings that wait for a mode of the driver.
+/// Settings that wait for a mode of the driver, or for boost: since Linux 6.10 intel_pstate shows the range with turbo only
+/// while that is on, so that what a share of the highest speed is cannot be told before.
 #[derive(Debug, Clone)]
 pub struct Then {
-    /// The mode.
-    pub mode: String,
+    /// The flag of what they wait for: the driver's mode, or boost.
+    pub flag: String,
     /// How many of the plan's steps come before: up to the mode's own.
     pub first: usize,
     pub(super) cpus: CpuSet,
@@ -72,6 +74,8 @@ pub(super) struct Coming {
     pub(super) range_known: bool,
     /// Whether the driver is off now, so that no policies are shown to plan for.
     pub(super) unseen: bool,
+    /// Whether it is boost that comes, and no mode.
+    pub(super) is_boost: bool,
 }
 
 impl Coming {
@@ -100,6 +104,7 @@ impl Coming {
             governors_known: mode == "active",
             range_known: true,
             unseen,
+            is_boost: false,
         };
         coming.machine_wide(root);
         let policies: Vec<CpufreqPolicy> =
@@ -109,6 +114,30 @@ impl Coming {
             false => Probed::yes(policies, Mechanism::Sysfs),
         };
         Some(coming)
+    }
+
+    /// The machine with boost on, where that is off now and limits among the settings are told by its range.
+    pub(super) fn with_boost(now: &Inventory, settings: &[Setting]) -> Option<Coming> {
+        let is_off = now.cpufreq.boost.as_ref().is_some_and(|b| !b.on)
+            || now.cpufreq.policies().iter().any(|p| p.boost == Some(false));
+        let turned_on = settings.contains(&Setting::Boost(true));
+        let of_range = |end: &Option<Speed>| end.is_some_and(|s| !matches!(s, Speed::Khz(_)));
+        let waits = settings
+            .iter()
+            .any(|s| matches!(s, Setting::Limits(low, high) if of_range(low) || of_range(high)));
+        (is_off && turned_on && waits).then(|| Coming {
+            inventory: Inventory {
+                topology: now.topology.clone(),
+                cpuidle: now.cpuidle.clone(),
+                cpufreq: now.cpufreq.clone(),
+            },
+            made: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+            governors_known: true,
+            range_known: false,
+            unseen: false,
+            is_boost: true,
+        })
     }
 
     fn machine_wide(&mut self, root: &dyn Root) {

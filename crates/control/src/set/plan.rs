@@ -93,8 +93,7 @@ impl ChangePlan {
             transaction.admit(&changes)?;
             Ok(changes)
         });
-        let changes =
-            planned.map_err(|why| transaction.failed(&format!("with --driver-mode {}", then.mode), why))?;
+        let changes = planned.map_err(|why| transaction.failed(&format!("with {}", then.flag), why))?;
         transaction.make_all(&changes, stop)?;
         transaction.settle();
         transaction.tell(&foreseen);
@@ -190,18 +189,25 @@ pub fn plan(
     let overlay = Overlay { root, made: BTreeMap::new(), coming: BTreeSet::new(), hidden: BTreeSet::new() };
     let mode =
         settings.iter().find_map(|s| if let Setting::DriverMode(mode) = s { Some(mode) } else { None });
-    let coming = mode.and_then(|mode| Coming::of(root, inventory, mode));
+    let with_boost = Coming::with_boost(inventory, settings).filter(|_| mode.is_none());
+    let is_boost = with_boost.is_some();
+    let coming = mode.and_then(|mode| Coming::of(root, inventory, mode)).or(with_boost);
     let mut planner = Planner { overlay, inventory, cpus, plan: ChangePlan::default(), coming: None };
     let mut ordered: Vec<&Setting> = settings.iter().collect();
     ordered.sort_by_key(|s| phase(s));
-    let of_mode = ordered.iter().rposition(|s| matches!(s, Setting::DriverMode(_))).map_or(0, |at| at + 1);
+    let is_first = |s: &&Setting| match is_boost {
+        true => phase(s) <= phase(&Setting::Boost(true)),
+        false => matches!(s, Setting::DriverMode(_)),
+    };
+    let of_mode = ordered.iter().rposition(is_first).map_or(0, |at| at + 1);
     let (first, rest) = ordered.split_at(of_mode);
     for setting in first {
         planner.setting(setting)?;
     }
-    match (mode, &coming) {
-        (Some(mode), Some(coming)) => planner.foresee(mode, coming, rest)?,
-        _ => rest.iter().try_for_each(|setting| planner.setting(setting))?,
+    let flag = mode.map_or("--boost on".to_owned(), |mode| format!("--driver-mode {mode}"));
+    match &coming {
+        Some(coming) => planner.foresee(&flag, coming, rest)?,
+        None => rest.iter().try_for_each(|setting| planner.setting(setting))?,
     }
     planner.inventory = inventory;
     planner.beside();
@@ -225,7 +231,7 @@ fn phase(setting: &Setting) -> u32 {
 impl<'r> Planner<'r> {
     /// Plans settings for a mode of the driver that is not in force yet. Where the mode itself is refused there is nothing to
     /// plan them for.
-    fn foresee(&mut self, mode: &str, coming: &'r Coming, settings: &[&Setting]) -> Result<(), PlanError> {
+    fn foresee(&mut self, flag: &str, coming: &'r Coming, settings: &[&Setting]) -> Result<(), PlanError> {
         if settings.is_empty() || self.plan.refused().is_some() {
             return Ok(());
         }
@@ -236,7 +242,7 @@ impl<'r> Planner<'r> {
             ));
         }
         self.plan.then = Some(Then {
-            mode: mode.to_owned(),
+            flag: flag.to_owned(),
             first: self.plan.steps.len(),
             cpus: self.cpus.clone(),
             settings: settings.iter().map(|s| (*s).clone()).collect(),
@@ -292,10 +298,12 @@ impl<'r> Planner<'r> {
             }
         };
         let current = self.overlay.made.get(&path).unwrap_or(&old);
-        if *current == value {
+        let judged_later = self.is_judged_later(&path);
+        // A limit of the range with boost may come to the present one by chance, as long as that range is not shown.
+        let may_differ = judged_later && self.coming.is_some_and(|c| c.is_boost);
+        if *current == value && !may_differ {
             return Ok(());
         }
-        let judged_later = self.is_judged_later(&path);
         let verdict = match judged_later {
             true => Ok(value.clone()),
             false => rules::judge(&self.overlay, &path, &value),

@@ -1128,6 +1128,17 @@ impl Builder<'_> {
             if p.status == "active" && d.cpufreq.as_ref().is_some_and(|f| f.preference.is_some()) {
                 self.put(format!("{base}/hwp_dynamic_boost"), 0);
             }
+            // Machines with HWP have it from CPPC's objects of the firmware too: performance in steps of 100 MHz here.
+            if d.cpufreq.as_ref().is_some_and(|f| f.preference.is_some()) {
+                for cpu in self.cpus.clone() {
+                    let Some(core) = d.core.get(cpu.kind) else { continue };
+                    let base = format!("{CPU}/cpu{}/acpi_cppc", cpu.id);
+                    let nominal = core.nominal_khz.unwrap_or(core.max_khz);
+                    self.put(format!("{base}/highest_perf"), core.max_khz / 100_000);
+                    self.put(format!("{base}/nominal_perf"), nominal / 100_000);
+                    self.put(format!("{base}/lowest_perf"), core.min_khz / 100_000);
+                }
+            }
             if let Some(bias) = p.bias {
                 for cpu in self.cpus.clone() {
                     self.put(format!("{CPU}/cpu{}/power/energy_perf_bias", cpu.id), bias);
