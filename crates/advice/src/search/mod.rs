@@ -79,7 +79,7 @@ pub(crate) fn best(
         false => in_replicas,
     };
     let goal = runs.rule.goal;
-    let in_race =
+    let in_race: Vec<Option<Vec<f64>>> =
         entrants.iter().map(|e| (e.ran_the_race() && !e.slow).then(|| e.column.cost(goal))).collect();
     // Too few replicas do not show that the limit of time is kept; but what was left for its cost was not found slow.
     let column = |e: Entrant| Column { kept: Kept { admissible: !e.slow, ..e.column.kept }, ..e.column };
