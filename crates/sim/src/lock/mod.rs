@@ -176,6 +176,7 @@ mod tests {
     use wattwise_model::machine::{builtin, file};
 
     const COSTS: Costs = Costs {
+        halted_w: None,
         handover_ns: 100.0,
         call_ns: 1000.0,
         device_ns: 300.0,
