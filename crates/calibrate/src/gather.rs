@@ -126,7 +126,12 @@ impl Seen {
             driver: first.and_then(|p| p.driver.clone()),
             governors: first.map_or_else(Vec::new, governors),
             epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
-            policy: in_force(policies, boost_off, info.cpuidle.cpus().first().and_then(deepest_allowed)),
+            policy: in_force(
+                policies,
+                &tops(root, policies, boost_off),
+                boost_off,
+                info.cpuidle.cpus().first().and_then(deepest_allowed),
+            ),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             clock_measured: false,
@@ -267,12 +272,17 @@ fn package_limit_w(zones: &[Zone]) -> Option<f64> {
 }
 
 /// The policy in force, as `--policy` takes it, with the limits that are in force; none where the governor is nobody's that we know.
-fn in_force(policies: &[CpufreqPolicy], boost_off: bool, deepest: Option<String>) -> Option<String> {
+fn in_force(
+    policies: &[CpufreqPolicy],
+    tops: &[Option<u64>],
+    boost_off: bool,
+    deepest: Option<String>,
+) -> Option<String> {
     let mut policy = rule_in_force(policies.first()?)?;
-    if let Some(max) = common_end(policies, true, cap) {
+    if let Some(max) = common_end((policies, tops), true, cap) {
         policy.push_str(&format!("+max={max}"));
     }
-    if let Some(min) = common_end(policies, false, floor) {
+    if let Some(min) = common_end((policies, tops), false, floor) {
         policy.push_str(&format!("+min={min}"));
     }
     if boost_off {
@@ -323,31 +333,41 @@ fn floor(p: &CpufreqPolicy) -> Option<u64> {
     (low > lowest).then_some(low)
 }
 
+/// Each policy's highest speed in the model: with the boost that is off and not shown.
+fn tops(root: &dyn Root, policies: &[CpufreqPolicy], boost_off: bool) -> Vec<Option<u64>> {
+    let top = |p: &CpufreqPolicy| {
+        let cpu = p.affected.iter().next().filter(|_| boost_off);
+        cpu.and_then(|cpu| hidden_boost(root, cpu, p)).or(Some(p.hardware_khz?.1))
+    };
+    policies.iter().map(top).collect()
+}
+
 /// One end of the range as all policies have it: a speed where it is one, else the least whole share of each highest speed
 /// that comes to it, as `set` and the model resolve shares ([`units::share_of_khz`]); else the first policy's.
 fn common_end(
-    policies: &[CpufreqPolicy],
+    (policies, tops): (&[CpufreqPolicy], &[Option<u64>]),
     is_max: bool,
     end: impl Fn(&CpufreqPolicy) -> Option<u64>,
 ) -> Option<String> {
-    let ends: Vec<(u64, &CpufreqPolicy)> = policies.iter().filter_map(|p| Some((end(p)?, p))).collect();
-    let &(first, _) = ends.first()?;
+    let ends: Vec<(u64, &CpufreqPolicy, u64)> =
+        policies.iter().zip(tops).filter_map(|(p, top)| Some((end(p)?, p, (*top)?))).collect();
+    let &(first, ..) = ends.first()?;
     let mhz = format!("{}MHz", first / 1000);
-    if ends.iter().all(|(khz, _)| *khz == first) {
+    if ends.iter().all(|(khz, ..)| *khz == first) {
         return Some(mhz);
     }
     // Of a driver's levels the next one inside the share.
-    let comes_to = |p: &CpufreqPolicy, percent: f64| {
-        let share = units::share_of_khz(p.hardware_khz?.1, percent);
+    let comes_to = |p: &CpufreqPolicy, top: u64, percent: f64| {
+        let share = units::share_of_khz(top, percent);
         let levels = || p.levels_khz.iter().chain(&p.boost_levels_khz).copied();
         let inside = if is_max {
             levels().filter(|l| *l <= share).max()
         } else {
             levels().filter(|l| *l >= share).min()
         };
-        Some(inside.unwrap_or(share))
+        inside.unwrap_or(share)
     };
-    let is = |percent: &u32| ends.iter().all(|(khz, p)| comes_to(p, f64::from(*percent)) == Some(*khz));
+    let is = |percent: &u32| ends.iter().all(|(khz, p, top)| comes_to(p, *top, f64::from(*percent)) == *khz);
     // Of several that come to it the roundest.
     let round = [10, 5, 1].into_iter().find_map(|step| (1..100).filter(|p| p % step == 0).find(is));
     Some(round.map_or(mhz, |percent| format!("{percent}%")))
@@ -370,7 +390,7 @@ pub(crate) fn idle_states(cpu: &CpuStates) -> impl Iterator<Item = CpuidleState>
 /// Whether a CPU is idle in this state, and the driver itself has not switched it off: then it is not there until a user
 /// wants it.
 pub(crate) fn is_there(state: &CpuidleState) -> bool {
-    !polls(state) && !(state.disabled && state.off_by_default)
+    !(polls(state) || state.disabled && state.off_by_default)
 }
 
 /// Whether a CPU in this state still executes: the kernel's polling loop.

@@ -297,7 +297,7 @@ fn one_screen_says_what_is_in_force() {
     let screen = lab.done(&["info"]).split_whitespace().collect::<Vec<_>>().join(" ");
     for fact in [
         "intel_pstate, active mode; boost on",
-        "CPUs 0-7: governor powersave, EPP balance_performance, limited to 400 MHz to 3 GHz of 400 MHz to 4.70 GHz",
+        "CPUs 0-7: governor powersave, EPP balance_performance, limited to 400 MHz to 3.00 GHz of 400 MHz to 4.70 GHz",
         "CPUs 8-15: governor powersave, EPP balance_performance, 400 MHz to 3.40 GHz",
         "POLL C1E C6 C8 C10",
         "package-0 28 W over 27.98 s",

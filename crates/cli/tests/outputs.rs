@@ -36,7 +36,7 @@ impl Place {
         }
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/run.json");
         std::fs::copy(results, folder.path().join("run.json")).unwrap();
-        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/table");
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hardware_table");
         std::fs::create_dir(folder.path().join("table")).unwrap();
         for name in ["table.toml", "rows.csv", "machine.toml"] {
             std::fs::copy(table.join(name), folder.path().join("table").join(name)).unwrap();

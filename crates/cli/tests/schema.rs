@@ -286,7 +286,7 @@ fn machines_are_valid() {
     for data_set in ["specpower", "freqbench"] {
         holds("score-1.json", &["machines", "score", data_set, &table(data_set), "--json"]);
     }
-    let policies = format!("{}/tests/results/table", env!("CARGO_MANIFEST_DIR"));
+    let policies = format!("{}/tests/hardware_table", env!("CARGO_MANIFEST_DIR"));
     holds("score-1.json", &["machines", "score", "policies", &policies, "--json"]);
 }
 

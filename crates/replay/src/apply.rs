@@ -460,7 +460,7 @@ fn speed_settings(
         "performance" | "powersave" => Ok((None, governor(name))),
         "userspace" => {
             let khz = spec.speed_settings.count("khz");
-            let speed = if khz == 0 { units::Speed::Max } else { units::Speed::Khz(khz.into()) };
+            let speed = if khz == 0 { units::Speed::Max } else { units::Speed::Khz(khz) };
             match own {
                 Some(own) => {
                     Err(format!("{own} cannot hold one speed; cap it instead: performance+max={speed}"))

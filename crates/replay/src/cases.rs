@@ -63,8 +63,7 @@ impl<'w> Case<'w> {
         for policy in &policies {
             let policy = meant(policy)?;
             // Two words for one policy are one row; what was asked for twice stays two.
-            if !(all.iter().any(|p| p.text == policy.text) && !policies.iter().any(|p| p.text == policy.text))
-            {
+            if !all.iter().any(|p| p.text == policy.text) || policies.iter().any(|p| p.text == policy.text) {
                 all.push(policy);
             }
         }

@@ -318,7 +318,7 @@ impl List {
         let counts = |p: &&(&str, &str)| predicted(p.0) || predicted(p.1);
         let right = |p: &&(&str, &str)| ours.get(p.0).zip(ours.get(p.1)).is_some_and(|(a, b)| a < b);
         let pairs: Vec<_> = pairs.iter().filter(counts).collect();
-        (pairs.len(), pairs.iter().filter(|p| right(*p)).count())
+        (pairs.len(), pairs.iter().filter(|p| right(p)).count())
     }
 
     /// What the figures come to; `pairs` are keys in their published order.

@@ -111,7 +111,7 @@ pub(crate) fn write(folder: &Path, file: &str, stock: &mut Stock) -> usize {
 
 /// A table of measurements on hardware: its words, its cells, a reason and its machine's name are a stranger's.
 fn hardware(folder: &Path, stock: &mut Stock) {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/table");
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hardware_table");
     let read = |name: &str| std::fs::read_to_string(from.join(name)).unwrap();
     let mut file: toml::Table = read("table.toml").parse().unwrap();
     for key in ["title", "source", "licence", "class", "kernel", "meter"] {

@@ -249,6 +249,7 @@ mod tests {
         let want = kind.levels[0].busy_w
             + 19.0 * deep
             + machine.packages[0].uncore_w
+            + machine.packages[0].uncore.as_ref().map_or(0.0, |u| u.step_w + u.follow_w)
             + machine.packages[1].idle[0].watts;
         assert!((o.energy_j / o.elapsed_s / want - 1.0).abs() < 1e-9, "{} {want}", o.energy_j / o.elapsed_s);
         assert!((o.cpu_s / o.elapsed_s - 1.0).abs() < 1e-9);

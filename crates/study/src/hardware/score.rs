@@ -166,25 +166,35 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
+/// A row's ratios to its reference.
+struct Ratios {
+    measured: f64,
+    predicted: f64,
+    spread: f64,
+}
+
 /// Right pairs less wrong ones, of the pairs of a work and quantity whose measured ratios differ by more than their spread; the
 /// reference, at 1, is one of them.
 fn tau(table: &Table, comparisons: &[&Comparison]) -> Option<f64> {
-    let mut works: BTreeMap<(&str, usize), Vec<(f64, f64, f64)>> = BTreeMap::new();
+    let mut works: BTreeMap<(&str, usize), Vec<Ratios>> = BTreeMap::new();
     for c in comparisons {
         let key = (table.rows[c.row].work.as_str(), c.quantity);
-        let list = works.entry(key).or_insert_with(|| vec![(1.0, 1.0, c.spread)]);
+        let list = works
+            .entry(key)
+            .or_insert_with(|| vec![Ratios { measured: 1.0, predicted: 1.0, spread: c.spread }]);
         // Of rows that repeat one another the order is noise: enough to know it of some thousands of pairs.
         if list.len() < 100 {
-            list.push((c.measured, c.predicted, c.spread));
+            list.push(Ratios { measured: c.measured, predicted: c.predicted, spread: c.spread });
         }
     }
-    let of = |list: &Vec<(f64, f64, f64)>| {
+    let of = |list: &Vec<Ratios>| {
         let (mut pairs, mut sum) = (0.0, 0.0);
         for (i, a) in list.iter().enumerate() {
             for b in &list[i + 1..] {
-                if (a.0 / b.0 - 1.0).abs() > a.2.max(b.2) {
+                if (a.measured / b.measured - 1.0).abs() > a.spread.max(b.spread) {
                     pairs += 1.0;
-                    sum += ((a.0 - b.0) * (a.1 - b.1)).partial_cmp(&0.0).map_or(0.0, |o| f64::from(o as i8));
+                    let agree = (a.measured - b.measured) * (a.predicted - b.predicted);
+                    sum += agree.partial_cmp(&0.0).map_or(0.0, |o| f64::from(o as i8));
                 }
             }
         }
