@@ -47,7 +47,7 @@ const RECORDER_NS: u64 = 1_000_000;
 /// CPU time of one request and its reply, client and server together, in ns: as `workloads/ping-pong.toml`.
 const ROUND_NS: f64 = 30_000.0;
 
-/// The numbers that were set to figures of the study; [`FITTED`] says which.
+/// The numbers that were set to figures of the study; `FITTED` says which.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Numbers {
     /// CPU time of one of cyclictest's wake-ups, its own and its tracing's, in ns.

@@ -5,7 +5,7 @@
 //! | [`table`] | a published table and its description |
 //! | `predict` | the engine's runs of a table's settings, calibrated by at most one setting a program |
 //! | [`compare`] | each row against its work's reference: predicted, measured, and what two know-nothings say |
-//! | [`score`] | signs, order, errors and coverage, by table, mechanism and class |
+//! | [`score`](mod@score) | signs, order, errors and coverage, by table, mechanism and class |
 //! | [`page`] | the page of it |
 //! | [`bundled`] | the tables that come with the program (`hardware/`) |
 //!
