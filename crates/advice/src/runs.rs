@@ -197,10 +197,7 @@ impl<'a, 'j> Runs<'a, 'j> {
                 window.max(done)
             }
             // What timers hold ends when they do, whatever the limit of time: a much longer window would hold rest alone.
-            _ => {
-                let slack = LAST_EPISODES.min(self.rule.max_slowdown.max(0.0));
-                (workload.span_ns.max(done) as f64 * (1.0 + slack)) as u64
-            }
+            _ => (workload.span_ns.max(done) as f64 * (1.0 + LAST_EPISODES)) as u64,
         }
     }
 

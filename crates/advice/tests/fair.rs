@@ -171,7 +171,7 @@ fn without_a_limit_the_window_is_two_makespans() {
     assert!(slow.elapsed_s > c.window_s && slow.over_own_time && slow.admissible);
 }
 
-/// Timers hold how long it takes, so there is no idle tail whatever the limit.
+/// Timers hold how long it takes, so the limit adds no idle tail.
 #[test]
 fn work_that_timers_hold_has_the_window_of_its_timers() {
     let text = "name = 'x'\nsummary = 'y'\n[[task]]\nname = 'a'\nrounds = 50\nsteps = [{ sleep_us = 20_000 }, { run_us = 3000 }]\n";

@@ -111,8 +111,10 @@ fn figures_are_from_replicas_that_did_not_choose() {
     let final_ones = given.compared(Some(&policy), 16, 1);
     assert_ne!(own.uncertain.energy_ratio, row(&final_ones, &own.policy).uncertain.energy_ratio);
     let left: Vec<&PolicyResult> = found.results.iter().filter(|r| r.raced_out_after.is_some()).collect();
-    assert!(left.len() > 5 && left.iter().all(|r| [4, 16].contains(&r.raced_out_after.unwrap()) && !r.tied));
-    let lowest = row(&found, "powersave");
+    // What ran the whole race may tie with the leader; what was left at its first look was clearly worse.
+    let after = |r: &PolicyResult| r.raced_out_after.unwrap();
+    assert!(left.len() > 5 && left.iter().all(|r| after(r) == 16 || after(r) == 4 && !r.tied));
+    let lowest = left.iter().find(|r| r.policy == "powersave" || r.policy.ends_with("+max=min")).unwrap();
     assert!(lowest.raced_out_after == Some(4) && !lowest.admissible, "{lowest:?}");
     let against = found.answer.against_reference.unwrap();
     assert!(against.chance > 0.9 && against.ratio == own.uncertain.energy_ratio);

@@ -250,7 +250,7 @@ fn studies_and_lists_print() {
             &["reproduce", "thomson", "--json"],
             &["\"basis\": \"predicted\"", "386.2", "run time, new algorithm (burst)"],
         ),
-        (&["reproduce", "powerctl"], &["mwait C2, 366/3.7 us", "predicted", "is underrated"]),
+        (&["reproduce", "powerctl"], &["mwait C2, 366/3.7", "predicted", "is underrated"]),
         (&["reproduce", "coreidle"], &["saving against the default", "predicted"]),
         (&["reproduce", "bc10"], &["throughput at 500 MHz", "prints 297 figures", "falls above 500 MHz"]),
         (

@@ -129,7 +129,7 @@ fn command_of(line: &str) -> Vec<&str> {
 fn takes_root(line: &str) -> bool {
     let out =
         Command::new(env!("CARGO_BIN_EXE_wattwise")).args(command_of(line)).arg("--help").output().unwrap();
-    String::from_utf8_lossy(&out.stdout).contains("--root")
+    String::from_utf8_lossy(&out.stdout).lines().any(|line| line.trim_start().starts_with("--root"))
 }
 
 /// Runs a line by the shell.

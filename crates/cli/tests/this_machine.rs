@@ -63,7 +63,8 @@ fn this_machine_is_the_calibrated_one_where_there_is_one() {
     );
 }
 
-/// Without another name a calibration is written where `this` finds it.
+/// Without another name a calibration is written where `this` finds it; where nothing meters energy, only if a file is named, since
+/// an estimate would pass for a measurement.
 #[test]
 fn a_calibration_is_written_where_it_is_found() {
     let home = tempfile::tempdir().unwrap();
@@ -71,5 +72,9 @@ fn a_calibration_is_written_where_it_is_found() {
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let file = home.path().join("wattwise/this.toml");
     assert_eq!((json["file"].as_str(), json["default"].as_bool()), (file.to_str(), Some(true)), "{json}");
-    assert!(file.exists());
+    let metered = !json["meters"].as_array().unwrap().is_empty();
+    assert_eq!((json["written"].as_bool(), file.exists()), (Some(metered), metered), "{json}");
+    let named = home.path().join("named.toml");
+    wattwise(home.path(), &["calibrate", "--budget", "1min", "-o", named.to_str().unwrap()]);
+    assert!(named.exists());
 }

@@ -122,7 +122,7 @@ impl ResultFile {
             ResultFile::Ab(read) => result::text(&result::of(read)),
             ResultFile::Judged(judged) => result::text(judged),
             ResultFile::Tune(t) => tune::text(t, look.colour),
-            ResultFile::Trace(t) => t.text(true),
+            ResultFile::Trace(t) => t.text(false),
             ResultFile::Import(i) => i.text(),
             ResultFile::Record(r) => record::text(r),
             ResultFile::Calibration(c) => calibrate::text(c),

@@ -202,8 +202,8 @@ fn differences(figures: &[Figure]) -> Vec<String> {
     let mut out = vec![
         "The study's charts are not printed as numbers: a claim is what its text says, with 'about'.".to_owned(),
         "Only the rows marked fitted set a cost to a figure. But the guesses (threads over packages, power while leaving \
-         MWAIT, C1 counted by boost, the device's calls) were made with the published signs in view: that all signs are \
-         right shows that one set of plausible figures gives them, not that each is so."
+         MWAIT, C1 counted by boost, the device's calls) were made with the published signs in view: how many signs \
+         are right is therefore no independent check."
             .to_owned(),
     ];
     // The model's and the study's change of the efficiency, for one state in some sections.
