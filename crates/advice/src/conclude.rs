@@ -180,14 +180,17 @@ impl Second<'static> {
     pub(crate) const NONE: Second<'static> = Second { again: &|_| Ok(None), back: &|_| Ok(Vec::new()) };
 }
 
-/// The result.
-pub(crate) fn conclude(
-    mut found: Found<'_, '_, '_>,
+/// What all that ran comes to: the candidates, where they stand, and which is recommended.
+type Settled = (Vec<Candidate>, Standing, Option<usize>);
+
+/// Chooses, and runs the choice in other replicas, until one keeps the limit of time there.
+fn settle(
+    found: &mut Found<'_, '_, '_>,
     options: &Options<'_>,
     second: &Second<'_>,
-) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+) -> Result<Settled, CompareError> {
     let (mut choices, mut looks) = (0..CHOICES, 0..LOOKS_BACK);
-    let (candidates, standing, chosen) = loop {
+    loop {
         let candidates = found.candidates();
         let standing = ties::standing(&candidates);
         let chosen = choose(&found.choice(&candidates, &standing, options));
@@ -204,16 +207,24 @@ pub(crate) fn conclude(
             Some(chosen) => (second.again)(chosen)?.map(|column| (chosen, column)),
             None => None,
         };
-        let Some((at, column)) = fresh else { break (candidates, standing, chosen) };
+        let Some((at, column)) = fresh else { return Ok((candidates, standing, chosen)) };
         let holds = column.kept.admissible;
         found.columns[at] = column;
         found.confirmed.push(at);
         // The race was run in other replicas. Its places stand, unless the limit of time is not kept in these.
         if holds {
-            break (candidates, standing, chosen);
+            return Ok((candidates, standing, chosen));
         }
-    };
-    let mut standing = standing;
+    }
+}
+
+/// The result.
+pub(crate) fn conclude(
+    mut found: Found<'_, '_, '_>,
+    options: &Options<'_>,
+    second: &Second<'_>,
+) -> Result<(Comparison, Vec<PolicyDetail>), CompareError> {
+    let (candidates, mut standing, chosen) = settle(&mut found, options, second)?;
     let more = standing.leader.map_or_else(Vec::new, |leader| found.ties_of_the_race(leader));
     standing.named &= more.is_empty();
     standing.ties.extend(more);

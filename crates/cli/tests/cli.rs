@@ -557,7 +557,7 @@ fn a_recording_is_shown_on_one_screen() {
     }
     let all = text(&wattwise(&["trace", "build", "--all"]).stdout);
     assert!(all.contains("top tasks") && all.contains("sched_switch"), "{all}");
-    // The programs' times are those of their tasks: cc1's, added up from the list of all tasks of the summary by another way.
+    // The programs' times are those of their tasks: cc1's, nearly all of the time that the CPUs were busy, counted by CPU.
     let json: serde_json::Value =
         serde_json::from_slice(&wattwise(&["trace", "build", "--json"]).stdout).unwrap();
     let busy: f64 = json["cpus"].as_array().unwrap().iter().map(|c| c["busy_s"].as_f64().unwrap()).sum();

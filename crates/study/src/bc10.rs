@@ -169,19 +169,15 @@ fn beside_throughput(ours: &mut Ours, known: &dyn Fn(u32, &str) -> f64) {
         ours.set(format!("{mhz}:rtt"), fixed_ms + ms_mhz / f);
         // The kernel times an empty loop: cycles a turn, nothing else.
         ours.set(format!("{mhz}:bogomips"), known(600, "bogomips") / 600.0 * f);
-        ours.set(format!("{mhz}:retrans"), 0.0);
     }
 }
 
-/// What `cpufreq-info` lists: the machine's own figures, and the books of the model.
+/// What `cpufreq-info` lists: the machine's own figures.
 fn listings(ours: &mut Ours, bench: &Bench) {
     let levels = &bench.machine.kinds[0].levels;
     for level in levels {
         let mhz = level.khz / 1000;
         ours.set(format!("step:{mhz}"), f64::from(mhz));
-        // Before the change the machine had been at its highest speed, after it at 500 MHz.
-        ours.set(format!("before:{mhz}"), if level.khz == KHZ { 100.0 } else { 0.0 });
-        ours.set(format!("after:{mhz}"), 0.0);
     }
     let stall = bench.machine.domains[0].transition.stall_ns.iter().max().copied().unwrap_or(0);
     ours.set("latency", stall as f64 * 1e-3);

@@ -173,9 +173,7 @@ fn causes(ours: &Ours) -> Vec<Cause> {
         out.push(Cause {
             about: vec!["mwait-short-eff".into()],
             text: format!(
-                "MWAIT in short sections gives {:.1} to {:.1} % efficiency, not 6 to 8. Tried: no power limit, with spinning at 0.9 \
-                 of a working thread's power, gives 5.6 to 10.9 %, but then 91 and 34 % for the long sections instead of 50 and \
-                 15; one set of figures that gives all was not found.",
+                "MWAIT in short sections gives {:.1} to {:.1} % efficiency, not 6 to 8: the cause is unknown.",
                 of("mwait-short-eff-least"),
                 of("mwait-short-eff-most")
             ),
