@@ -25,23 +25,24 @@ fn is_kernels(task: &str) -> bool {
     after.split_whitespace().nth(1) == Some("2")
 }
 
-/// A program called `wattwise` keeps a CPU busy beside the work, as another user's would.
+/// Programs called `wattwise` keep the CPUs busy beside the work, as another user's would.
 #[test]
 fn other_programs_share_is_that_of_a_sum_over_perfs_script() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     fs::copy("/bin/sh", at("wattwise")).expect("a shell");
     // By a shell that ends: it is nobody's child whom we know, as another user's program is.
-    let begin = r#""$0" -c 'while :; do :; done' >/dev/null 2>&1 & echo $!"#;
+    // Two for each CPU: one that has a CPU alone never switches, and perf's sum is made from switches.
+    let begin = r#"n=$((2 * $(nproc))); while [ $n -gt 0 ]; do "$0" -c 'while :; do :; done' >/dev/null 2>&1 & echo $!; n=$((n-1)); done"#;
     let started = Command::new("sh").args(["-c", begin]).arg(at("wattwise")).output().expect("a shell");
-    let beside = String::from_utf8_lossy(&started.stdout).trim().to_owned();
+    let beside = String::from_utf8_lossy(&started.stdout).into_owned();
     let script =
         format!("echo $$ >{}; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", at("pid").display());
     let options = RecordOptions::new(&at("r.perf"), ["sh", "-c", &script].map(str::to_owned).to_vec());
     let recorded = run(&options);
     let recorder = list(names_in("/proc/self/task").into_iter());
     let kernel = list(names_in("/proc").into_iter().filter(|t| is_kernels(t)));
-    _ = Command::new("kill").arg(&beside).status();
+    _ = Command::new("kill").args(beside.split_whitespace()).status();
     match recorded {
         Err(e) if e.is_impossible() => return println!("skipped: {e}"),
         other => drop(other.expect("a recording")),

@@ -13,6 +13,7 @@ const CROWDED: f64 = 0.1;
 pub(super) fn crowded(others: &Strangers) -> Option<String> {
     let s = |ns: u64| ns as f64 * 1e-9;
     let (name, most) = others.greatest.as_ref().filter(|_| others.share() > CROWDED)?;
+    let name = if name.is_empty() { "a program without a name in the recording" } else { name };
     Some(format!(
         "Other programs had {:.1} % of the CPU time ({:.3} of {:.3} s), most of it {name} ({:.3} s): the work waited for them, and \
          would take less on a quiet machine; --only-foreground leaves them out.",
