@@ -35,7 +35,7 @@ def speeds(reference, tried):
     """The speed policies that the machine's system offers, without limits: those that compare tried."""
     bases = {reference}
     for policy in tried:
-        base = policy.split("+max=")[0].split("+cmax=")[0].split("+noboost")[0]
+        base = policy.split("+max=")[0].split("+cmax=")[0].split("+noboost")[0].split("+power=")[0]
         if base == "performance" or base == "schedutil" or base.startswith(("hwp", "intel_pstate", "amd-pstate-epp")):
             bases.add(base)
     return sorted(bases)

@@ -120,6 +120,21 @@ fn figures_are_from_replicas_that_did_not_choose() {
     assert!(against.chance > 0.9 && against.ratio == own.uncertain.energy_ratio);
 }
 
+/// Limits of power are tried where the machine has one; a limit that never binds is no policy of its own. The build draws some
+/// 32 W for 4.4 s, so that its mean over 14 s comes to 32 x (1 - exp(-4.4 / 14)) = 9 W: drawn figures of some replicas take it
+/// to 11 W, none to 17.
+#[test]
+fn limits_of_power_are_tried_where_they_bind() {
+    let capped = |machine: &str| -> Vec<String> {
+        let found = Given::new(machine, "build").compared(None, 2, 1);
+        let with = found.results.iter().map(|r| r.policy.clone()).filter(|p| p.contains("+power="));
+        with.collect()
+    };
+    assert_eq!(capped("alderlake-p-laptop"), ["hwp:epp=102+power=11W"]);
+    assert!(!capped("i7-4510u").is_empty());
+    assert_eq!(capped("xeon-4210"), [""; 0], "it has no limit to lower");
+}
+
 /// A mix costs the weighted mean of its works' power over their windows, by hand from the works alone; and a policy that is too
 /// slow in one work is not recommended, however much it saves in the others.
 #[test]

@@ -59,6 +59,22 @@ pub(crate) fn shallower(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung
     names[..above].iter().map(|name| limited(name)).collect()
 }
 
+/// Long-term power limits that are tried on a machine that has one, in per cent of its own.
+const POWERS: [u32; 3] = [80, 60, 40];
+
+/// A policy under lower limits of a package's power: whole watts below the machine's own limit, none where it has none.
+pub(crate) fn capped(policy: &PolicySpec, machine: &MachineModel) -> Vec<Rung> {
+    let limit = machine.packages.first().and_then(|p| p.limit);
+    let Some(limit) = limit.filter(|_| policy.limits.power_uw.is_none()) else { return Vec::new() };
+    let watts = |percent: u32| (limit.long_w * f64::from(percent) / 100.0).round() as u64;
+    let capped = |watts: u64| {
+        let mut policy = policy.clone();
+        policy.limits.power_uw = Some(watts * 1_000_000);
+        Rung::base(&policy.renamed())
+    };
+    POWERS.into_iter().map(watts).filter(|w| *w > 0).map(capped).collect()
+}
+
 /// A rung with another's limit of C-states.
 pub(crate) fn with_states_of(rung: &Rung, other: &Rung) -> Option<Rung> {
     if rung.policy.deepest.is_some() {
@@ -84,6 +100,24 @@ mod tests {
         assert_eq!(text(90).as_deref(), Some("hwp:epp=102+max=90%+cmax=C1E"));
         assert_eq!((text(100), text(9)), (None, None));
         assert!(Ladder { base: policy("schedutil+max=60%") }.rung(50).is_none());
+    }
+
+    #[test]
+    fn limits_of_power_are_below_the_machines_own() {
+        let texts = |name: &str, base: &str| -> Vec<String> {
+            let machine = wattwise_replay::library::machine(name).unwrap();
+            capped(&policy(base), &machine).into_iter().map(|r| r.policy.text).collect()
+        };
+        assert_eq!(
+            texts("alderlake-p-laptop", "hwp:epp=102+max=80%"),
+            [
+                "hwp:epp=102+max=80%+power=22W",
+                "hwp:epp=102+max=80%+power=17W",
+                "hwp:epp=102+max=80%+power=11W"
+            ]
+        );
+        assert!(texts("alderlake-p-laptop", "hwp:epp=102+power=20W").is_empty(), "it has one");
+        assert!(texts("xeon-4210", "schedutil").is_empty(), "the machine has none");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The best of enough: the policies that a system offers, and limits on speed and C-states around them.
+//! The best of enough: the policies that a system offers, and limits of speed, of C-states and of power around them.
 //!
 //! Each policy can have a limit at every step of the clock, and trying all of them would take hours to tell what a few tell in
 //! seconds. So policies race (`race`): all in a few replicas, those that can still be the best in more. Around those that are
@@ -121,15 +121,15 @@ pub(crate) fn best(
     conclude(found, options, &Second { again: &again, back: &back })
 }
 
-/// Runs the race: the policies as they are, a ladder for those near the best, finer steps, C-states.
+/// Runs the race: the policies as they are, a ladder for those near the best, finer steps, C-states, limits of power.
 fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Result<(), CompareError> {
     let bases: Vec<Rung> = runs.policies.iter().filter(|p| p.limits.max.is_none()).map(Rung::base).collect();
     let reference = Rung::base(&runs.policies[runs.reference]);
     let shallow = ladder::shallower(&reference.policy, runs.job.machine);
     let others = runs.policies.iter().filter(|p| p.limits.max.is_some()).map(Rung::base);
-    race.enter(
-        std::iter::once(reference.clone()).chain(bases).chain(shallow.clone()).chain(others).collect(),
-    )?;
+    let capped = ladder::capped(&reference.policy, runs.job.machine);
+    let as_they_are = std::iter::once(reference.clone()).chain(bases).chain(others);
+    race.enter(as_they_are.chain(shallow.clone()).chain(capped).collect())?;
 
     let mut ladders = race.ladders(depth.ladders);
     for percent in ladder::COARSE {
@@ -145,8 +145,8 @@ fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Res
     // With the best speed only where they are better than none with the reference's.
     let cheap: Vec<_> = shallow.iter().filter(|s| race.ratio(s).is_some_and(|r| r < 1.0)).collect();
     if let Some(best) = race.best().filter(|b| b.policy.text != reference.policy.text) {
-        let rungs = cheap.iter().filter_map(|s| ladder::with_states_of(&best, s)).collect();
-        race.enter(rungs)?;
+        let shallow = cheap.iter().filter_map(|s| ladder::with_states_of(&best, s));
+        race.enter(shallow.chain(ladder::capped(&best.policy, runs.job.machine)).collect())?;
     }
     Ok(())
 }

@@ -25,6 +25,8 @@ const FINAL: f64 = 0.05;
 const FINALISTS: usize = 9;
 /// Of those over the limit of time in some replicas, so many are in the final.
 const NEARLY: usize = 2;
+/// Runs whose joules and times differ by no more than this share are one: sums of floating-point numbers in another order.
+const SAME: f64 = 1e-9;
 /// They are within it in at least this share of the race's.
 const NEARLY_WITHIN: f64 = 0.5;
 
@@ -122,6 +124,12 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let reference = self.against(&first.reference);
         let (mut go_on, mut left) = (Vec::new(), Vec::new());
         for (rung, own) in rungs.into_iter().zip(first.own) {
+            let so_far = go_on.iter().map(|(_, own)| own).chain(left.iter().map(|e: &Entrant| &e.column.own));
+            if self.is_of_the_search(&rung)
+                && so_far.chain(self.entrants.iter().map(|e| &e.column.own)).any(|o| ran_alike(&own, o))
+            {
+                continue;
+            }
             let column = self.column(own.clone(), &reference, &rung);
             let slow = self.is_too_slow(&column);
             let out = rung.policy.text != self.reference().text && (slow || self.is_too_dear(&column));
@@ -151,6 +159,11 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let is_limit = rung.percent != WHOLE;
         let is_other = self.limits.insert((rung.ladder.clone(), limits));
         self.seen.insert(rung.policy.text.clone()) && (!is_limit || is_other)
+    }
+
+    /// Whether nobody asked for a policy by name.
+    fn is_of_the_search(&self, rung: &Rung) -> bool {
+        self.runs.policies.iter().all(|p| p.text != rung.policy.text)
     }
 
     /// Policies in some of the race's replicas.
@@ -212,7 +225,8 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
             column.kept.admissible && column.own.len() as u64 == WHOLE_RACE
         };
         let mut all: Vec<usize> = (0..self.entrants.len()).filter(ran).collect();
-        all.sort_by(|&a, &b| self.mean(a).total_cmp(&self.mean(b)));
+        let words = |e: usize| self.entrants[e].rung.policy.text.len();
+        all.sort_by(|&a, &b| self.mean(a).total_cmp(&self.mean(b)).then(words(a).cmp(&words(b))));
         all
     }
 
@@ -328,4 +342,10 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         all.extend(close.into_iter().rev().take(NEARLY).map(plain));
         all
     }
+}
+
+/// Whether two policies ran the same in the replicas that both have: a limit that never binds is no policy of its own.
+fn ran_alike(a: &[Sample], b: &[Sample]) -> bool {
+    let same = |a: f64, b: f64| (a - b).abs() <= SAME * a.abs();
+    a.iter().zip(b).all(|(a, b)| same(a.energy_j, b.energy_j) && same(a.time, b.time))
 }

@@ -326,7 +326,7 @@ pub(crate) fn judge_scx(_: &Path, returned: &Returned) -> Result<Told, String> {
 pub(crate) fn judge_cpuset(_: &Path, returned: &Returned) -> Result<Told, String> {
     let mut told = Told::default();
     confined(&mut told, returned, "steady", true, 500)?;
-    confined(&mut told, returned, "changes", true, 2_000)?;
+    confined(&mut told, returned, "changes", true, 800)?;
     storms(&mut told, returned)?;
     Ok(told)
 }
