@@ -9,7 +9,6 @@ use crate::field::Field;
 use crate::judge::{self, Column};
 use crate::options::{Options, PolicyDetail};
 use crate::result::{Comparison, Deciding, PolicyResult, SCHEMA};
-use crate::rule::Goal;
 use crate::runs::{Ran, Replayed, Runs};
 use crate::ties::{self, Candidate, Standing};
 use crate::time::Judged;
@@ -258,7 +257,7 @@ pub(crate) fn conclude(
         replicas: found.draws.len() as u64,
         stopped,
         replicas_asked: stopped.then_some(options.replicas),
-        by_own_energy: runs.rule.goal == Goal::OwnEnergy,
+        goal: runs.rule.goal,
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
         window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,

@@ -2,6 +2,7 @@
 //!
 //! SI units, named in the fields. Additive changes keep the schema's number; anything else raises it.
 
+use crate::rule::Goal;
 use crate::time::{Judged, quantile};
 use serde::{Deserialize, Serialize};
 
@@ -29,10 +30,10 @@ pub struct Comparison {
     /// Of a comparison that was stopped: the replicas that were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas_asked: Option<u64>,
-    /// Only the energy over each run's own time was asked for (`--best own-energy`): what is shown is that, not the window's. Left
-    /// out where it was not.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub by_own_energy: bool,
+    /// What was to be minimised (`--best`); left out where it was the energy over the window. With `own-energy` what is shown is
+    /// the energy over each run's own time.
+    #[serde(default, skip_serializing_if = "Goal::is_energy")]
+    pub goal: Goal,
     /// How much slower than the reference a policy may be, as a share; null: any.
     pub max_slowdown: Option<f64>,
     /// Length of the window over which energy is charged, from the release of the foreground, in the nominal run.

@@ -1,5 +1,7 @@
 //! What is to be small, and how much slower a policy may be.
 
+use serde::{Deserialize, Serialize};
+
 /// How the best is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
@@ -10,9 +12,11 @@ pub struct Rule {
 }
 
 /// What is to be small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Goal {
     /// Energy over the window.
+    #[default]
     Energy,
     /// Energy over the run's own time: the machine is switched off afterwards.
     OwnEnergy,
@@ -23,6 +27,11 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// Whether it is the usual one.
+    pub(crate) fn is_energy(&self) -> bool {
+        *self == Goal::Energy
+    }
+
     /// What it is called in an answer.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,7 @@
 //! Figures in words, the same in text, Markdown and HTML.
 
 use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Responses};
+use crate::rule::Goal;
 
 /// A time with three figures and the unit that suits it: `974 ms`, `1.36 s`.
 pub fn seconds(s: f64) -> String {
@@ -22,7 +23,7 @@ pub fn seconds(s: f64) -> String {
 
 /// The energy that a comparison is about: over the window, or over each run's own time where that was asked for.
 pub fn energy_j(c: &Comparison, r: &PolicyResult) -> Interval {
-    if c.by_own_energy { r.uncertain.own_energy_j } else { r.uncertain.energy_j }
+    if c.goal == Goal::OwnEnergy { r.uncertain.own_energy_j } else { r.uncertain.energy_j }
 }
 
 /// By this share of the window a run may be longer and still be said to be over it: no per cent that is shown hangs on it.
@@ -35,7 +36,7 @@ fn is_longer(c: &Comparison, r: &PolicyResult) -> bool {
 
 /// That, over the reference policy's; `None` for what is over another time than the reference policy's, which no share compares.
 pub fn energy_ratio(c: &Comparison, r: &PolicyResult) -> Option<Interval> {
-    match (c.by_own_energy, is_longer(c, r)) {
+    match (c.goal == Goal::OwnEnergy, is_longer(c, r)) {
         (true, _) => Some(r.uncertain.own_energy_ratio),
         (false, true) => None,
         (false, false) => Some(r.uncertain.energy_ratio),
@@ -46,7 +47,7 @@ pub fn energy_ratio(c: &Comparison, r: &PolicyResult) -> Option<Interval> {
 pub fn energy_over(c: &Comparison) -> String {
     let window = seconds(c.window_s);
     match () {
-        () if c.by_own_energy => "over each run's own time".into(),
+        () if c.goal == Goal::OwnEnergy => "over each run's own time".into(),
         () if c.results.iter().any(|r| is_longer(c, r)) => {
             format!("over {window}; where it says \"{OWN_TIME}\", over the run's own, which is longer")
         }

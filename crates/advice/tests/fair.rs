@@ -130,10 +130,20 @@ fn rows_are_fair(c: &Comparison, rule: Rule) {
             assert_eq!(r.over_own_time, r.elapsed_s > c.window_s, "{}: {} s", r.policy, r.elapsed_s);
         }
         let compared = say::energy_ratio(c, r);
-        assert_eq!(compared.is_none(), r.elapsed_s > 1.001 * c.window_s && !c.by_own_energy, "{}", r.policy);
+        assert_eq!(
+            compared.is_none(),
+            r.elapsed_s > 1.001 * c.window_s && c.goal != Goal::OwnEnergy,
+            "{}",
+            r.policy
+        );
     }
     let any = c.results.iter().any(|r| r.elapsed_s > 1.001 * c.window_s);
-    assert_eq!(say::energy_over(c).ends_with("for all"), !any && !c.by_own_energy, "{}", say::energy_over(c));
+    assert_eq!(
+        say::energy_over(c).ends_with("for all"),
+        !any && c.goal != Goal::OwnEnergy,
+        "{}",
+        say::energy_over(c)
+    );
     assert!(!c.answer.text.contains("-0.0"), "{}", c.answer.text);
 }
 
@@ -150,7 +160,7 @@ fn rows_of_made_up_work_are_fair() {
         let machine = MACHINES[random.below(MACHINES.len())];
         let c = compared(rule, machine, &workload, &POLICIES, (case % 2) * 4)
             .unwrap_or_else(|e| panic!("{e}: {machine}\n{text}"));
-        assert_eq!(c.by_own_energy, goal == Goal::OwnEnergy);
+        assert_eq!(c.goal, goal);
         rows_are_fair(&c, rule);
         longer += c.results.iter().filter(|r| r.over_own_time).count();
         background += c.results.iter().filter(|r| r.window_split_j.undone_background_j != 0.0).count();

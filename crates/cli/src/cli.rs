@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[command(name = "wattwise", version, about, max_term_width = 100)]
 #[command(after_help = "Start with 'wattwise compare': it needs no rights and changes nothing.")]
 struct Cli {
-    /// Print only the result; failures are still told
+    /// Print only the result and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
     /// Also say what is read and what is decided

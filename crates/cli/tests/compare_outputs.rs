@@ -60,6 +60,28 @@ fn several_works_are_a_mix_and_several_machines_a_summary() {
     assert!(text.contains("Best over all 2 comparisons"), "{text}");
 }
 
+/// What was to be minimised is on the first screen and in JSON; the product of the nominal runs, worked out here, is in its interval.
+#[test]
+fn the_product_is_shown_where_it_is_minimised() {
+    let run = |args: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+        program.args(["compare", "build", "-p", "performance+max=90%", "--best", "edp", "--replicas", "16"]);
+        String::from_utf8(program.args(args).output().unwrap().stdout).unwrap()
+    };
+    let json: serde_json::Value = serde_json::from_str(&run(&["--json"])).unwrap();
+    assert_eq!(json["goal"], "edp");
+    let product = |policy: &serde_json::Value| {
+        let row = json["results"].as_array().unwrap().iter().find(|r| &r["policy"] == policy).unwrap();
+        row["energy_j"].as_f64().unwrap() * row["elapsed_s"].as_f64().unwrap()
+    };
+    let ratio = product(&json["answer"]["recommended"]) / product(&json["reference"]);
+    let against = &json["answer"]["against_reference"]["ratio"];
+    let (low, high) = (against["low"].as_f64().unwrap(), against["high"].as_f64().unwrap());
+    assert!(low - 0.01 < ratio && ratio < high + 0.01 && ratio < 1.0, "{ratio} in {low} to {high}");
+    let screen = run(&[]);
+    assert!(screen.lines().any(|l| l.starts_with("  edp ") && l.contains("% less")), "{screen}");
+}
+
 #[test]
 fn a_scan_is_shown_in_its_order() {
     let text = printed(&["tbench", "-m", "i7-4510u", "-p", "schedutil+max=50%..100%:n3"]);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::result::*;
+use crate::rule::Goal;
 use crate::time::Judged;
 
 /// `(policy, energy ratio, time ratio, admissible)`, the reference first.
@@ -65,7 +66,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         reference: rows[0].0.into(),
         replicas: 0,
         stopped: false,
-        by_own_energy: false,
+        goal: Goal::Energy,
         replicas_asked: None,
         max_slowdown: None,
         window_s: 10.0,

@@ -18,7 +18,7 @@ pub(crate) struct RootArgs {
     /// Another machine than this one: a capture, a tree of files, or emulated:NAME (which is gone with the command)
     #[arg(long, value_name = "ROOT")]
     root: Option<String>,
-    /// Where changes are journalled [default: /run/wattwise; beside the tree for another root]
+    /// Where changes are journalled [default: /run/wattwise; next to the tree for another root]
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
     /// An emulated machine is gone with the command, and so is its journal.

@@ -92,13 +92,13 @@ pub(crate) struct Args {
     /// Most warm-up runs
     #[arg(long, value_name = "RUNS", default_value_t = 20)]
     warm_up: usize,
-    /// Every run is charged over so long [default: 1.1 times the warm-up's longest run, at least 1s]
+    /// Charge the energy of every run over this time [default: 1.1 times the warm-up's longest run, at least 1s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     window: Option<Duration>,
     /// Watch the idle machine for so long first; 0 leaves it out
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     idle_floor: Duration,
-    /// A run starts within so many °C of the first one's temperature
+    /// Start a run only within this many °C of the first one's temperature
     #[arg(long, value_name = "CELSIUS", default_value_t = 2.0)]
     temperature: f64,
     /// A pair is dropped when other programs use more than this of all CPUs

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Which mixes of work the fit is checked with
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write a page of power against load, speed and C-state, measured beside fitted
+    /// Write a page of power against load, speed and C-state, measured next to fitted
     #[arg(long, value_name = "FILE")]
     report: Option<OutputPath>,
     #[command(flatten)]

@@ -33,7 +33,7 @@ struct AdviseArgs {
     /// The lock under which it runs meanwhile
     #[arg(long, value_name = "LOCK:POLICY", default_value = "adaptive", value_parser = lock)]
     lock: String,
-    /// The interposer [default: libwattwise_pthread.so beside this program or in ../lib]
+    /// The interposer [default: libwattwise_pthread.so in this program's folder or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// How many mutexes to show

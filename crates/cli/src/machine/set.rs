@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     wishes: SettingArgs,
     /// A policy, as 'compare' prints it (hwp:epp=power+max=60%), a policy file or @RESULT; with --from one of its policies, or
-    /// 'recommended'. Settings given beside it count more
+    /// 'recommended'. Settings given as flags replace its own
     #[arg(short, long, value_name = "POLICY")]
     policy: Option<String>,
     /// A file of results (compare --json, tune --json): the policy that it recommends, or the one that --policy names

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
     #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase)]
     max_slowdown: f64,
-    /// The policy that the others are held against; by default what the machine does unless told otherwise
+    /// The policy that the others are compared with [default: the policy in force, or what the machine's system does by default]
     #[arg(long, value_name = "POLICY")]
     reference: Option<String>,
     /// How many times to repeat the comparison with the uncertain inputs varied: the answer's certainty rests on these

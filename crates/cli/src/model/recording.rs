@@ -7,7 +7,7 @@ use wattwise_trace::ImportOptions;
 pub(crate) struct RecordingArgs {
     #[command(flatten)]
     whose: WhoseArgs,
-    /// Charge the time that the recorded machine was suspended with so many watts [default: it is taken out]
+    /// Charge the time that the recorded machine was suspended at this power, in watts [default: leave that time out]
     #[arg(long, value_name = "WATTS", value_parser = watts)]
     suspend_watts: Option<f64>,
     /// The most that a replay may take, such as tasks=1e6,events=1e10; what is not named keeps its default

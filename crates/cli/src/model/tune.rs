@@ -64,10 +64,10 @@ pub(crate) struct Args {
     /// A recording for the test, which the search does not see; again for each more [default: half of WORKLOAD]
     #[arg(long, value_name = "WORKLOAD")]
     test: Vec<String>,
-    /// The policy that others are held against; by default what the machine does unless told otherwise
+    /// The policy that the others are compared with [default: what the machine's system does by default]
     #[arg(long, value_name = "POLICY")]
     reference: Option<String>,
-    /// What is to be least
+    /// What to minimise
     #[arg(long, value_enum, default_value = "energy")]
     best: GoalWord,
     /// Policies slower than the reference by more than this are not taken: 10%, 1.1x, or 'any'

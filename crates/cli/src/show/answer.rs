@@ -6,6 +6,7 @@ use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Inputs, Interval, Nearly, PolicyResult};
+use wattwise_advice::rule::Goal;
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_advice::words::in_words;
@@ -109,6 +110,7 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
     let mut rest = Vec::new();
     if !kept {
         rest.push(energy(c, own, reference));
+        rest.extend(product(c));
         rest.extend(time(c, own, reference));
     }
     rest.push(Item("sure?", sure(c, kept)));
@@ -126,9 +128,26 @@ pub(crate) fn ratio_words(ratio: Interval, reference: &str) -> String {
     }
 }
 
+fn less_or_more(ratio: Interval) -> String {
+    match change(ratio) {
+        (text, -1) => format!("{text} less"),
+        (text, 1) => format!("{text} more"),
+        (text, _) => text,
+    }
+}
+
+/// Energy times time, where that was to be minimised.
+fn product(c: &Comparison) -> Option<Item> {
+    let against = c.answer.against_reference.filter(|_| c.goal == Goal::Edp)?;
+    Some(Item(
+        "edp",
+        format!("{}: energy times time, which was to be minimised", less_or_more(against.ratio)),
+    ))
+}
+
 fn energy(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Item {
     let base = say::energy_j(c, reference).median;
-    let own_time = if c.by_own_energy { " over its own time" } else { "" };
+    let own_time = if c.goal == Goal::OwnEnergy { " over its own time" } else { "" };
     let Some(ratio) = say::energy_ratio(c, own) else {
         let own = joules(say::energy_j(c, own).median);
         return Item("energy", format!("{own} over the run's own time, which is longer than the window"));

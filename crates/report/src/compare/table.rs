@@ -3,6 +3,7 @@
 use super::bars::share;
 use super::groups::{Group, Standing, change, with_intervals};
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::rule::Goal;
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_page::number::{NONE, decimals, fixed};
@@ -66,7 +67,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         Head {
             name: "Energy",
             unit: "J",
-            help: if c.by_own_energy {
+            help: if c.goal == Goal::OwnEnergy {
                 "Over each run’s own time; the median of the replicas"
             } else {
                 "Over the window, the same for all that are done by its end; the median of the replicas"

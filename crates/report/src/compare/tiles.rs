@@ -3,6 +3,7 @@
 use super::groups::with_intervals;
 use wattwise_advice::answer::change;
 use wattwise_advice::result::{Comparison, Interval, PolicyResult};
+use wattwise_advice::rule::Goal;
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_page::number::{percent, si, time};
@@ -40,7 +41,7 @@ pub(super) fn tiles(c: &Comparison) -> Vec<Tile> {
     let Some(reference) = c.results.iter().find(|r| r.policy == c.reference) else { return Vec::new() };
     let u = &best.uncertain;
     let mut tiles = vec![Tile {
-        label: if c.by_own_energy { "Energy over its own time" } else { "Energy in the window" },
+        label: if c.goal == Goal::OwnEnergy { "Energy over its own time" } else { "Energy in the window" },
         value: si(say::energy_j(c, best).median, "J"),
         note: match say::energy_ratio(c, best) {
             Some(ratio) => against(c, best, ratio, "less than", "more than"),

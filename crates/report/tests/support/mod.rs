@@ -8,6 +8,7 @@ use wattwise_advice::result::{
     KindResponses, Latency, MissedTask, PolicyResult, Responses, SpeedResidency, Split, Uncertain,
     UncertainInput, WorkloadInfo,
 };
+use wattwise_advice::rule::Goal;
 use wattwise_advice::time::{Judged, TimeKind};
 use wattwise_figure::Histogram;
 use wattwise_sim::outcome::{Lane, Timeline};
@@ -179,7 +180,7 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
         reference: policies[0].to_owned(),
         replicas: 64,
         stopped: false,
-        by_own_energy: false,
+        goal: Goal::Energy,
         replicas_asked: None,
         max_slowdown: Some(0.1),
         window_s,

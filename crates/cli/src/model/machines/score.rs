@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Of policies: fewer draws, and of large tables a part
     #[arg(long)]
     quick: bool,
-    /// Of policies: write the page of predicted beside measured (Markdown)
+    /// Of policies: write the page of predicted next to measured (Markdown)
     #[arg(long, value_name = "FILE")]
     page: Option<OutputPath>,
 }
