@@ -38,7 +38,7 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
             against_reference: None,
             nearly: Vec::new(),
             tied: Vec::new(),
-            text: "No answer: no policy is within the limit of time.".into(),
+            text: "No answer: every policy exceeds the time limit.".into(),
             apply: None,
             lifts: Vec::new(),
             why_not: Some("there is nothing to apply".into()),
@@ -115,16 +115,16 @@ fn text(a: &Answered<'_>, chosen: usize, tied: &[String], nearly: &[Nearly]) -> 
     text += &no_clear_difference(tied);
     let standing = a.choice.standing;
     if Some(chosen) == standing.leader && !standing.sure && !a.exact {
-        text += "; whether it keeps the limit of time is not sure";
+        text += "; it may exceed the time limit";
     }
     text += ".";
     for near in nearly {
         let by = match change(near.ratio) {
-            (text, -1) => format!("would save {text}"),
+            (text, -1) => format!("would use {text} less"),
             (text, _) => format!("has {text} for its {}", a.goal.name()),
         };
         text += &format!(
-            " {} {by}, but is within the limit of time in {:.0} % of the replicas only.",
+            " {} {by}, but keeps the time limit in only {:.0} % of the replicas.",
             near.policy,
             near.within_share * 100.0
         );
@@ -152,7 +152,7 @@ fn no_clear_difference(tied: &[String]) -> String {
     }
 }
 
-/// "Saves 9 to 14 % energy against schedutil in 64 of 64 replicas, 0.5 to 1.1 % slower".
+/// "Uses 9 to 14 % less energy than schedutil (better in 64 of 64 replicas), takes 0.5 to 1.1 % longer".
 fn differences(a: &Answered<'_>, chosen: usize, reference: &str) -> String {
     let own = &a.results[chosen];
     let AgainstReference { ratio, chance } = against_reference(a, chosen);
@@ -165,8 +165,8 @@ fn differences(a: &Answered<'_>, chosen: usize, reference: &str) -> String {
         _ if own.over_own_time && own.slowdown > 1.001 && a.goal == Goal::Energy => {
             format!("Its work takes longer than the window, so its energy is not set against {reference}'s")
         }
-        (text, -1) => format!("Saves {text} {what} against {reference}"),
-        (text, 1) => format!("Needs {text} more {what} than {reference}"),
+        (text, -1) => format!("Uses {text} less {what} than {reference}"),
+        (text, 1) => format!("Uses {text} more {what} than {reference}"),
         (text, _) => format!("Its {what} against {reference}: {text}"),
     };
     let of = a.choice.columns[chosen].own.len();
@@ -175,9 +175,9 @@ fn differences(a: &Answered<'_>, chosen: usize, reference: &str) -> String {
         false => format!(" (better in {:.0} of {of} replicas)", chance * of as f64),
     };
     let time = match (a.choice.kind, change(own.uncertain.time_ratio)) {
-        (TimeKind::Makespan, (text, 1)) => format!("{text} slower"),
-        (TimeKind::Makespan, (text, -1)) => format!("{text} faster"),
-        (TimeKind::Makespan, (text, _)) => format!("its time: {text}"),
+        (TimeKind::Makespan, (text, 1)) => format!("takes {text} longer"),
+        (TimeKind::Makespan, (text, -1)) => format!("takes {text} less time"),
+        (TimeKind::Makespan, (text, _)) => format!("its time changes by {text}"),
         (TimeKind::Response | TimeKind::Deadlines, _) => responses(own),
     };
     format!("{cost}{sure}, {time}")

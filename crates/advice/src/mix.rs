@@ -287,19 +287,19 @@ fn text(m: &Judged<'_>, policies: &[PolicySpec], kept: bool, against: AgainstRef
     if kept {
         return format!("Best over the mix of {works} works: keep {}, the reference{of}.", own.policy);
     }
+    let reference = &policies[m.ran[0].runs.reference].text;
     let saves = match crate::answer::change(against.ratio) {
-        (text, -1) => format!("Saves {text} energy"),
-        (text, 1) => format!("Needs {text} more energy"),
-        (text, _) => format!("Its energy: {text}"),
+        (text, -1) => format!("Uses {text} less energy than {reference}"),
+        (text, 1) => format!("Uses {text} more energy than {reference}"),
+        (text, _) => format!("Its energy against {reference}: {text}"),
     };
     let worst = crate::answer::change(own.worst.energy_ratio).0;
     let least = match own.worst.energy_ratio.median < 1.0 {
         true => format!("it saves least in {}: {worst}", own.worst.workload),
         false => format!("worst in {}: {worst} more", own.worst.workload),
     };
-    let reference = &policies[m.ran[0].runs.reference].text;
     format!(
-        "Best over the mix of {works} works: {}{of}. {saves} against {reference}, within the limit of time in each; {least}.",
+        "Best over the mix of {works} works: {}{of}. {saves} and keeps the time limit in each; {least}.",
         own.policy
     )
 }

@@ -207,7 +207,7 @@ fn own_energy_is_told_where_it_was_asked_for() {
     let own = best.uncertain.own_energy_ratio;
     assert!(own.high < 0.6, "{own:?}: most of a server's watts are there whatever it does");
     let (low, high) = ((1.0 - own.high) * 100.0, (1.0 - own.low) * 100.0);
-    let wanted = format!("Saves {low:.0} to {high:.0} % energy over its own time against powersave");
+    let wanted = format!("Uses {low:.0} to {high:.0} % less energy over its own time than powersave");
     assert!(c.answer.text.contains(&wanted), "{}: expected {wanted}", c.answer.text);
 }
 

@@ -221,7 +221,7 @@ fn sure(c: &Comparison, kept: bool) -> String {
 
 fn nearly(n: &Nearly) -> String {
     let by = match change(n.ratio) {
-        (text, -1) => format!("would save {text}"),
+        (text, -1) => format!("would use {text} less"),
         (text, _) => format!("would need {text}"),
     };
     format!(
