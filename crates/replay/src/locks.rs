@@ -269,7 +269,10 @@ pub fn run(machine: &MachineModel, plan: &LockMatrix, policies: &[WaitPolicy]) -
         for &threads in plan.threads.iter().filter(fits) {
             for &cs_us in &plan.cs {
                 for &ncs_us in &plan.ncs {
-                    jobs.extend(policies.iter().map(|p| (repeat, p, Place { threads, cs_us, ncs_us })));
+                    let place = Place { threads, cs_us, ncs_us };
+                    if !takes_no_time(place) {
+                        jobs.extend(policies.iter().map(|p| (repeat, p, place)));
+                    }
                 }
             }
         }
@@ -285,6 +288,12 @@ pub fn run(machine: &MachineModel, plan: &LockMatrix, policies: &[WaitPolicy]) -
     let left_out: Vec<String> = plan.threads.iter().filter(|n| !fits(n)).map(usize::to_string).collect();
     if !left_out.is_empty() {
         notes.push(format!("Left out: {} threads, more than the model's CPUs.", left_out.join(", ")));
+    }
+    let (empty, alone) = (Section::Fixed(0.0), plan.threads.contains(&1));
+    if alone && plan.cs.contains(&empty) && plan.ncs.contains(&empty) {
+        notes.push(
+            "Left out: one thread with empty sections. A lock that nobody else holds costs nothing in the model.".to_owned(),
+        );
     }
     if plan.cs.iter().chain(&plan.ncs).any(|s| matches!(s, Section::Exponential(_))) {
         notes.push("Exponential sections are drawn evenly from 0 to twice the mean here.".to_owned());
@@ -309,6 +318,11 @@ pub fn run(machine: &MachineModel, plan: &LockMatrix, policies: &[WaitPolicy]) -
         records,
         verdict: None,
     }
+}
+
+/// One thread that has nothing to do between its acquisitions: the model has no rate for it.
+fn takes_no_time(place: Place) -> bool {
+    place.threads == 1 && [place.cs_us, place.ncs_us] == [Section::Fixed(0.0); 2]
 }
 
 fn record(repeat: usize, lock: &str, place: Place, o: &LockOutcome) -> Record {
@@ -339,6 +353,35 @@ fn record(repeat: usize, lock: &str, place: Place, o: &LockOutcome) -> Record {
 mod tests {
     use super::*;
     use crate::library;
+
+    #[test]
+    fn every_figure_of_a_matrix_is_a_number() {
+        let machine = library::machine("xeon-4210").expect("bundled");
+        let empty = vec![Section::Fixed(0.0), Section::Fixed(1.0)];
+        let plan = LockMatrix {
+            threads: vec![1, 2],
+            cs: empty.clone(),
+            ncs: empty,
+            repeats: 1,
+            seed: 1,
+            locks: Vec::new(),
+            time: std::time::Duration::ZERO,
+            pin: true,
+        };
+        let spin = [WaitPolicy::parse("mcs:spin", &machine).expect("valid")];
+        let bench = run(&machine, &plan, &spin);
+        assert_eq!(bench.records.len(), 7, "of 8 places one has no rate");
+        for r in &bench.records {
+            let figures = [
+                r.acquisitions_per_s,
+                r.cpus,
+                r.cpu_s_per_acquisition,
+                r.acquisitions_per_j.unwrap_or(f64::NAN),
+            ];
+            assert!(figures.iter().all(|x| x.is_finite() && *x > 0.0), "{r:?}");
+        }
+        assert!(bench.notes.iter().any(|n| n.contains("empty sections")), "{:?}", bench.notes);
+    }
 
     #[test]
     fn policies_are_read_and_mistakes_explained() {
