@@ -1,7 +1,7 @@
 //! A comparison on one screen: what to do, what it brings and costs, how sure that is, and the best rows.
 
 use crate::show::notes;
-use crate::show::screen::Look;
+use crate::show::screen::{Look, bold};
 use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
 use std::fmt::Write;
 use wattwise_advice::answer::change;
@@ -54,10 +54,7 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown)
     _ = writeln!(out);
     let (head, rest) = answer(c);
     for text in wrapped(&head, "  ").lines() {
-        _ = match look.colour {
-            true => writeln!(out, "\x1b[1m{text}\x1b[0m"),
-            false => writeln!(out, "{text}"),
-        };
+        _ = writeln!(out, "{}", bold(text, look.colour));
     }
     rest.iter().for_each(|item| line_of(item, &mut out));
     let all = table::order(c, order);

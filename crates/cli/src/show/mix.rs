@@ -1,7 +1,7 @@
 //! Several works as one day, for people.
 
 use crate::show::answer::{Item, applied, line_of, ratio_words};
-use crate::show::screen::Look;
+use crate::show::screen::{Look, bold};
 use crate::show::table::{cell, drawn, ratio_text, shortened, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool)
     );
     let (head, items) = answer(mix, one);
     for text in wrapped(&head, "  ").lines() {
-        _ = if look.colour { writeln!(out, "\x1b[1m{text}\x1b[0m") } else { writeln!(out, "{text}") };
+        _ = writeln!(out, "{}", bold(text, look.colour));
     }
     items.iter().for_each(|item| line_of(item, &mut out));
     let rows: Vec<&MixPolicy> = match all {

@@ -46,6 +46,11 @@ const STYLES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38
 /// Columns of a pipe, a log and a small terminal.
 const COLUMNS: usize = 80;
 
+/// A line in bold where styles are wanted.
+pub(crate) fn bold(text: &str, colour: bool) -> String {
+    if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
 /// How a text is to look.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {

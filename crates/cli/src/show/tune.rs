@@ -1,5 +1,6 @@
 //! What a search found, for people.
 
+use crate::show::screen::bold;
 use crate::show::table::{cell, drawn, shortened, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -25,8 +26,8 @@ fn gain(g: Gain) -> String {
 /// The verdict, the front, what it rests on.
 pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
     let mut out = String::new();
-    let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
-    _ = writeln!(out, "{}", wrapped(&r.verdict.text, "").lines().map(bold).collect::<Vec<_>>().join("\n"));
+    let in_bold = |text: &str| bold(text, colour);
+    _ = writeln!(out, "{}", wrapped(&r.verdict.text, "").lines().map(in_bold).collect::<Vec<_>>().join("\n"));
     let kept = r.cases.iter().all(|c| c.reference == r.winner.policy);
     match (&r.winner.apply, &r.winner.why_not) {
         _ if kept => {}
