@@ -136,17 +136,11 @@ impl<'r, 'a, 'j> Found<'r, 'a, 'j> {
         (0..self.columns.len()).map(result).collect()
     }
 
-    fn choice<'s>(
-        &'s self,
-        candidates: &'s [Candidate],
-        standing: &'s Standing,
-        options: &'s Options<'_>,
-    ) -> Choice<'s> {
+    fn choice<'s>(&'s self, standing: &'s Standing, options: &'s Options<'_>) -> Choice<'s> {
         Choice {
             policies: &self.runs.policies,
             columns: &self.columns,
             reference: self.runs.reference,
-            candidates,
             standing,
             kind: self.judged.kind,
             apply: options.apply,
@@ -192,7 +186,7 @@ fn settle(
     loop {
         let candidates = found.candidates();
         let standing = ties::standing(&candidates);
-        let chosen = choose(&found.choice(&candidates, &standing, options));
+        let chosen = choose(&found.choice(&standing, options));
         let left = found.left_behind(chosen);
         if !left.is_empty() && looks.next().is_some() {
             let columns = (second.back)(&left)?;
@@ -230,7 +224,7 @@ pub(crate) fn conclude(
     let results = found.results(&standing);
     let mut answer = answer::answer(&Answered {
         results: &results,
-        choice: found.choice(&candidates, &standing, options),
+        choice: found.choice(&standing, options),
         chosen,
         tried: found.searched.then_some(results.len()),
         goal: found.runs.rule.goal,

@@ -185,7 +185,6 @@ fn mixed(ran: &[Ran<'_, '_, '_>], tried: Option<usize>, options: &Options<'_>) -
         policies,
         columns: &columns,
         reference,
-        candidates: &candidates,
         standing: &standing,
         kind: TimeKind::Makespan,
         apply: options.apply,

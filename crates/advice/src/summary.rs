@@ -8,6 +8,7 @@ use crate::mix::Mix;
 use crate::result::{Comparison, PolicyResult, is_false};
 use crate::rule::Goal;
 use crate::say;
+use crate::ties::NOTICEABLE;
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
 
@@ -162,8 +163,13 @@ pub fn summary(comparisons: &[Comparison], goal: Goal) -> Summary {
         .iter()
         .filter(|p| p.admissible == all)
         .filter_map(|p| Some((mean_cost(comparisons, &p.policy, goal)?, &p.policy)));
-    let (best_ratio, best) =
-        costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(cost, p)| (cost, p.clone())).unzip();
+    let costs: Vec<(f64, &String)> = costs.collect();
+    let least = costs.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    // What all machines have already is kept unless another is noticeably better, as on one machine.
+    let has_it = |policy: &str| comparisons.iter().all(|c| c.reference == policy);
+    let kept =
+        costs.iter().find(|(cost, p)| has_it(p) && least.is_some_and(|l| *cost <= l.0 * (1.0 + NOTICEABLE)));
+    let (best_ratio, best) = kept.or(least).map(|(cost, p)| (*cost, (*p).clone())).unzip();
     let answers = comparisons.iter().map(|c| answer_summary(c, best.as_deref())).collect();
     Summary { policies, best, best_ratio, answers }
 }

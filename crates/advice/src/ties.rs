@@ -9,8 +9,8 @@
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
 //! - A rival is *equal* if the median of its excess is below [`NOTICEABLE`], and *close* if it is below half of that, [`CLOSE`].
-//!   What is recommended is the reference if it is close; else of the leader and its equals one of the fastest, the one that
-//!   changes least (`answer.rs`).
+//!   What is recommended is the reference if it is equal; else of the leader and those close to it one of the fastest, the one that
+//!   changes least (`choice.rs`).
 //! - A *winner is named* if the leader surely keeps the limit of time, is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
 
@@ -18,7 +18,7 @@ use crate::time::quantile;
 
 /// A difference that somebody would change a setting for: 1 %.
 pub const NOTICEABLE: f64 = 0.01;
-/// What the reference may cost more and still be kept: a share.
+/// What a policy may cost more than the leader and be recommended in its place: a share.
 pub const CLOSE: f64 = NOTICEABLE / 2.0;
 /// The share of replicas in which a statement must hold.
 pub const SURE: f64 = 0.95;

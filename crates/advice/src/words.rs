@@ -9,7 +9,7 @@ pub fn in_words(policy: &str, reference: &str) -> Option<String> {
     let (own, reference) = (PolicySpec::parse(policy).ok()?, PolicySpec::parse(reference).ok()?);
     let limits = limits(&own);
     let same = without_limits(&own) == without_limits(&reference);
-    let words = match (same && reference.limits.is_none() && reference.deepest.is_none(), limits.is_empty()) {
+    let words = match (same && reference.text == without_limits(&reference), limits.is_empty()) {
         (true, false) => limits.join(", "),
         (_, true) => speed(&own)?,
         (false, false) => {
@@ -22,9 +22,7 @@ pub fn in_words(policy: &str, reference: &str) -> Option<String> {
 
 /// A policy's text without the user's limits.
 fn without_limits(policy: &PolicySpec) -> String {
-    let mut policy = policy.clone();
-    (policy.limits, policy.deepest) = Default::default();
-    policy.renamed().text
+    policy.without_limits().text
 }
 
 /// The speed policy in words, where the text is none.
@@ -60,6 +58,9 @@ fn limits(policy: &PolicySpec) -> Vec<String> {
     }
     if let Some(deepest) = &policy.deepest {
         words.push(format!("no C-state deeper than {deepest}"));
+    }
+    if let Some(ns) = policy.latency_ns {
+        words.push(format!("wake-ups within {} us", ns as f64 / 1e3));
     }
     words
 }

@@ -15,11 +15,11 @@
 use crate::gather::{Seen, SeenKind};
 use crate::server::{self, Sums, Wall};
 use crate::write::{
-    Boost, Idle, IdleState, Kind, MachineFile, Origin, Package, PackageState, Platform, Sourced, Speeds,
-    Thermal, Topology, Transition,
+    Boost, Idle, IdleState, Kind, MachineFile, Origin, Package, PackageState, Platform, Range, Sourced,
+    Speeds, Thermal, Topology, Transition,
 };
 use wattwise_hw::states::cpuidle::CpuidleState;
-use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, builtin, file};
+use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, Thermal as ModelThermal, builtin, file};
 
 /// How far a core's watts may be off, in per cent.
 const CORE_PERCENT: u32 = 50;
@@ -105,20 +105,34 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
         kind: kinds,
         package: package(seen, &base, scale, &from),
         memory: None,
-        thermal: Sourced::new(
-            Thermal {
-                ambient_c: thermal.ambient_c,
-                c_per_w: thermal.c_per_w,
-                tau_s: thermal.tau_s,
-                critical_c: thermal.critical_c,
-                leakage_per_c: thermal.leakage_per_c,
-            },
-            Origin::word(&from),
-        ),
+        thermal: heat(seen, &thermal, &from),
         platform: platform(seen, &base, scale, &from),
         draws: None,
     };
     (file, base_name)
+}
+
+/// The package's thermal model: the base model's, but for the temperature that this machine's own driver tells.
+fn heat(seen: &Seen, base: &ModelThermal, from: &str) -> Sourced<Thermal> {
+    let table = Thermal {
+        ambient_c: base.ambient_c,
+        c_per_w: base.c_per_w,
+        tau_s: base.tau_s,
+        critical_c: seen.hottest_c.unwrap_or(base.critical_c),
+        leakage_per_c: base.leakage_per_c,
+    };
+    let heat = Sourced::new(table, Origin::word(from));
+    match seen.hottest_c {
+        None => heat,
+        // Firmware begins to slow a package some degrees below or at it.
+        Some(_) => heat.but(
+            "critical_c",
+            Origin {
+                range: Some(Range::Percent("+-5%".into())),
+                ..Origin::kernel("hwmon or a thermal zone: the processor's critical temperature")
+            },
+        ),
+    }
 }
 
 /// By what the base model's watts are multiplied.
@@ -628,6 +642,67 @@ mod tests {
             (rounded(12.345), rounded(0.012345), rounded(1234.5), rounded(0.0)),
             (12.3, 0.0123, 1230.0, 0.0)
         );
+    }
+
+    /// A share may be inside one cluster's levels and no limit of another's: the fast one is not thought to be limited to the slow
+    /// one's speed.
+    #[test]
+    fn a_share_that_limits_one_cluster_alone_is_a_share() {
+        use wattwise_hw::root::Root as _;
+        let machine = wattwise_emulator::named("arm-big-little").expect("bundled");
+        let max = |policy: u32, khz: &str| {
+            let path = format!("sys/devices/system/cpu/cpufreq/policy{policy}/scaling_max_freq");
+            machine.write(&path, khz.as_bytes()).expect("it is taken");
+        };
+        let policy = || Seen::read(&machine).and_then(|seen| seen.policy);
+        max(0, "1200000");
+        assert_eq!(policy().as_deref(), Some("schedutil+max=95%"));
+        // A speed above all of the slow one's levels.
+        max(0, "1416000");
+        max(4, "1608000");
+        assert_eq!(policy().as_deref(), Some("schedutil+max=1608MHz"));
+    }
+
+    /// intel_pstate's limits for the whole machine, the longest wake-up and a governor's tunables are in force, too.
+    #[test]
+    fn limits_of_every_kind_are_parts_of_the_policy_in_force() {
+        use wattwise_hw::root::Root as _;
+        let cpus = "sys/devices/system/cpu";
+        for (name, writes, policy) in [
+            (
+                "hybrid-laptop",
+                &[("intel_pstate/max_perf_pct", "40")][..],
+                "hwp:epp=balance_performance+max=40%",
+            ),
+            // The stricter of two holds.
+            (
+                "skylake-server-active",
+                &[("intel_pstate/max_perf_pct", "60"), ("intel_pstate/min_perf_pct", "50")],
+                "hwp:epp=balance_performance+max=2300MHz+min=1900MHz",
+            ),
+            (
+                "skylake-server-passive",
+                &[("intel_pstate/max_perf_pct", "60"), ("cpufreq/schedutil/rate_limit_us", "12345")],
+                "schedutil:rate_limit=12345+max=2300MHz",
+            ),
+            (
+                "core-i5-2gen",
+                &[("cpufreq/ondemand/up_threshold", "70"), ("cpufreq/ondemand/sampling_rate", "150000")],
+                "ondemand:up=70,rate=150000",
+            ),
+            (
+                "amd-laptop",
+                &[("cpu0/power/pm_qos_resume_latency_us", "50")],
+                "amd-pstate-epp:epp=balance_performance+latency=50us",
+            ),
+            ("amd-server", &[("cpu0/power/pm_qos_resume_latency_us", "n/a")], "schedutil+latency=0us"),
+        ] {
+            let machine = wattwise_emulator::named(name).expect("bundled");
+            for (path, value) in writes {
+                machine.write(&format!("{cpus}/{path}"), value.as_bytes()).expect(path);
+            }
+            assert_eq!(Seen::read(&machine).and_then(|seen| seen.policy).as_deref(), Some(policy), "{name}");
+        }
     }
 
     /// What a user limits is a part of the policy in force, by kind of core as one share.

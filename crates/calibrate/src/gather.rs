@@ -6,9 +6,10 @@ use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::{CoreKind, Cpu};
 use wattwise_hw::info::Info;
 use wattwise_hw::root::{Root, number, text};
-use wattwise_hw::states::cpufreq::CpufreqPolicy;
+use wattwise_hw::states::cpufreq::{CpufreqPolicy, Driver};
 use wattwise_hw::states::cpuidle::{CpuStates, CpuidleState};
 use wattwise_hw::states::power::Zone;
+use wattwise_policy::speed::tunables;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
@@ -39,6 +40,8 @@ pub struct Seen {
     pub idle_governor: Option<String>,
     /// Long-term power limit of a package.
     pub limit_w: Option<f64>,
+    /// The temperature at which its hardware slows down, in degrees Celsius, where a driver tells.
+    pub hottest_c: Option<f64>,
     /// Capacity of the battery, in Wh.
     pub battery_wh: Option<f64>,
     /// Memory, in GB.
@@ -127,13 +130,14 @@ impl Seen {
             governors: first.map_or_else(Vec::new, governors),
             epp: first.is_some_and(|p| !p.epps.is_empty() || p.epp.is_some()),
             policy: in_force(
-                policies,
+                (policies, info.cpufreq.driver.as_ref()),
                 &tops(root, policies, boost_off),
                 boost_off,
-                info.cpuidle.cpus().first().and_then(deepest_allowed),
+                info.cpuidle.cpus().first(),
             ),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
+            hottest_c: hottest_c(root),
             clock_measured: false,
             battery_wh: info.supply.batteries.iter().find_map(|b| b.full_wh),
             memory_gb: memory_gb(root),
@@ -187,7 +191,8 @@ impl SeenKind {
             threads,
             clock_cores: policy.map_or(cores, together).max(1),
             range_khz: range_khz.map(|(low, high)| (low, hidden.map_or(high, |khz| khz.max(high)))),
-            base_khz: policy.and_then(|p| p.base_khz).or(listed.filter(|_| boosted)),
+            // What is left of the range without boost.
+            base_khz: policy.and_then(|p| p.base_khz).or(listed.filter(|_| boosted)).or(hidden.and(highest)),
             levels_khz: levels,
             now_khz: policy.and_then(|p| p.current_khz).or(now_khz),
             capacity: cpus.iter().find_map(|c| c.capacity),
@@ -205,10 +210,15 @@ fn boost_is_off(info: &Info) -> bool {
     info.cpufreq.boost.as_ref().is_some_and(|b| !b.on)
 }
 
-/// The highest speed of a CPU with the boost that is off and not shown: the firmware's highest performance in steps of its
-/// nominal one, which is the speed without boost (`acpi_cppc`).
+/// The highest speed of a CPU with the boost that is off and not shown: as amd-pstate names it, else the firmware's highest
+/// performance in steps of its nominal one, which is the speed without boost (`acpi_cppc`).
 fn hidden_boost(root: &dyn Root, cpu: u32, policy: &CpufreqPolicy) -> Option<u64> {
-    let (base, fastest) = (policy.base_khz?, policy.hardware_khz?.1);
+    let fastest = policy.hardware_khz?.1;
+    let named = number::<u64>(root, &format!("{}/amd_pstate_max_freq", policy.path));
+    if let Some(khz) = named.filter(|khz| *khz > fastest) {
+        return Some(khz);
+    }
+    let base = policy.base_khz?;
     let perf = |name: &str| number::<u64>(root, &format!("{CPUS}/cpu{cpu}/acpi_cppc/{name}"));
     let (highest, nominal) = (perf("highest_perf")?, perf("nominal_perf")?);
     let khz = base.checked_mul(highest)?.checked_div(nominal)? / 100_000 * 100_000;
@@ -221,6 +231,31 @@ fn governors(p: &CpufreqPolicy) -> Vec<String> {
         Some("intel_pstate" | "amd-pstate-epp") => Vec::new(),
         _ => p.governors.iter().filter(|g| wattwise_figure::shell::is_name(g)).cloned().collect(),
     }
+}
+
+/// Of the processor's own sensors (coretemp: Tjmax; k10temp: the limit of its thermal control), else of a zone of its own.
+fn hottest_c(root: &dyn Root) -> Option<f64> {
+    const HWMON: &str = "sys/class/hwmon";
+    const THERMAL: &str = "sys/class/thermal";
+    let celsius = |path: &str| {
+        let milli: f64 = number::<i64>(root, path)? as f64;
+        Some(milli / 1e3).filter(|c| (60.0..=130.0).contains(c))
+    };
+    let called = |path: String, names: &[&str]| {
+        text(root, &path).is_some_and(|name| names.iter().any(|n| name.trim().starts_with(n)))
+    };
+    let chips = root.list(HWMON).unwrap_or_default();
+    let chips = chips.iter().filter(|chip| called(format!("{HWMON}/{chip}/name"), &["coretemp", "k10temp"]));
+    let of_chips = chips.filter_map(|chip| celsius(&format!("{HWMON}/{chip}/temp1_crit"))).next();
+    of_chips.or_else(|| {
+        let zones = root.list(THERMAL).unwrap_or_default();
+        let own = zones
+            .iter()
+            .filter(|zone| called(format!("{THERMAL}/{zone}/type"), &["x86_pkg_temp", "cpu", "soc"]));
+        own.flat_map(|zone| (0..16).map(move |n| format!("{THERMAL}/{zone}/trip_point_{n}")))
+            .find(|trip| called(format!("{trip}_type"), &["critical"]))
+            .and_then(|trip| celsius(&format!("{trip}_temp")))
+    })
 }
 
 /// `MemTotal`.
@@ -273,12 +308,13 @@ fn package_limit_w(zones: &[Zone]) -> Option<f64> {
 
 /// The policy in force, as `--policy` takes it, with the limits that are in force; none where the governor is nobody's that we know.
 fn in_force(
-    policies: &[CpufreqPolicy],
+    (policies, driver): (&[CpufreqPolicy], Option<&Driver>),
     tops: &[Option<u64>],
     boost_off: bool,
-    deepest: Option<String>,
+    idle: Option<&CpuStates>,
 ) -> Option<String> {
     let mut policy = rule_in_force(policies.first()?)?;
+    let policies = &policies.iter().map(|p| within_shares(p, driver)).collect::<Vec<_>>()[..];
     if let Some(max) = common_end((policies, tops), true, cap) {
         policy.push_str(&format!("+max={max}"));
     }
@@ -288,10 +324,30 @@ fn in_force(
     if boost_off {
         policy.push_str("+noboost");
     }
-    if let Some(deepest) = deepest {
+    if let Some(deepest) = idle.and_then(deepest_allowed) {
         policy.push_str(&format!("+cmax={deepest}"));
     }
+    if let Some(us) = idle.and_then(|cpu| cpu.latency_limit_us) {
+        policy.push_str(&format!("+latency={us}us"));
+    }
     Some(policy)
+}
+
+/// A policy with its limits as they are beside those of intel_pstate for the whole machine, in per cent of the highest speed.
+fn within_shares(policy: &CpufreqPolicy, driver: Option<&Driver>) -> CpufreqPolicy {
+    let percent = |name: &str| -> Option<f64> {
+        let settings = &driver.filter(|d| d.name == "intel_pstate")?.settings;
+        settings.iter().find(|(file, _)| file == name)?.1.trim().parse().ok()
+    };
+    let mut policy = policy.clone();
+    if let (Some((low, high)), Some((lowest, highest))) = (policy.limits_khz, policy.hardware_khz) {
+        let share =
+            |name| percent(name).map(|p: f64| units::share_of_khz(highest, p.clamp(0.0, 100.0)).max(lowest));
+        let high = share("max_perf_pct").map_or(high, |most| high.min(most));
+        let low = share("min_perf_pct").map_or(low, |least| low.max(least).min(high));
+        policy.limits_khz = Some((low, high));
+    }
+    policy
 }
 
 /// The rule for the speed.
@@ -306,8 +362,15 @@ fn rule_in_force(p: &CpufreqPolicy) -> Option<String> {
     Some(match (own, governor) {
         (Some("intel_pstate"), "powersave") => "intel_pstate".to_owned(),
         // Of a driver that chooses speeds itself this governor is the highest speed, whatever the preference was.
-        (_, "performance") | (None, "powersave" | "ondemand" | "conservative" | "schedutil") => {
-            governor.to_owned()
+        (_, "performance") | (None, "powersave") => governor.to_owned(),
+        (None, "ondemand" | "conservative" | "schedutil" | "burst") => {
+            let chosen = tunables::chosen(governor, &p.tunables, p.transition_latency_ns);
+            [governor]
+                .into_iter()
+                .map(str::to_owned)
+                .chain(Some(chosen.join(",")).filter(|c| !c.is_empty()))
+                .collect::<Vec<_>>()
+                .join(":")
         }
         (None, "userspace") => format!("userspace:khz={}", p.setspeed_khz.or(p.current_khz)?),
         (Some(own), _) => match p.epp.as_deref() {
@@ -343,31 +406,47 @@ fn tops(root: &dyn Root, policies: &[CpufreqPolicy], boost_off: bool) -> Vec<Opt
 }
 
 /// One end of the range as all policies have it: a speed where it is one, else the least whole share of each highest speed
-/// that comes to it, as `set` and the model resolve shares ([`units::share_of_khz`]); else the first policy's.
+/// that comes to it, as `set` and the model resolve shares ([`units::share_of_khz`]); else the first policy's that has one. It
+/// must leave alone what no user has limited: a share of 95 % of a slow cluster's levels may be all of a fast one's.
 fn common_end(
     (policies, tops): (&[CpufreqPolicy], &[Option<u64>]),
     is_max: bool,
     end: impl Fn(&CpufreqPolicy) -> Option<u64>,
 ) -> Option<String> {
-    let ends: Vec<(u64, &CpufreqPolicy, u64)> =
-        policies.iter().zip(tops).filter_map(|(p, top)| Some((end(p)?, p, (*top)?))).collect();
-    let &(first, ..) = ends.first()?;
+    let levels =
+        |p: &CpufreqPolicy| p.levels_khz.iter().chain(&p.boost_levels_khz).copied().collect::<Vec<_>>();
+    // Its own end, where a user has set one; the end without; its highest speed.
+    let ends: Vec<(Option<u64>, u64, &CpufreqPolicy, u64)> = policies
+        .iter()
+        .zip(tops)
+        .filter_map(|(p, top)| {
+            let (lowest, highest) = p.hardware_khz?;
+            let whole = if is_max { levels(p).into_iter().max().unwrap_or(highest) } else { lowest };
+            Some((end(p), whole, p, (*top)?))
+        })
+        .collect();
+    let first = ends.iter().find_map(|(own, ..)| *own)?;
+    let holds = |own: &Option<u64>, whole: &u64, khz: u64| match (own, is_max) {
+        (Some(own), _) => khz == *own,
+        (None, true) => khz >= *whole,
+        (None, false) => khz <= *whole,
+    };
     let mhz = format!("{}MHz", first / 1000);
-    if ends.iter().all(|(khz, ..)| *khz == first) {
+    if ends.iter().all(|(own, whole, ..)| holds(own, whole, first)) {
         return Some(mhz);
     }
     // Of a driver's levels the next one inside the share.
     let comes_to = |p: &CpufreqPolicy, top: u64, percent: f64| {
         let share = units::share_of_khz(top, percent);
-        let levels = || p.levels_khz.iter().chain(&p.boost_levels_khz).copied();
-        let inside = if is_max {
-            levels().filter(|l| *l <= share).max()
-        } else {
-            levels().filter(|l| *l >= share).min()
+        let inside = match is_max {
+            true => levels(p).into_iter().filter(|l| *l <= share).max(),
+            false => levels(p).into_iter().filter(|l| *l >= share).min(),
         };
         inside.unwrap_or(share)
     };
-    let is = |percent: &u32| ends.iter().all(|(khz, p, top)| comes_to(p, *top, f64::from(*percent)) == *khz);
+    let is = |percent: &u32| {
+        ends.iter().all(|(own, whole, p, top)| holds(own, whole, comes_to(p, *top, f64::from(*percent))))
+    };
     // Of several that come to it the roundest.
     let round = [10, 5, 1].into_iter().find_map(|step| (1..100).filter(|p| p % step == 0).find(is));
     Some(round.map_or(mhz, |percent| format!("{percent}%")))

@@ -48,8 +48,11 @@ pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
     let value = ordered(made, &made.fit.value, Some(&mut notes));
     let drawn: Vec<Vec<f64>> = made.draws.iter().map(|d| ordered(made, d, None)).collect();
     let mut draws = Draws { figures: Vec::new(), factors: vec![Vec::new(); drawn.len()] };
+    let mut open = Vec::new();
     for (at, unknown) in made.fit.unknowns.all.iter().enumerate() {
-        let Some((path, part)) = put(&mut file, made, *unknown, at, &value) else { continue };
+        let put = put(&mut file, made, *unknown, at, &value);
+        open.extend(Open::of(made, *unknown, at, put.as_ref().map(|(path, _)| path.as_str())));
+        let Some((path, part)) = put else { continue };
         draws.figures.push(path);
         for (factors, one) in draws.factors.iter_mut().zip(&drawn) {
             let factor = (one[at] - part) / (value[at] - part).max(1e-9);
@@ -65,6 +68,7 @@ pub(crate) fn machine_file(made: &Made<'_>) -> (String, Vec<String>) {
     file.summary = file.summary.split("; watts after ").next().unwrap_or_default().to_owned();
     file.state = made.plan.state.clone();
     file.notes = told(made, base);
+    file.notes.extend(Open::told(open));
     file.draws = (!drawn.is_empty()).then_some(draws);
     (written(&file), notes)
 }
@@ -122,6 +126,10 @@ fn put(
         }
         Unknown::Platform => {
             file.platform.table.watts = w;
+            // What nothing metered is known as well as before: the estimate says how far it may be off.
+            if !made.fit.fitted[at] {
+                return None;
+            }
             file.platform.sources.insert("watts".into(), origin);
             Some(("platform.watts".into(), 0.0))
         }
@@ -375,6 +383,59 @@ fn told(made: &Made<'_>, base: &str) -> Vec<String> {
         out.push("What the memory draws for a core at work is of work within the caches; work beyond them draws more.".into());
     }
     out
+}
+
+/// A figure that the calibration leaves open: why an answer on the machine may be no narrower than by its estimate.
+struct Open {
+    /// Its path, with its interval where it is the fit's.
+    figure: String,
+    /// How far it is open: a share of it.
+    share: f64,
+    /// What would measure it.
+    by: &'static str,
+}
+
+impl Open {
+    /// A figure is open from this share of it on, in either direction.
+    const LEAST: f64 = 0.1;
+    /// So many are told.
+    const MOST: usize = 8;
+
+    /// Whether this one is, with its path if it is drawn.
+    fn of(made: &Made<'_>, unknown: Unknown, at: usize, path: Option<&str>) -> Option<Open> {
+        let by = match unknown {
+            Unknown::Platform => "a meter of the whole machine: a battery, a sensor of hwmon",
+            Unknown::Busy(..) => "a longer --budget; what power or heat holds down cannot be metered",
+            _ => "a longer --budget on a quiet machine",
+        };
+        if unknown == Unknown::Platform && !made.fit.fitted[at] {
+            return Some(Open { figure: "platform.watts (as estimated)".into(), share: f64::INFINITY, by });
+        }
+        let ((low, high), value) = (made.fit.interval(at, CHANCE), made.fit.value[at]);
+        let share = (high - low) / 2.0 / value.abs().max(LEAST_W);
+        let figure = format!("{} ({low:.3} to {high:.3} W)", path?);
+        (share >= Open::LEAST && unknown != Unknown::Leakage).then_some(Open { figure, share, by })
+    }
+
+    /// All of them in a sentence for each way, the widest first.
+    fn told(mut open: Vec<Open>) -> Vec<String> {
+        open.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let more = open.len().saturating_sub(Open::MOST);
+        open.truncate(Open::MOST);
+        let mut ways: Vec<(&str, Vec<String>)> = Vec::new();
+        for one in open {
+            match ways.iter_mut().find(|(by, _)| *by == one.by) {
+                Some((_, figures)) => figures.push(one.figure),
+                None => ways.push((one.by, vec![one.figure])),
+            }
+        }
+        let last = ways.len().saturating_sub(1);
+        let sentence = |(at, (by, figures)): (usize, (&str, Vec<String>))| {
+            let others = if at == last && more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("Still open: {}{others}; would measure it: {by}.", figures.join(", "))
+        };
+        ways.into_iter().enumerate().map(sentence).collect()
+    }
 }
 
 /// What a core's temperature does.

@@ -52,7 +52,7 @@ fn the_schemas_are_those_of_the_types() {
     check::<Named<list::Shown<'_>>>("show-1.json", list::SHOW_SCHEMA);
     check::<Named<machines::ShownMachine>>("machine-1.json", machines::SHOW_SCHEMA);
     check::<Named<machines::Compared>>("machine-compare-1.json", machines::COMPARE_SCHEMA);
-    check::<Named<machines::Checked>>("machine-check-1.json", machines::CHECK_SCHEMA);
+    check::<Named<machines::CheckedModels>>("machine-check-2.json", machines::CHECK_SCHEMA);
     check::<Named<machines::Scored>>("score-1.json", machines::SCORE_SCHEMA);
     check::<Named<trace::Shown>>("trace-1.json", trace::SCHEMA);
     check::<Named<trace::Imported>>("import-1.json", trace::IMPORT_SCHEMA);

@@ -3,123 +3,13 @@
 //! nothing is a user's but one folder.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/mounted.rs"]
+mod mounted;
+
+use mounted::{Machine, recommended, told};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use wattwise_emulator::{Emulator, fuse};
-
-/// A machine in a folder, whose time runs.
-struct Machine {
-    folder: tempfile::TempDir,
-    mount: Option<fuse::Mounted>,
-    stop: Arc<AtomicBool>,
-    beats: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.beats.take().map(std::thread::JoinHandle::join);
-        drop(self.mount.take());
-    }
-}
-
-impl Machine {
-    /// Mounts it. `None`, said aloud, where this system cannot; under CI that is a failure.
-    fn mounted(name: &str) -> Option<Machine> {
-        let emulator = wattwise_emulator::named(name).unwrap();
-        let folder = tempfile::Builder::new().prefix("the road ").tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("its files")).unwrap();
-        let mount = match fuse::mount(&emulator, &folder.path().join("its files")) {
-            Ok(mount) => mount,
-            Err(e) => {
-                assert!(std::env::var_os("CI").is_none(), "no FUSE: {e}; CI needs it");
-                eprintln!("skipped: no FUSE: {e} (Debian: fuse3)");
-                return None;
-            }
-        };
-        let stop = Arc::new(AtomicBool::new(false));
-        let beats = beats(emulator, Arc::clone(&stop));
-        Some(Machine { folder, mount: Some(mount), stop, beats: Some(beats) })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn root(&self) -> String {
-        self.path("its files").display().to_string()
-    }
-
-    /// wattwise in the machine's folder.
-    fn wattwise(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wattwise"));
-        command.args(args).current_dir(self.folder.path());
-        for name in ["HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
-            command.env_remove(name);
-        }
-        command.output().unwrap()
-    }
-
-    fn done(&self, args: &[&str]) -> String {
-        let out = self.wattwise(args);
-        assert!(out.status.success(), "{args:?}: {}", told(&out));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    /// What a comparison says on the machine as `named`, kept in a file.
-    fn compared(&self, named: &str, file: &str) -> Value {
-        let text = self.done(&["compare", "build", "-m", named, "--replicas", "16", "--json"]);
-        std::fs::write(self.path(file), &text).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-
-    /// Every attribute that `set` may write: name and value.
-    fn settings(&self) -> Vec<(String, String)> {
-        let cpus = self.path("its files/sys/devices/system/cpu");
-        let mut all = Vec::new();
-        let policies = std::fs::read_dir(cpus.join("cpufreq")).into_iter().flatten().flatten();
-        for folder in policies.map(|entry| entry.path()).chain([cpus.join("cpu0/cpufreq")]) {
-            for file in
-                ["scaling_governor", "scaling_min_freq", "scaling_max_freq", "energy_performance_preference"]
-            {
-                let path = folder.join(file);
-                all.extend(
-                    std::fs::read_to_string(&path).ok().map(|text| (path.display().to_string(), text)),
-                );
-            }
-        }
-        for file in ["intel_pstate/no_turbo", "intel_pstate/status", "cpufreq/boost"] {
-            let path = cpus.join(file);
-            all.extend(std::fs::read_to_string(&path).ok().map(|text| (file.to_owned(), text)));
-        }
-        all.sort();
-        all
-    }
-}
-
-fn beats(machine: Emulator, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut last = Instant::now();
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
-            let passed = last.elapsed();
-            last = Instant::now();
-            machine.advance(passed.as_nanos() as u64);
-        }
-    })
-}
-
-fn told(out: &Output) -> String {
-    String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout)
-}
-
-fn recommended(result: &Value) -> &str {
-    result["answer"]["recommended"].as_str().unwrap()
-}
+use std::path::Path;
+use std::process::Command;
 
 /// A machine that somebody has limited, an answer for it, the answer applied, and the machine asked again: it keeps what it
 /// has, whether it is named as a tree or as a capture of it. Then all is put back.
@@ -184,6 +74,88 @@ machines! {
     active_server_keeps_what_was_applied: "skylake-server-active",
     passive_server_keeps_what_was_applied: "skylake-server-passive",
     virtual_machine_keeps_what_was_applied: "vm-2cpu",
+}
+
+/// A machine, the policy that is in force after these writes: files below `cpu`, and values.
+type Left = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+/// Limits of every kind, as other programs leave them.
+const LEFT: [Left; 6] = [
+    (
+        "hybrid-laptop",
+        "hwp+max=40%+min=20%+latency=150us",
+        &[("intel_pstate/max_perf_pct", "40"), ("intel_pstate/min_perf_pct", "20"), (LATENCY, "150")],
+    ),
+    (
+        "core-i5-2gen",
+        "ondemand:up=40,rate=150000,io_is_busy=yes+latency=20us",
+        &[
+            ("cpufreq/ondemand/up_threshold", "40"),
+            ("cpufreq/ondemand/sampling_rate", "150000"),
+            ("cpufreq/ondemand/io_is_busy", "1"),
+            (LATENCY, "20"),
+        ],
+    ),
+    ("amd-laptop", "amd-pstate-epp+noboost+latency=10us", &[("cpufreq/boost", "0"), (LATENCY, "10")]),
+    ("arm-big-little", "schedutil+cmax=cpu-sleep", &[("cpu*/cpuidle/state2/disable", "1")]),
+    (
+        "arm-big-little",
+        "schedutil:rate_limit=12345",
+        &[
+            ("cpufreq/policy0/schedutil/rate_limit_us", "12345"),
+            ("cpufreq/policy4/schedutil/rate_limit_us", "12345"),
+        ],
+    ),
+    // How fast its boost is acpi-cpufreq does not tell: the model has none, and what is off stays off.
+    (
+        "core-i5-2gen",
+        "ondemand+cmax=C1",
+        &[("cpufreq/boost", "0"), ("cpu*/cpuidle/state2/disable", "1"), ("cpu*/cpuidle/state3/disable", "1")],
+    ),
+];
+const LATENCY: &str = "cpu*/power/pm_qos_resume_latency_us";
+
+/// Writes a file of a mounted machine's CPUs; `cpu*` is each of them.
+fn left(m: &Machine, file: &str, value: &str) {
+    let cpus = m.path("its files/sys/devices/system/cpu");
+    let one = |file: &str| std::fs::write(cpus.join(file), value).unwrap_or_else(|e| panic!("{file}: {e}"));
+    match file.strip_prefix("cpu*/") {
+        None => one(file),
+        Some(rest) => (0..64)
+            .filter(|cpu| cpus.join(format!("cpu{cpu}/{rest}")).exists())
+            .for_each(|cpu| one(&format!("cpu{cpu}/{rest}"))),
+    }
+}
+
+/// What others have left in force is the reference, in a capture as on the machine. What is applied then is in force without it,
+/// or with it where it is kept: asked again, the machine keeps what it has.
+#[test]
+fn whatever_is_in_force_is_kept_or_lifted() {
+    for (name, in_force, files) in LEFT {
+        let Some(m) = Machine::mounted(name) else { return };
+        let root = m.root();
+        files.iter().for_each(|(file, value)| left(&m, file, value));
+        m.done(&["capture", "--root", &root, "-o", "as it is.wattwise"]);
+        let first = m.compared("as it is.wattwise", "first.json");
+        assert_eq!(first["reference"], in_force, "{name}");
+        let before = m.settings();
+        m.done(&["set", "--root", &root, "--policy", "current"]);
+        assert_eq!(m.settings(), before, "{name}: what is in force");
+        m.done(&["set", "--root", &root, "--policy", in_force]);
+        assert_eq!(m.in_force(&root), in_force, "{name}: its own policy changes nothing");
+
+        m.done(&["set", "--root", &root, "--from", "first.json"]);
+        let again = m.done(&["set", "--root", &root, "--from", "first.json", "--dry-run"]);
+        assert!(again.contains("nothing would change: all is as asked"), "{name}: {again}");
+        m.done(&["capture", "--root", &root, "-o", "afterwards.wattwise"]);
+        let second = m.compared("afterwards.wattwise", "second.json");
+        assert_eq!(
+            second["answer"]["recommended"], second["reference"],
+            "{name}: after {}",
+            first["answer"]["apply"]
+        );
+        m.done(&["restore", "--root", &root]);
+        assert_eq!(m.in_force(&root), in_force, "{name}: put back");
+    }
 }
 
 /// A result is what `ab`, `run` and `compare` take, and what they print goes into a shell as it is.

@@ -282,7 +282,7 @@ fn machines_are_valid() {
     }
     holds("machine-compare-1.json", &["machines", "compare", "omap3530", "gs101", "--json"]);
     let check = ["machines", "check", "omap3530", "-w", "burst", "--replicas", "16", "--json"];
-    holds("machine-check-1.json", &check);
+    holds("machine-check-2.json", &check);
     for data_set in ["specpower", "freqbench"] {
         holds("score-1.json", &["machines", "score", data_set, &table(data_set), "--json"]);
     }

@@ -154,6 +154,51 @@ fn the_result_hangs_on_the_seed_alone() {
     assert!(one != run("1", None, "8"), "another seed changes nothing");
 }
 
+/// A search for a machine that is there as files is gone on with for that machine alone: on another of that name it is refused in
+/// words, on the same one it comes to the same.
+#[test]
+fn a_search_knows_its_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = works(folder.path());
+    let capture = |of: &str| {
+        let file = folder.path().join("web 1.wattwise");
+        _ = std::fs::remove_file(&file);
+        let out = wattwise(&["capture", "--root", of, "-o", &file.display().to_string()]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    };
+    capture("emulated:core-i5-2gen");
+    let mut asked = args(&works, &["--json"]);
+    let at = asked.iter().position(|a| *a == "thinkpad-r51").unwrap();
+    asked[at] = "web 1.wattwise";
+    let whole = json(&tune(folder.path(), &asked));
+    let log = folder.path().join("wattwise-tuned.jsonl");
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let part: String = lines.lines().take(22).map(|l| format!("{l}\n")).collect();
+    std::fs::write(&log, &part).unwrap();
+
+    capture("emulated:amd-laptop");
+    let resume = ["--resume", "wattwise-tuned.jsonl", "--json"];
+    let out = tune(folder.path(), &resume);
+    let why = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{why}");
+    assert!(why.contains("another machine than web 1.wattwise is now: its processor was Intel"), "{why}");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), part, "the log is as it was");
+
+    capture("emulated:core-i5-2gen");
+    assert_eq!(json(&tune(folder.path(), &resume)), whole);
+
+    // The printed command has the work, the machine and the file, and goes into a shell as it is.
+    asked.retain(|a| *a != "--json");
+    asked.extend(["-o", "my policy.toml"]);
+    let out = tune(folder.path(), &asked);
+    let told = text(&out.stderr);
+    let command = told.lines().find_map(|l| l.split_once("to try it: wattwise ")).expect(&told).1;
+    assert!(command.contains("-m 'web 1.wattwise' -p 'my policy.toml'"), "{command}");
+    let shell = format!("'{}' {command} --exact", env!("CARGO_BIN_EXE_wattwise"));
+    let out = Command::new("sh").args(["-c", &shell]).current_dir(folder.path()).output().unwrap();
+    assert!(out.status.success(), "{shell}: {}", text(&out.stderr));
+}
+
 #[test]
 fn the_test_set_is_opened_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -16,6 +16,7 @@ use fuser::{
 };
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wattwise_hw::root::Access;
@@ -43,7 +44,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Mounts a machine on an empty folder; its own thread answers until the result is dropped.
+/// Mounts a machine on an empty folder; its own thread answers until the result is dropped. Its files belong to whom the folder
+/// belongs, so that a user can be given a machine to try. Beside them is its [console](crate::console).
 ///
 /// # Errors
 /// The folder is missing, or the system has no FUSE (`/dev/fuse`) or does not let us mount.
@@ -60,7 +62,10 @@ pub fn mount(emulator: &Emulator, at: &Path) -> io::Result<Mounted> {
     if rustix::process::geteuid().is_root() {
         config.acl = SessionACL::All;
     }
-    let session = fuser::spawn_mount(Files { emulator: emulator.clone() }, &at, &config)?;
+    emulator.furnish();
+    let folder = std::fs::metadata(&at)?;
+    let files = Files { emulator: emulator.clone(), owner: (folder.uid(), folder.gid()) };
+    let session = fuser::spawn_mount(files, &at, &config)?;
     Ok(Mounted { session: Some(session), at })
 }
 
@@ -69,6 +74,15 @@ const TTL: Duration = Duration::ZERO;
 
 struct Files {
     emulator: Emulator,
+    /// User and group whose files they are.
+    owner: (u32, u32),
+}
+
+impl Files {
+    /// A file as the machine has it, in its owner's hands.
+    fn attr(&self, inner: &Inner, id: Id) -> Result<FileAttr, Errno> {
+        inner.attr(id).map(|attr| FileAttr { uid: self.owner.0, gid: self.owner.1, ..attr })
+    }
 }
 
 fn number(id: Id) -> INodeNo {
@@ -128,14 +142,14 @@ impl Filesystem for Files {
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let inner = self.emulator.lock();
         let found = name.to_str().and_then(|name| inner.machine.tree.child(id(parent), name));
-        match found.ok_or(Errno::ENOENT).and_then(|child| inner.attr(child)) {
+        match found.ok_or(Errno::ENOENT).and_then(|child| self.attr(&inner, child)) {
             Ok(attr) => reply.entry(&TTL, &attr, Generation(0)),
             Err(e) => reply.error(e),
         }
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match self.emulator.lock().attr(id(ino)) {
+        match self.attr(&self.emulator.lock(), id(ino)) {
             Ok(attr) => reply.attr(&TTL, &attr),
             Err(e) => reply.error(e),
         }
@@ -160,7 +174,7 @@ impl Filesystem for Files {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.emulator.lock().attr(id(ino)) {
+        match self.attr(&self.emulator.lock(), id(ino)) {
             Ok(attr) => reply.attr(&TTL, &attr),
             Err(e) => reply.error(e),
         }

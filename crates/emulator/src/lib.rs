@@ -10,6 +10,7 @@
 //! Faults are put in by [`Emulator::inject`]. Every write and every opening is counted.
 //! With [`fuse`] other programs can be run against it.
 
+pub mod console;
 mod cpulist;
 mod description;
 mod fault;
@@ -137,15 +138,7 @@ impl Emulator {
 
     /// The same for several CPUs.
     pub fn set_loads(&self, loads: &[(u32, u32)]) {
-        let mut inner = self.lock();
-        for (cpu, permille) in loads {
-            if let Some(c) = inner.machine.cpus.iter_mut().find(|c| c.id == *cpu && c.online) {
-                c.load_permille = (*permille).min(1000);
-            }
-        }
-        for i in 0..inner.machine.policies.len() {
-            inner.machine.refresh_policy(i);
-        }
+        self.lock().set_loads(loads);
     }
 
     /// What it draws from now on is what this machine model does.
@@ -242,7 +235,7 @@ impl Emulator {
         below
             .filter_map(|(path, id)| match &machine.tree.file(id)?.kind {
                 NodeKind::Link(to) => Some(Entry::Link(path, to.clone())),
-                NodeKind::Live(Live::Registers { .. }) => None,
+                NodeKind::Live(Live::Registers { .. } | Live::Console(_)) => None,
                 _ => Some(Entry::File(path, machine.render(id).ok()?)),
             })
             .collect()
@@ -419,7 +412,10 @@ impl Inner {
         if offset == 0 {
             self.operation(path, Op::Read)?;
         }
-        let bytes = self.machine.render(id)?;
+        let bytes = match self.machine.tree.file(id).map(|f| &f.kind) {
+            Some(NodeKind::Live(Live::Console(console))) => self.console_text(*console).into_bytes(),
+            _ => self.machine.render(id)?,
+        };
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let rest = &bytes[from..];
         let n = rest.len().min(into.len());
@@ -441,6 +437,9 @@ impl Inner {
         let file = self.machine.tree.file(id).ok_or(Errno::NOENT)?;
         if let NodeKind::Live(Live::Registers { cpu }) = file.kind {
             return self.write_register(cpu, path, offset, value);
+        }
+        if let NodeKind::Live(Live::Console(console)) = file.kind {
+            return self.console(console, &String::from_utf8_lossy(value));
         }
         if !file.attached {
             return Err(Errno::NODEV);

@@ -4,6 +4,7 @@
 //! been unplugged is kept aside and answers ENODEV, as sysfs does (fs/kernfs/file.c,
 //! `kernfs_get_active`).
 
+use crate::console::Console;
 use std::collections::BTreeMap;
 
 /// A file's number.
@@ -76,6 +77,8 @@ pub(crate) enum Live {
     Registers {
         cpu: u32,
     },
+    /// A file that no machine has.
+    Console(Console),
 }
 
 #[derive(Debug, Clone)]

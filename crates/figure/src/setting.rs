@@ -74,7 +74,7 @@ impl Setting {
             Setting::Boost(on) => one("--boost", &switch(on)),
             Setting::CState(name, on) => one("--cstate", &format!("{name}={}", switch(on))),
             Setting::Latency(None) => one("--latency", &"none"),
-            Setting::Latency(Some(ns)) => one("--latency", &format!("{ns}ns")),
+            Setting::Latency(Some(ns)) => one("--latency", &format!("{}us", trim(*ns as f64 / 1e3, 3))),
             Setting::IdleGovernor(name) => one("--idle-governor", name),
             Setting::TState(percent) => one("--tstate", &format!("{percent}%")),
             Setting::PowerLimit { zone, constraint, power_uw } => {

@@ -8,14 +8,14 @@
 //! active mode) has no governors but `powersave` and `performance`, which there are its own policies, and must be
 //! switched to passive mode in the same `set`.
 
-use crate::spec::{Deepest, PolicySpec};
+use crate::spec::{Deepest, PolicySpec, part_text};
 use std::fmt;
 use wattwise_figure::setting::{Setting, words};
 use wattwise_figure::{shell, units};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
-use wattwise_policy::speed::tunables::kernel_name;
-use wattwise_policy::{DomainInfo, Khz, Settings, System, speed};
+use wattwise_policy::speed::tunables::{kernel_name, kernels_choice_us};
+use wattwise_policy::{DomainInfo, Khz, Platform, Settings, System, speed};
 use wattwise_sim::platform;
 
 /// A driver of the speed.
@@ -79,6 +79,8 @@ pub struct Target {
     pub idle_states: Vec<String>,
     /// The fastest clock's range, where known.
     pub range: Option<DomainInfo>,
+    /// What policies know of it, where known.
+    pub platform: Option<Platform>,
     /// What is in force there, where known: its limits are lifted by a policy without them.
     pub in_force: Option<PolicySpec>,
     /// The governors of its kernel; empty where nobody knows, or where its driver names only its own.
@@ -93,6 +95,7 @@ impl From<System> for Target {
             driver: None,
             idle_states: Vec::new(),
             range: None,
+            platform: None,
             in_force: None,
             governors: Vec::new(),
         }
@@ -103,12 +106,13 @@ impl Target {
     /// A model's machine, under its usual system or another.
     pub fn of(machine: &MachineModel, system: System) -> Target {
         let own = System::find(&machine.system) == Some(system);
-        let fastest = platform(machine).domains.into_iter().max_by_key(DomainInfo::fastest);
+        let platform = platform(machine);
         Target {
             system,
             driver: if own { Driver::find(&machine.driver) } else { None },
             idle_states: machine.kinds[0].idle.iter().map(|s| s.name.clone()).collect(),
-            range: fastest,
+            range: platform.domains.iter().max_by_key(|domain| domain.fastest()).cloned(),
+            platform: Some(platform),
             in_force: PolicySpec::parse(&machine.default_policy).ok().filter(|_| own),
             governors: if own { machine.governors.clone() } else { Vec::new() },
         }
@@ -190,7 +194,7 @@ impl fmt::Display for Commands {
 
 const SET: [&str; 2] = ["wattwise", "set"];
 /// The flags of `wattwise set` that put a policy in force; each has a value.
-const FLAGS: [&str; 11] = [
+const FLAGS: [&str; 12] = [
     "--governor",
     "--epp",
     "--boost",
@@ -199,6 +203,7 @@ const FLAGS: [&str; 11] = [
     "--freq",
     "--idle-governor",
     "--cstate",
+    "--latency",
     "--tunable",
     "--driver-mode",
     "--rapl",
@@ -277,6 +282,7 @@ pub fn beside_the_speed(spec: &PolicySpec, target: &Target) -> Result<Vec<Settin
     if spec.deepest.is_some() {
         idle_states(spec, target, (&mut settings, &mut lifts))?;
     }
+    settings.extend(spec.latency_ns.map(|ns| Setting::Latency(Some(ns))));
     Ok(settings)
 }
 
@@ -309,7 +315,8 @@ fn nearest(spec: &PolicySpec, target: &Target) -> Option<String> {
         if let (Some(epp), true) = (epp(spec), near.speed.params.iter().any(|p| p.name == "epp")) {
             near = PolicySpec::parse(&format!("{name}:epp={epp}")).ok()?;
         }
-        (near.limits, near.deepest) = (plain.limits, plain.deepest.clone());
+        (near.limits, near.deepest, near.latency_ns) =
+            (plain.limits, plain.deepest.clone(), plain.latency_ns);
         if spec.speed.name == "userspace" {
             let khz = u32::try_from(spec.speed_settings.count("khz")).ok().filter(|khz| *khz > 0);
             near.limits.max = khz.map(|khz| Bound::Khz(Khz(khz))).or(near.limits.max);
@@ -317,7 +324,7 @@ fn nearest(spec: &PolicySpec, target: &Target) -> Option<String> {
         Some(near)
     });
     let without_limits = |near: PolicySpec| {
-        let bare = PolicySpec { limits: Default::default(), deepest: None, ..near.clone() };
+        let bare = near.without_limits();
         [near, bare]
     };
     let found = same.chain(kin).flat_map(without_limits).map(PolicySpec::renamed);
@@ -378,13 +385,16 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     if target.driver.is_some_and(|d| d.name == NO_DRIVER) {
         return Err("the system has no say in this machine's speed".into());
     }
-    let (mode, rule) = speed_settings(spec, target)?;
+    let (mode, mut rule) = speed_settings(spec, target)?;
     if let Some(Setting::Governor(name)) = rule.first()
         && lacks(name, mode.is_some(), target)
     {
         return Err(no_governor(name, &target.governors));
     }
     let mut lifts = Vec::new();
+    if mode.is_none() {
+        tunables(spec, target, (&mut rule, &mut lifts));
+    }
     let mut settings: Vec<Setting> =
         mode.map(|mode| Setting::DriverMode(mode.to_owned())).into_iter().collect();
     settings.extend(rule);
@@ -394,6 +404,7 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     idle_governor(spec, &mut settings)?;
     // The mode of a driver of speeds does nothing to C-states.
     idle_states(spec, target, (&mut settings, &mut lifts))?;
+    wake_ups(spec, target, (&mut settings, &mut lifts));
     Ok(Commands::Set { settings, lifts })
 }
 
@@ -409,24 +420,27 @@ fn idle_governor(spec: &PolicySpec, settings: &mut Vec<Setting>) -> Result<(), S
     Ok(())
 }
 
-/// The governor that comes with a module of ours: no stock kernel has it.
-const OF_OUR_MODULE: &str = "burst";
+/// The governors of stock kernels (`drivers/cpufreq/cpufreq_*.c`, `kernel/sched/cpufreq_schedutil.c`).
+const STOCK: [&str; 6] = ["performance", "powersave", "userspace", "ondemand", "conservative", "schedutil"];
+/// The governors that come with modules of ours, and where these are.
+const MODULES: [(&str, &str); 1] = [("burst", "cpufreq_burst (kernel/cpufreq_burst)")];
 
 /// Whether a kernel has no governor of that name, or will have none in another mode of its driver.
 fn lacks(name: &str, in_another_mode: bool, target: &Target) -> bool {
     let is_listed = target.governors.iter().any(|g| g == name);
     // A driver that chooses speeds itself does not list cpufreq's: they come with the mode.
     let list_counts = !in_another_mode && !target.governors.is_empty();
-    !is_listed && (list_counts || name == OF_OUR_MODULE)
+    // No kernel has by chance what is not its own.
+    !is_listed && (list_counts || !STOCK.contains(&name))
 }
 
 /// Why a kernel cannot be given a governor, and what would bring it.
 fn no_governor(name: &str, governors: &[String]) -> String {
-    let module = match name {
-        OF_OUR_MODULE => "; it comes with wattwise's module cpufreq_burst (kernel/cpufreq_burst)".to_owned(),
-        "schedutil" => "; it is a part of kernels that are built with it".to_owned(),
-        name if is_governor(name) => format!("; 'modprobe cpufreq_{name}' may bring it"),
-        _ => String::new(),
+    let module = match (MODULES.iter().find(|(own, _)| *own == name), name) {
+        (Some((_, module)), _) => format!("; it comes with wattwise's module {module}"),
+        (None, "schedutil") => "; it is a part of kernels that are built with it".to_owned(),
+        (None, name) if STOCK.contains(&name) => format!("; 'modprobe cpufreq_{name}' may bring it"),
+        _ => "; there is no module of it".to_owned(),
     };
     match governors {
         [] => format!("'{name}' is no governor of stock kernels{module}"),
@@ -477,6 +491,39 @@ fn speed_settings(
             Ok((own.map(|_| "passive"), settings))
         }
     }
+}
+
+/// The tunables in force that the policy does not have, where its governor is in force: as they are where nobody has chosen. A
+/// governor that is not in force begins with those.
+fn tunables(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) {
+    let Some(now) = target.in_force.as_ref().filter(|now| now.speed.name == spec.speed.name) else { return };
+    let own = changed(spec);
+    for (param, value) in changed(now) {
+        let Some(kernels) = kernel_name(spec.speed.name, param) else { continue };
+        if own.iter().any(|(name, _)| *name == param) {
+            continue;
+        }
+        let usual = target.platform.as_ref().and_then(|p| kernels_choice_us(spec.speed.name, param, p));
+        let usual = usual.unwrap_or_else(|| Settings::defaults(spec.speed.params).number(param));
+        let kind = spec.speed.params.iter().find(|p| p.name == param).map(|p| p.kind);
+        lifts.push(format!("{param}={}", kind.map_or_else(|| value.to_string(), |kind| kind.show(value))));
+        settings.push(Setting::Tunable(kernels.to_owned(), usual.round().to_string()));
+    }
+}
+
+/// A policy with what it would lift, so that it is kept.
+pub fn keeping(spec: &PolicySpec, lifts: &[String]) -> String {
+    let (limits, params): (Vec<&String>, Vec<&String>) =
+        lifts.iter().partition(|part| crate::spec::is_limit(part));
+    let mut text = part_text(spec.speed.name, spec.speed.params, &spec.speed_settings);
+    for param in params {
+        text += if text.contains(':') { "," } else { ":" };
+        text += param;
+    }
+    let whole = part_text(spec.speed.name, spec.speed.params, &spec.speed_settings).len();
+    text += spec.text.get(whole..).unwrap_or_default();
+    limits.iter().for_each(|limit| text += &format!("+{limit}"));
+    PolicySpec::parse(&text).map_or(text, |spec| spec.text)
 }
 
 /// The settings for a policy that is the driver's own.
@@ -569,6 +616,17 @@ fn idle_states(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) 
     Ok(())
 }
 
+/// The longest wake-up that the policy allows, or none where one is in force that it does not have.
+fn wake_ups(spec: &PolicySpec, target: &Target, (settings, lifts): Made<'_>) {
+    let old = target.in_force.as_ref().and_then(|now| now.latency_ns);
+    if let (None, Some(old)) = (spec.latency_ns, old) {
+        lifts.push(format!("latency={}", crate::spec::latency_text(old)));
+    }
+    if spec.latency_ns.is_some() || old.is_some() {
+        settings.push(Setting::Latency(spec.latency_ns));
+    }
+}
+
 /// The C-states beyond the deepest that is allowed.
 fn deeper_states<'a>(
     spec: &PolicySpec,
@@ -587,6 +645,9 @@ fn deeper_states<'a>(
 fn nothing_of_linux(spec: &PolicySpec, system: &str) -> Result<(), String> {
     if spec.limits.power_uw.is_some() {
         return Err(format!("power is not limited this way on {system}"));
+    }
+    if spec.latency_ns.is_some() {
+        return Err(format!("wake-ups are not limited this way on {system}"));
     }
     match (&spec.idle, &spec.deepest, spec.limits.no_boost) {
         (Some(_), ..) => Err(format!("{system} has one idle policy of its own")),
@@ -863,6 +924,36 @@ mod tests {
         );
     }
 
+    /// A governor that stays in force keeps its tunables, and nobody but a user lifts a limit of wake-ups.
+    #[test]
+    fn wake_ups_and_tunables_are_lifted_by_a_policy_without_them() {
+        let mut machine = library::machine("core-i5-2gen").expect("bundled");
+        machine.default_policy = "ondemand:up=40,rate=150000+latency=20us".into();
+        let target = Target::of(&machine, System::Linux);
+        let parse = |policy: &str| PolicySpec::parse(policy).expect("a policy");
+        let made = |policy: &str| commands(&parse(policy), &target).expect("it can be applied");
+        let bare = made("ondemand");
+        // Two ticks of 250 Hz, as its kernel has it.
+        assert_eq!(
+            bare.to_string(),
+            "wattwise set --governor ondemand --tunable up_threshold=95 --tunable sampling_rate=8000 --latency none"
+        );
+        assert_eq!(bare.lifts(), ["up=40", "rate=150000", "latency=20us"]);
+        assert!(is_ours(&bare.to_string()));
+        assert_eq!(keeping(&parse("ondemand"), bare.lifts()), machine.default_policy);
+        assert_eq!(
+            keeping(&parse("ondemand:up=60+max=60%"), &["rate=150000".into(), "latency=20us".into()]),
+            "ondemand:up=60,rate=150000+max=60%+latency=20us"
+        );
+        assert_eq!(made("current"), made(&machine.default_policy));
+        assert_eq!(made("current").lifts(), [] as [&str; 0]);
+        // Another governor begins with its own.
+        let other = made("schedutil+latency=1ms");
+        assert_eq!(other.to_string(), "wattwise set --governor schedutil --latency 1000us");
+        assert_eq!(other.lifts(), [] as [&str; 0]);
+        assert!(on("openbsd-laptop", System::OpenBsd, "openbsd-auto+latency=5us").is_err());
+    }
+
     #[test]
     fn what_cannot_be_applied_names_the_nearest() {
         let near = |machine: &str, policy: &str| {
@@ -880,6 +971,35 @@ mod tests {
             assert_eq!(near(machine, policy).as_deref(), Some(nearest), "{policy}");
         }
         assert_eq!(near("recording-vm", "schedutil"), None, "it has no speed to choose");
+    }
+
+    /// A policy that the table gives to Linux is a governor of stock kernels, a driver's own rule, or comes with a module; what is
+    /// none of these has no settings, whatever the table says, and what no system offers has none either.
+    #[test]
+    fn nothing_is_offered_as_a_governor_that_no_kernel_has() {
+        let drivers_own = |name: &str| DRIVERS.iter().any(|d| d.active == Some(name));
+        for policy in speed::ALL {
+            let (name, is_linuxs) = (policy.name, policy.systems().contains(&System::Linux));
+            let is_had =
+                STOCK.contains(&name) || drivers_own(name) || MODULES.iter().any(|(own, _)| *own == name);
+            assert_eq!(is_linuxs, is_had, "{name}: its systems in speed/mod.rs, or its module in MODULES");
+            for machine in ["alderlake-p-laptop", "i7-4510u", "core-i5-2gen"] {
+                let line = on(machine, System::Linux, name);
+                let governor = line
+                    .as_ref()
+                    .ok()
+                    .and_then(|l| l.split("--governor ").nth(1)?.split(' ').next().map(str::to_owned));
+                assert!(governor.as_deref().is_none_or(|g| STOCK.contains(&g)), "{machine}: {line:?}");
+            }
+        }
+        let target = Target::from(System::Linux);
+        assert!(
+            lacks("mine", false, &target) && lacks("mine", true, &target) && lacks("burst", false, &target)
+        );
+        assert_eq!(
+            no_governor("mine", &[]),
+            "'mine' is no governor of stock kernels; there is no module of it"
+        );
     }
 
     /// A kernel's list of governors counts, and a governor of a module of ours is never taken for granted.

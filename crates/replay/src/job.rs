@@ -110,7 +110,7 @@ pub fn simulate_watched<'a>(
     let mut setup = Setup::new(with.machine, with.workload, speed, &make);
     place(policy, &mut setup);
     setup.source = job.source;
-    setup.latency_limit_ns = job.latency_limit_ns;
+    setup.latency_limit_ns = job.latency_limit_ns.min(policy.latency_ns.unwrap_or(u64::MAX));
     setup.timeline = timeline;
     setup.watcher = watcher;
     setup.power_limit_w = policy.limits.power_uw.map(|uw| uw as f64 * 1e-6);

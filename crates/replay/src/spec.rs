@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
-//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | power=15W
+//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | latency=50us | power=15W
 //! ```
 //!
 //! This is the one language for policies: `compare`, `tune`, `run -p`, `ab`, `set --policy`, policy files and Python take it.
 //!
 //! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
 //! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
-//! (by name, or by index from 0, the shallowest), the mean power of each package. A `+` only separates when what follows it is a known word, since `powerd++`
+//! (by name, or by index from 0, the shallowest), the longest wake-up from a C-state, the mean power of each package. A `+` only separates when what follows it is a known word, since `powerd++`
 //! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
@@ -46,6 +46,8 @@ pub struct PolicySpec {
     pub limits: Limits,
     /// The deepest C-state allowed; `None`: any.
     pub deepest: Option<Deepest>,
+    /// The longest wake-up allowed, in ns: C-states with a longer one are left alone; `None`: any.
+    pub latency_ns: Option<u64>,
     /// As it can be given again.
     pub text: String,
 }
@@ -117,7 +119,7 @@ pub enum PolicyError {
     },
     /// A second word of a kind, or a word in the wrong place.
     #[error(
-        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+power=..]",
+        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..]",
         flag(.given)
     )]
     Twice {
@@ -192,10 +194,10 @@ fn word(part: &str) -> &str {
 }
 
 /// Whether a part is a limit.
-fn is_limit(part: &str) -> bool {
+pub(crate) fn is_limit(part: &str) -> bool {
     let name = part.split_once('=').map_or(part, |(name, _)| name);
     match part.contains('=') {
-        true => ["max", "min", "cmax", "power"].contains(&name),
+        true => ["max", "min", "cmax", "latency", "power"].contains(&name),
         false => name == "noboost",
     }
 }
@@ -218,6 +220,21 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 impl PolicySpec {
+    /// A speed policy as it is without parameters and parts. Its text is empty until it is [renamed](PolicySpec::renamed).
+    pub fn alone(speed: &'static Speed) -> PolicySpec {
+        PolicySpec {
+            speed,
+            speed_settings: Settings::defaults(speed.params),
+            idle: None,
+            placement: None,
+            cores: None,
+            limits: Limits::default(),
+            deepest: None,
+            latency_ns: None,
+            text: String::new(),
+        }
+    }
+
     /// Reads a policy as written on the command line; a word that ends in `.toml` is a file.
     ///
     /// # Errors
@@ -244,16 +261,8 @@ impl PolicySpec {
             let list = list.split(',').map(named).collect::<Vec<_>>().join(",");
             Settings::parse(params, &list).map_err(|source| PolicyError::Settings { given: given(), source })
         };
-        let mut spec = PolicySpec {
-            speed,
-            speed_settings: settings(speed.params, all[0])?,
-            idle: None,
-            placement: None,
-            cores: None,
-            limits: Limits::default(),
-            deepest: None,
-            text: String::new(),
-        };
+        let mut spec =
+            PolicySpec { speed_settings: settings(speed.params, all[0])?, ..PolicySpec::alone(speed) };
         for part in &all[1..] {
             if is_limit(part) {
                 spec.limit(text, part)?;
@@ -332,7 +341,7 @@ impl PolicySpec {
 
     /// `now` with those parts that this has.
     fn over(&self, now: &PolicySpec) -> PolicySpec {
-        let PolicySpec { idle, placement, cores, limits, deepest, .. } = self.clone();
+        let PolicySpec { idle, placement, cores, limits, deepest, latency_ns, .. } = self.clone();
         PolicySpec {
             idle: idle.or_else(|| now.idle.clone()),
             placement: placement.or(now.placement),
@@ -344,6 +353,7 @@ impl PolicySpec {
                 power_uw: limits.power_uw.or(now.limits.power_uw),
             },
             deepest: deepest.or_else(|| now.deepest.clone()),
+            latency_ns: latency_ns.or(now.latency_ns),
             ..now.clone()
         }
         .renamed()
@@ -351,7 +361,7 @@ impl PolicySpec {
 
     /// The same rule without the user's limits.
     pub fn without_limits(&self) -> PolicySpec {
-        PolicySpec { limits: Limits::default(), deepest: None, ..self.clone() }.renamed()
+        PolicySpec { limits: Limits::default(), deepest: None, latency_ns: None, ..self.clone() }.renamed()
     }
 
     /// Takes one limit.
@@ -362,6 +372,7 @@ impl PolicySpec {
             "min" => self.limits.min.replace(bound(given, part, value)?).is_none(),
             "power" => self.limits.power_uw.replace(power(given, part, value)?).is_none(),
             "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
+            "latency" => self.latency_ns.replace(latency(given, part, value)?).is_none(),
             _ => !std::mem::replace(&mut self.limits.no_boost, true),
         };
         match first {
@@ -437,7 +448,7 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax", "power"]
+            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax", "latency", "power"]
                 .contains(&key.as_str())
             {
                 return Err(fail(format!("unknown key '{key}'")));
@@ -454,7 +465,7 @@ impl PolicySpec {
         if let Some(cores) = table.get("cores") {
             words.push(part_of(cores).ok_or_else(|| fail("'cores' has no policy".into()))?);
         }
-        for key in ["max", "min", "cmax", "power"] {
+        for key in ["max", "min", "cmax", "latency", "power"] {
             match table.get(key) {
                 None => {}
                 Some(toml::Value::String(s)) => words.push(format!("{key}={s}")),
@@ -512,6 +523,9 @@ impl PolicySpec {
         if let Some(deepest) = &self.deepest {
             out += &format!("cmax = \"{deepest}\"\n");
         }
+        if let Some(ns) = self.latency_ns {
+            out += &format!("latency = \"{}\"\n", latency_text(ns));
+        }
         if let Some(uw) = self.limits.power_uw {
             out += &format!("power = \"{}\"\n", power_text(uw));
         }
@@ -542,6 +556,9 @@ impl PolicySpec {
         }
         if let Some(deepest) = &self.deepest {
             text.push_str(&format!("+cmax={deepest}"));
+        }
+        if let Some(ns) = self.latency_ns {
+            text.push_str(&format!("+latency={}", latency_text(ns)));
         }
         if let Some(uw) = self.limits.power_uw {
             text.push_str(&format!("+power={}", power_text(uw)));
@@ -588,6 +605,20 @@ fn power(given: &str, part: &str, value: &str) -> Result<u64, PolicyError> {
         limit: part.to_owned(),
         expected: "the power of each package such as 15W or 7500mW".into(),
     })
+}
+
+/// Bare numbers are us, as in the kernel's file.
+fn latency(given: &str, part: &str, value: &str) -> Result<u64, PolicyError> {
+    units::duration_ns(value, "us").map_err(|_| PolicyError::Limit {
+        given: given.to_owned(),
+        limit: part.to_owned(),
+        expected: "the longest wake-up from a C-state such as 50us or 1ms".into(),
+    })
+}
+
+/// As a policy takes it.
+pub(crate) fn latency_text(ns: u64) -> String {
+    format!("{}us", trim(ns as f64 / 1e3, 3))
 }
 
 /// As a policy and `wattwise set --rapl` take it.
@@ -647,7 +678,7 @@ fn part_of(value: &toml::Value) -> Option<String> {
 }
 
 /// A name with those parameters that are not at their default.
-fn part_text(name: &str, params: &'static [Param], settings: &Settings) -> String {
+pub(crate) fn part_text(name: &str, params: &'static [Param], settings: &Settings) -> String {
     let changed: Vec<String> =
         changed(params, settings).map(|(p, value)| format!("{}={}", p.name, p.kind.show(value))).collect();
     if changed.is_empty() { name.to_owned() } else { format!("{name}:{}", changed.join(",")) }
@@ -686,6 +717,9 @@ mod tests {
             "powerd:poll=100+menu+pack+lpmd+max=2600MHz+min=20%+noboost+cmax=C6",
             "schedutil+power=15W",
             "hwp:epp=102+max=80%+power=7.5W",
+            "schedutil+cmax=C6+latency=50us+power=15W",
+            "schedutil+latency=0us",
+            "schedutil+latency=1.5us",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
@@ -732,6 +766,8 @@ mod tests {
             ("schedutil+min=70%+max=60%", "min=70%: expected at most max=60%"),
             ("schedutil+max=1GHz+min=2GHz", "min=2000MHz: expected at most max=1000MHz"),
             ("schedutil+cmax=", "such as C1E"),
+            ("schedutil+latency=soon", "such as 50us"),
+            ("schedutil+latency=1us+latency=2us", "one part too many"),
             ("schedutil+cmax=-1", "such as C1E"),
             ("schedutil+noboost=1", "did you mean 'schedutil'"),
         ] {
@@ -784,6 +820,7 @@ mod tests {
             "schedutil:rate_limit=2500.5+teo+pack+consolidate:period=5,ratio=400+max=60%+min=1200MHz",
             "hwp:epp=balance_power+noboost+cmax=C1E",
             "hwp:epp=102+cmax=0",
+            "hwp:epp=102+cmax=0+latency=2000us",
             "schedutil+power=15W",
         ] {
             let spec = PolicySpec::parse(text).unwrap();

@@ -42,6 +42,9 @@ pub struct SearchPlan {
     /// For each of them, its file where it is made of what a machine says (`this`, a capture): made again it may differ, by a
     /// clock that is measured.
     pub machine_files: Vec<Option<String>>,
+    /// For each of these, what tells the machine from another, as whoever made the plan writes it; none: nobody asked.
+    #[serde(default)]
+    pub machine_identities: Vec<Option<String>>,
     /// The space, written out.
     pub space: String,
     /// The reference policy, where it is not the machine's.

@@ -22,7 +22,7 @@ use std::path::Path;
 use wattwise_figure::nearest;
 use wattwise_figure::units::trim;
 use wattwise_policy::chosen::{CoresSpec, IdleSpec};
-use wattwise_policy::limits::{Bound, Limits};
+use wattwise_policy::limits::Bound;
 use wattwise_policy::{Param, ParamKind, Settings, cores, idle, number_and_unit, speed, unit_ratio};
 use wattwise_replay::spec::PolicySpec;
 
@@ -146,7 +146,7 @@ impl Space {
         let wrong = |problem: String| SpaceError::Part { given: given.to_owned(), problem };
         let speeds = parts.iter().find_map(|(name, _)| speed::find(name));
         let mut base = match speeds {
-            Some(speed) => alone(speed),
+            Some(speed) => PolicySpec::alone(speed),
             None => reference.clone(),
         };
         let (mut axes, mut families) = (Vec::new(), Vec::new());
@@ -213,20 +213,6 @@ impl Space {
             _ = set(&mut spec, axis.family, axis.param.name, &value);
         }
         spec.renamed()
-    }
-}
-
-/// A speed policy with nothing beside it.
-fn alone(speed: &'static wattwise_policy::Speed) -> PolicySpec {
-    PolicySpec {
-        speed,
-        speed_settings: Settings::defaults(speed.params),
-        idle: None,
-        placement: None,
-        cores: None,
-        limits: Limits::default(),
-        deepest: None,
-        text: String::new(),
     }
 }
 

@@ -113,6 +113,11 @@ impl RootArgs {
         machine.transpose()
     }
 
+    /// As it was named.
+    pub(crate) fn given(&self) -> Option<&str> {
+        self.root.as_deref()
+    }
+
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
         open(self.root.as_deref(), "--root")

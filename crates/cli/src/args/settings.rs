@@ -16,7 +16,7 @@ use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_policy::System;
-use wattwise_replay::apply::{Target, beside_the_speed, commands};
+use wattwise_replay::apply::{Target, beside_the_speed, commands, keeping};
 use wattwise_replay::library;
 use wattwise_replay::spec::{CURRENT, PolicyError, PolicySpec, cores_spec, is_cores};
 
@@ -287,7 +287,7 @@ impl ArmArgs<'_> {
                 "{} is without {}, which is in force now: it is lifted; to keep it: {}",
                 spec.text,
                 commands.lifts().join(" and "),
-                shell::word(format!("{}+{}", spec.text, commands.lifts().join("+")))
+                shell::word(keeping(&spec, commands.lifts()))
             );
         }
         let settings = commands.settings().map(<[Setting]>::to_vec).unwrap_or_default();

@@ -19,6 +19,7 @@ use wattwise_calibrate::plan::CalibrationPlan;
 use wattwise_calibrate::site::{Emulated, Live, Site};
 use wattwise_calibrate::truth;
 use wattwise_figure::shell;
+use wattwise_hw::root::{DirRoot, Root, text as text_of};
 use wattwise_live::run::child::Signals;
 use wattwise_model::machine::Confidence;
 use wattwise_trace::record;
@@ -104,6 +105,9 @@ pub(crate) struct FittedFigure {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = args.root.open()?;
+    if args.root.emulated()?.is_none() && !is_measurable(&*root) {
+        return Err(not_put_to_work(&args.root, &*root));
+    }
     let output = match &args.output {
         Some(path) => path.clone(),
         None if root.is_this_machine() => crate::model::own::to_write()?.into(),
@@ -127,13 +131,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
             _ = truth::behind(&machine, truth::USUAL, args.seed);
             Box::new(Emulated::new(machine).stopped_by(&stop))
         }
-        None if root.is_this_machine() => Box::new(Live::new(&*root, &sleep)),
-        None => {
-            return Err(Failure::input(format!(
-                "--root: {} cannot be put to work; expected this machine, or emulated:NAME",
-                root.describe()
-            )));
-        }
+        None if root.is_this_machine() || is_this_one(&*root) => Box::new(Live::new(&*root, &sleep)),
+        None => match Emulated::mounted(&*root) {
+            Some(site) => Box::new(site.stopped_by(&stop)),
+            None => return Err(not_put_to_work(&args.root, &*root)),
+        },
     };
     let plan = CalibrationPlan {
         name: stem,
@@ -187,6 +189,32 @@ pub(crate) fn run(args: &Args) -> Outcome {
         )));
     }
     Ok(0)
+}
+
+/// Whether a machine's meters may move.
+fn is_measurable(root: &dyn Root) -> bool {
+    root.is_this_machine() || is_this_one(root) || Emulated::mounted(root).is_some()
+}
+
+/// Whether a tree holds the files of the machine that we run on (`/host` in a container): then it can be put to work from here.
+fn is_this_one(root: &dyn Root) -> bool {
+    let own = DirRoot::this_machine();
+    let boot = |root: &dyn Root| text_of(root, "proc/sys/kernel/random/boot_id");
+    // A copy of its files has the same name of this start, and another time.
+    let up_s = |root: &dyn Root| text_of(root, "proc/uptime")?.split_whitespace().next()?.parse::<f64>().ok();
+    let near = up_s(root).zip(up_s(&own)).is_some_and(|(theirs, ours)| (theirs - ours).abs() < 1.0);
+    near && boot(root).is_some() && boot(root) == boot(&own)
+}
+
+/// A tree or a capture of another machine: its meters stand still.
+fn not_put_to_work(args: &hardware::RootArgs, root: &dyn Root) -> Failure {
+    let given = args.given().unwrap_or_default();
+    Failure::impossible(format!(
+        "calibrate --root {given}: {} stands still, so nothing can be measured over it; expected this machine, emulated:NAME, or \
+         an emulated machine that is mounted ('wattwise emulate {} DIR')",
+        root.describe(),
+        shell::file(given)
+    ))
 }
 
 fn failure(e: CalibrationError) -> Failure {

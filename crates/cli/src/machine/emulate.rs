@@ -3,6 +3,7 @@
 use crate::exit::{Failure, Outcome};
 use crate::model::machine::is_capture;
 use std::path::{Path, PathBuf};
+use wattwise_calibrate::truth;
 use wattwise_emulator::Emulator;
 use wattwise_hw::capture;
 
@@ -25,6 +26,10 @@ pub(crate) struct Args {
     /// How busy every CPU is, such as 50%
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = wattwise_figure::share)]
     load: f64,
+    /// Put watts behind it that are known to its maker alone, to be found by 'calibrate --root DIR': those of 'calibrate --root
+    /// emulated:NAME --seed SEED'
+    #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1")]
+    truth: Option<u64>,
     /// Keep the machine's time still instead of letting it run with the clock
     #[arg(long)]
     still: bool,
@@ -52,6 +57,11 @@ fn machine(given: &str) -> Result<Emulator, Failure> {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let machine = machine(&args.machine)?;
+    if let Some(seed) = args.truth {
+        truth::behind(&machine, truth::USUAL, seed).ok_or_else(|| {
+            Failure::input(format!("--truth: {}: lists no CPU, or its packages differ", args.machine))
+        })?;
+    }
     if !args.mountpoint.is_dir() {
         let problem = "not a folder; make an empty one to mount on";
         return Err(Failure::input(format!("{}: {problem}", args.mountpoint.display())));

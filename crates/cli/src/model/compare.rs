@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
     #[arg(long, short)]
     machine: Vec<String>,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E], with 'current'
+    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E][+latency=50us], with 'current'
     /// for what the machine does now; a policy file, or @RESULT for what a result recommends; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
     #[arg(long, short)]
     policy: Vec<String>,
@@ -228,8 +228,9 @@ impl Args {
 
     /// Where the answer can be set, if that is not this machine.
     fn root_of(&self, model: &MachineModel) -> Option<String> {
-        let is_it = |given: &&String| machine::stem(given) == model.name;
-        self.machine.iter().find(is_it).filter(|given| machine::can_be_set(given)).cloned()
+        let names = machine::apart(&self.machine);
+        let given = self.machine.iter().zip(names).find(|(_, name)| *name == model.name)?.0;
+        machine::can_be_set(given).then(|| given.clone())
     }
 
     /// Whether limits are tried beside the policies: those of every system are for looking at what there is.
@@ -385,7 +386,15 @@ fn usual_policies(args: &Args, machine: &MachineModel) -> Vec<PolicySpec> {
 /// The machines that are known before the workloads are; none: each recording names its own.
 fn named_machines(args: &Args) -> Result<Vec<MachineModel>, Failure> {
     if !args.machine.is_empty() {
-        return args.machine.iter().map(|name| machine::machine(name)).collect();
+        let names = machine::apart(&args.machine);
+        let named = |(given, name): (&String, String)| {
+            let model = machine::machine(given)?;
+            Ok(match machine::is_as_files(given) {
+                true => MachineModel { name, ..model },
+                false => model,
+            })
+        };
+        return args.machine.iter().zip(names).map(named).collect();
     }
     if args.command.is_empty() || args.or_bundled {
         return Ok(Vec::new());
@@ -446,9 +455,10 @@ fn recorded(args: &Args, options: &ImportOptions) -> Result<Works, Failure> {
                 _ => shell::file(&file),
             };
             note!(
-                "{} events in {:.3} s recorded; kept, to be compared again: wattwise compare {kept}",
+                "{} events in {:.3} s recorded; kept, to be compared again: wattwise compare {kept}{}",
                 report.events,
-                report.duration_s
+                report.duration_s,
+                args.machine.iter().map(|m| format!(" -m {}", shell::file(m))).collect::<String>()
             );
             if code != 0 && !args.even_if_failed {
                 let message = format!(

@@ -6,6 +6,7 @@ use crate::model::own::{self, Kept};
 use std::io::Read;
 use wattwise_calibrate::estimate::{Estimate, estimate};
 use wattwise_calibrate::gather::Seen;
+use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
 use wattwise_model::machine::MachineModel;
 use wattwise_model::workload::{ClockOrigin, Workload};
@@ -79,6 +80,14 @@ fn this(khz: impl FnOnce() -> Option<u32>) -> Result<(MachineModel, String), Fai
     Ok((model, text))
 }
 
+/// What tells a machine that is there as files, this one among them, from another; none where a model is named.
+pub(crate) fn identity(given: &str) -> Result<Option<Identity>, Failure> {
+    if given != THIS && !is_as_files(given) {
+        return Ok(None);
+    }
+    Ok(Some(Identity::read(&*root::open(Some(given), "--machine")?)))
+}
+
 /// Whether somebody has calibrated this machine.
 fn is_calibrated() -> Result<bool, Failure> {
     let root = root::open(None, "--machine")?;
@@ -101,6 +110,14 @@ pub(crate) fn stem(given: &str) -> String {
     let path = std::path::Path::new(given);
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
     name.map_or_else(|| given.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What machines are called that are named together: by their stems, and where two have the same one as they are named.
+pub(crate) fn apart(given: &[String]) -> Vec<String> {
+    let stems: Vec<String> = given.iter().map(|g| stem(g)).collect();
+    let is_once = |stem: &String| stems.iter().filter(|s| *s == stem).count() == 1;
+    let own = |(given, stem): (&String, &String)| if is_once(stem) { stem.clone() } else { given.clone() };
+    given.iter().zip(&stems).map(own).collect()
 }
 
 /// The estimate of a machine that is there as files; none where a model is named.

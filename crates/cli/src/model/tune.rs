@@ -18,6 +18,7 @@ use wattwise_advice::rule::Rule;
 use wattwise_figure::Budget;
 use wattwise_figure::shell;
 use wattwise_figure::units::duration_ns;
+use wattwise_hw::identity::Identity;
 use wattwise_model::workload::Workload;
 use wattwise_policy::PowerSource;
 use wattwise_replay::apply;
@@ -136,6 +137,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(earlier) => earlier.plan.clone(),
         None => args.plan()?,
     };
+    if let Some(log) = &args.resume {
+        on_the_same_machines(&plan, log)?;
+    }
     let asked = Loaded::new(&plan)?;
     let cases = asked.cases(&plan)?;
     let space = Space::parse(&plan.space, &cases[0].reference).map_err(Failure::input)?;
@@ -191,7 +195,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     show(args, &result)?;
     if !args.json {
         let path = target.display();
-        note!("policy file written: {path}; to try it: wattwise compare -p {}", shell::file(&target));
+        note!("policy file written: {path}; to try it: {}", tried(&plan, &target));
     }
     Ok(0)
 }
@@ -203,6 +207,16 @@ fn show(args: &Args, result: &TuneResult) -> Result<(), Failure> {
     }
 }
 
+/// The command that compares the policy file on the work and the machines that it is for.
+fn tried(plan: &SearchPlan, target: &OutputPath) -> String {
+    let works = plan.workloads.iter().chain(&plan.test).map(shell::file);
+    let machines = plan.machines.iter().flat_map(|m| ["-m".to_owned(), shell::file(m)]);
+    let policy = ["-p".to_owned(), shell::file(target)];
+    let words =
+        ["wattwise", "compare"].map(String::from).into_iter().chain(works).chain(machines).chain(policy);
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What is said of a search that was stopped: no policy file was written, and how it goes on.
 fn stopped(result: &TuneResult, log: Option<&OutputPath>) -> String {
     let of = result.trials_asked.map_or_else(String::new, |n| format!(" of {n}"));
@@ -211,6 +225,26 @@ fn stopped(result: &TuneResult, log: Option<&OutputPath>) -> String {
         None => "there is no log to go on with (--log FILE)".to_owned(),
     };
     format!("stopped after {}{of} trials, no policy file was written; {next}", result.spent.trials)
+}
+
+/// Refuses a plan for machines that are there as files, this one among them, where these are others now. One that is not there any
+/// more is in the plan.
+fn on_the_same_machines(plan: &SearchPlan, log: &OutputPath) -> Result<(), Failure> {
+    for (name, then) in plan.machines.iter().zip(&plan.machine_identities) {
+        let Some(then) = then.as_deref().and_then(|json| serde_json::from_str::<Identity>(json).ok()) else {
+            continue;
+        };
+        if let Ok(Some(now)) = machine::identity(name)
+            && let Some(why) = now.other_than(&then)
+        {
+            return Err(Failure::input(format!(
+                "--resume {}: was begun for another machine than {name} is now: {why}; expected that machine, or a new search \
+                 without --resume",
+                log.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The plan and what was seen of a search that was broken off, if its work is still the same.
@@ -264,6 +298,11 @@ impl Args {
                 .iter()
                 .map(|name| machine::file_of(name))
                 .collect::<Result<_, _>>()?,
+            machine_identities: self
+                .machine
+                .iter()
+                .map(|name| Ok(machine::identity(name)?.and_then(|i| serde_json::to_string(&i).ok())))
+                .collect::<Result<_, Failure>>()?,
             space: self.space.clone().unwrap_or_default(),
             reference: self
                 .reference

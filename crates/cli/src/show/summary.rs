@@ -1,9 +1,10 @@
 //! What several comparisons come to, for people.
 
 use crate::show::screen::Look;
-use crate::show::table::{WIDE, cell, drawn, shortened, wrapped};
+use crate::show::table::{WIDE, cell, drawn, shortened, wrapped, wrapped_after};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
+use wattwise_advice::result::Comparison;
 use wattwise_advice::summary::{AnswerSummary, ComparisonSet, PolicySummary, Summary};
 use wattwise_figure::shell;
 
@@ -82,19 +83,32 @@ fn on_each(set: &ComparisonSet) -> String {
     if ratio > 1.0 || !set.summary.answers.iter().any(told) {
         return String::new();
     }
+    let mut machines: Vec<(&str, Vec<(&Comparison, &AnswerSummary)>)> = Vec::new();
+    for pair in set.comparisons.iter().zip(&set.summary.answers) {
+        match machines.iter_mut().find(|(name, _)| *name == pair.1.machine) {
+            Some((_, own)) => own.push(pair),
+            None => machines.push((&pair.1.machine, vec![pair])),
+        }
+    }
+    let costs = |(_, a): &(&Comparison, &AnswerSummary)| match a.best_costs {
+        _ if a.recommended == *best => format!("{}: its own best", a.workload),
+        Some(costs) => {
+            format!("{}: {} against its own best, {}", a.workload, change(Some(costs)), a.recommended)
+        }
+        None => a.workload.clone(),
+    };
     let mut out = format!("\n\n{best} on each machine:");
-    for (c, a) in set.comparisons.iter().zip(&set.summary.answers) {
-        let costs = match a.best_costs {
-            _ if a.recommended == *best => ", its own best".to_owned(),
-            Some(costs) => format!(", {} against its own best, {}", change(Some(costs)), a.recommended),
-            None => String::new(),
-        };
+    for (name, all) in &machines {
+        let told: Vec<String> = all.iter().map(costs).collect();
+        _ = write!(out, "\n{}", wrapped_after("  ", &format!("{name}; {}", told.join("; ")), "    "));
+        let Some((c, a)) = all.first() else { continue };
         let root = c.inputs.root.as_ref().map(|root| format!(" --root {}", shell::word(root)));
-        _ = write!(out, "\n  {} ({}){costs}\n", a.machine, a.workload);
         match (&a.best_apply, &a.best_why_not) {
-            _ if c.reference == *best => out += "    as it is now",
-            (Some(line), _) => _ = write!(out, "    sudo {line}{}", root.unwrap_or_default()),
-            (None, why) => _ = write!(out, "    cannot be applied: {}", why.as_deref().unwrap_or("unknown")),
+            _ if c.reference == *best => out += "\n    as it is now",
+            (Some(line), _) => _ = write!(out, "\n    sudo {line}{}", root.unwrap_or_default()),
+            (None, why) => {
+                _ = write!(out, "\n    cannot be applied: {}", why.as_deref().unwrap_or("unknown"))
+            }
         }
     }
     out

@@ -89,7 +89,7 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
         "machines check",
         Names(&[
             "machines check machine.toml -w work.toml --replicas 8",
-            "machines check machine.toml -w work.toml --replicas 8 --json",
+            "machines check machine.toml machine.toml -w work.toml --replicas 8 --json",
         ]),
     ),
     (

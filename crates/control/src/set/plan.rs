@@ -438,6 +438,45 @@ impl<'r> Planner<'r> {
                 }
             }
         }
+        self.shares((min.is_some(), max.is_some()))
+    }
+
+    /// intel_pstate has limits for the whole machine beside those of each policy, in per cent of the highest speed. One that is
+    /// inside what was asked for would hold in its place, and is lifted.
+    fn shares(&mut self, asked: (bool, bool)) -> Result<(), PlanError> {
+        let ends = [
+            (asked.1, "max_perf_pct", "highest share", "scaling_max_freq"),
+            (asked.0, "min_perf_pct", "lowest share", "scaling_min_freq"),
+        ];
+        let policies = self.policies()?;
+        for (_, file, what, own) in ends.into_iter().filter(|(asked, ..)| *asked) {
+            let path = format!("{CPUS}/intel_pstate/{file}");
+            let number =
+                |path: &str| self.overlay.text(path).and_then(|text| text.trim().parse::<u64>().ok());
+            let Some(percent) = number(&path) else { continue };
+            let is_max = file == "max_perf_pct";
+            // The lowest share that the driver takes is that of the hardware's lowest speed.
+            let (mut holds, mut lifted) = (false, if is_max { 100 } else { percent });
+            for policy in &policies {
+                let Some((slowest, fastest)) = policy.hardware_khz.filter(|(_, fastest)| *fastest > 0) else {
+                    continue;
+                };
+                let Some(khz) = number(&format!("{}/{own}", policy.path)) else { continue };
+                let share = share_of_khz(fastest, percent.min(100) as f64).max(slowest);
+                holds |= if is_max { share < khz } else { share > khz };
+                lifted = if is_max { 100 } else { lifted.min(slowest * 100 / fastest) };
+            }
+            if !holds || lifted == percent {
+                continue;
+            }
+            if policies.len() < self.inventory.cpufreq.policies().iter().filter(|p| !p.is_offline()).count() {
+                self.plan.notes.push(format!(
+                    "intel_pstate/{file} is {percent} for the whole machine and holds: without a choice of CPUs it is lifted"
+                ));
+                continue;
+            }
+            self.write(path, format!("intel_pstate {what}"), lifted.to_string())?;
+        }
         Ok(())
     }
 

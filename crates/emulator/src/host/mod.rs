@@ -1677,7 +1677,7 @@ impl Host {
                 let up = (self.now_ns / 10_000_000).wrapping_add(start);
                 format!("{}.{:02} {}.{:02}\n", up / 100, up % 100, idle / 100, idle % 100)
             }
-            Live::Registers { .. } => String::new(),
+            Live::Registers { .. } | Live::Console(_) => String::new(),
         }
     }
 

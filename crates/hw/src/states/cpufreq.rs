@@ -55,7 +55,7 @@ pub struct CpufreqPolicy {
     pub boost: Option<bool>,
     /// Statistics.
     pub stats: Option<Stats>,
-    /// The governor's tunables of this policy.
+    /// The governor's tunables: of this policy, or of all where the governor has one folder for the whole machine.
     pub tunables: Vec<(String, String)>,
 }
 
@@ -209,8 +209,11 @@ impl CpufreqPolicy {
         let governor = word("scaling_governor");
         let tunables = governor
             .as_deref()
-            .filter(|g| has(g))
-            .map(|g| files(root, &format!("{path}/{g}")))
+            .filter(|g| crate::rules::tunables(g).next().is_some() || has(g))
+            .map(|g| match has(g) {
+                true => files(root, &format!("{path}/{g}")),
+                false => files(root, &format!("{CPUS}/cpufreq/{g}")),
+            })
             .unwrap_or_default();
         CpufreqPolicy {
             affected,

@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use values::{Cadence as PyCadence, Platform as PyPlatform, apply, observation};
-use wattwise_policy::limits::Limits;
 use wattwise_policy::speed::{self, Cadence};
 use wattwise_policy::{Intent, MS, Observation, Param, ParamKind, Platform, Settings, Speed, SpeedPolicy};
 use wattwise_replay::spec::PolicySpec;
@@ -121,17 +120,7 @@ pub(crate) fn keep(
     let speed = item(&name);
     let mut speed_settings = Settings::defaults(speed.params);
     speed_settings.set(speed.params, SLOT, &slot.to_string()).map_err(error)?;
-    let limits = Limits::default();
-    let spec = PolicySpec {
-        speed,
-        speed_settings,
-        idle: None,
-        placement: None,
-        cores: None,
-        limits,
-        deepest: None,
-        text: name,
-    };
+    let spec = PolicySpec { speed_settings, text: name, ..PolicySpec::alone(speed) };
     Ok((kept, spec))
 }
 

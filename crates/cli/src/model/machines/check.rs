@@ -21,20 +21,29 @@ use wattwise_replay::library;
 use wattwise_trace::ImportOptions;
 
 /// Version of what `--json` prints.
-pub(crate) const SCHEMA: &str = "wattwise.machine-check/1";
+pub(crate) const SCHEMA: &str = "wattwise.machine-check/2";
 /// What a figure of a file says that is not in it.
 const DEFAULT: &str = "not in the file; wattwise's default: ";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A model's file, or a bundled model's name
-    file: String,
+    /// Models' files, captures, trees, or bundled models' names
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
     /// The work by which the answer is judged, as `compare` takes it; again for each more
     #[arg(long, short, default_values = ["build", "idle-browse", "burst"])]
     workload: Vec<String>,
     /// Machines drawn from the figures
     #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096))]
     replicas: u64,
+}
+
+/// What models lack.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CheckedModels {
+    /// One entry a file, in the order in which they were named.
+    machines: Vec<Checked>,
 }
 
 /// What a model lacks.
@@ -186,7 +195,23 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Outcome {
-    let m = machine(&args.file, "check")?;
+    // A file that is none is told before the first answer is worked out.
+    let models = args.files.iter().map(|file| machine(file, "check")).collect::<Result<Vec<_>, _>>()?;
+    let mut machines = Vec::new();
+    for (at, (file, m)) in args.files.iter().zip(&models).enumerate() {
+        let checked = checked(args, file, m)?;
+        if !json {
+            print(&format!("{}{}", if at == 0 { "" } else { "\n" }, text(m, &checked)))?;
+        }
+        machines.push(checked);
+    }
+    if json {
+        print_json_as(SCHEMA, &CheckedModels { machines })?;
+    }
+    Ok(0)
+}
+
+fn checked(args: &Args, file: &str, m: &MachineModel) -> Result<Checked, Failure> {
     let inputs = m.inputs();
     let missing = inputs.iter().filter_map(|i| {
         Some(Missing { what: i.what.to_owned(), instead: i.source.strip_prefix(DEFAULT)?.to_owned() })
@@ -196,20 +221,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
         .map(FigureLine::of)
         .filter(|f| f.standing == "guess" && f.nominal.is_some() && !f.source.starts_with(DEFAULT))
         .map(|figure| Guess { by: measurable(&figure.what), figure });
-    let checked = Checked {
-        file: args.file.clone(),
+    Ok(Checked {
+        file: file.to_owned(),
         name: m.name.clone(),
-        standings: standings(&m).into_iter().collect(),
+        standings: standings(m).into_iter().collect(),
         missing: missing.collect(),
         guesses: guesses.collect(),
-        answers: answers(args, &m)?,
-    };
-    if json {
-        print_json_as(SCHEMA, &checked)?;
-    } else {
-        print(&text(&m, &checked))?;
-    }
-    Ok(0)
+        answers: answers(args, m)?,
+    })
 }
 
 fn text(m: &MachineModel, checked: &Checked) -> String {

@@ -1,10 +1,14 @@
-//! `machines compare`: two models side by side.
+//! `machines compare`: two models side by side: what is in force on them, and their figures.
 
 use super::{FigureLine, columns, facts, machine};
 use crate::exit::{Outcome, print, print_json_as};
 use serde::Serialize;
 use wattwise_figure::one_line;
+use wattwise_figure::setting::Setting;
 use wattwise_model::machine::MachineModel;
+use wattwise_policy::System;
+use wattwise_replay::apply::{self, Target};
+use wattwise_replay::spec::PolicySpec;
 
 /// Version of what `--json` prints.
 pub(crate) const SCHEMA: &str = "wattwise.machine-compare/1";
@@ -41,6 +45,72 @@ pub(crate) struct Model {
     rest_w: f64,
     /// Watts with every CPU busy, platform included.
     full_w: f64,
+    /// What is in force there, or what its system does unless told otherwise.
+    in_force: InForce,
+}
+
+/// What decides a machine's speed now; null where it has no such thing.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct InForce {
+    /// The driver of speeds.
+    driver: String,
+    /// The governor: of a driver that chooses speeds itself the kernel's name of that.
+    governor: Option<String>,
+    /// The rule for the speed, as `--policy` takes it.
+    rule: Option<String>,
+    /// The energy-performance preference.
+    epp: Option<String>,
+    /// The user's limits, as parts of a policy (`max=60%`, `noboost`).
+    limits: Vec<String>,
+    /// The governors of its kernel; empty where nobody knows, or where its driver names only its own.
+    governors: Vec<String>,
+    /// The governor of C-states.
+    idle_governor: String,
+}
+
+impl InForce {
+    fn of(m: &MachineModel) -> InForce {
+        let policy = PolicySpec::parse(&m.default_policy).ok();
+        let settings = policy.as_ref().and_then(|p| {
+            let target = Target::of(m, System::find(&m.system)?);
+            apply::commands(p, &target).ok()?.settings().map(<[Setting]>::to_vec)
+        });
+        let of = |find: &dyn Fn(&Setting) -> Option<String>| settings.iter().flatten().find_map(find);
+        let bare = policy.as_ref().map(PolicySpec::without_limits);
+        let limits = policy.iter().zip(&bare).flat_map(|(whole, bare)| {
+            let limits = whole.text.strip_prefix(bare.text.as_str()).unwrap_or_default();
+            limits.split('+').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        });
+        InForce {
+            driver: m.driver.clone(),
+            governor: of(&|s| match s {
+                Setting::Governor(name) => Some(name.clone()),
+                Setting::Freq(_) => Some("userspace".to_owned()),
+                _ => None,
+            }),
+            epp: of(&|s| if let Setting::Epp(epp) = s { Some(epp.clone()) } else { None }),
+            limits: limits.collect(),
+            rule: bare.map(|bare| bare.text),
+            governors: m.governors.clone(),
+            idle_governor: m.default_idle.clone(),
+        }
+    }
+
+    /// Each as a name and its value, as people read them.
+    fn rows(&self) -> [(&'static str, String); 7] {
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let list = |all: &[String]| if all.is_empty() { "-".to_owned() } else { all.join(" ") };
+        [
+            ("driver", self.driver.clone()),
+            ("governor", or_dash(&self.governor)),
+            ("policy", or_dash(&self.rule)),
+            ("EPP", or_dash(&self.epp)),
+            ("limits", list(&self.limits)),
+            ("governors", list(&self.governors)),
+            ("idle governor", self.idle_governor.clone()),
+        ]
+    }
 }
 
 /// A figure in both.
@@ -59,7 +129,7 @@ pub(crate) struct Both {
 
 fn model(m: &MachineModel) -> Model {
     let (rest_w, full_w) = m.rest_and_full_w();
-    Model { name: m.name.clone(), summary: m.summary.clone(), rest_w, full_w }
+    Model { name: m.name.clone(), summary: m.summary.clone(), rest_w, full_w, in_force: InForce::of(m) }
 }
 
 /// The drawn figures of a model, the kinds of core by their place, so that `core` of one stands beside `P` of the other.
@@ -117,7 +187,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
         rows.push(row);
     }
     let line = |m: &MachineModel| one_line(&format!("{}: {}; {}", m.name, m.summary, facts(m)));
-    print(&format!("{}\n{}\n\n{}", line(&a), line(&b), columns(&rows)))?;
+    let mut in_force = vec![["in force", &a.name, &b.name, ""].map(str::to_owned).to_vec()];
+    for ((what, left), (_, right)) in compared.a.in_force.rows().into_iter().zip(compared.b.in_force.rows()) {
+        let apart = if left == right { "" } else { "differs" };
+        in_force.push(vec![what.to_owned(), left, right, apart.to_owned()]);
+    }
+    print(&format!("{}\n{}\n\n{}\n{}", line(&a), line(&b), columns(&in_force), columns(&rows)))?;
     Ok(0)
 }
 
@@ -125,6 +200,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Outcome {
 mod tests {
     use super::*;
     use wattwise_replay::library;
+
+    #[test]
+    fn what_is_in_force_stands_side_by_side() {
+        let mut laptop = library::machine("alderlake-p-laptop").expect("bundled");
+        laptop.default_policy = "hwp:epp=power+max=60%+noboost+cmax=C6+latency=300us".into();
+        let now = InForce::of(&laptop);
+        assert_eq!((now.driver.as_str(), now.governor.as_deref()), ("intel_pstate-hwp", Some("powersave")));
+        assert_eq!((now.rule.as_deref(), now.epp.as_deref()), (Some("hwp:epp=power"), Some("power")));
+        assert_eq!(now.limits, ["max=60%", "noboost", "cmax=C6", "latency=300us"]);
+        let guest = InForce::of(&library::machine("recording-vm").expect("bundled"));
+        assert_eq!((guest.driver.as_str(), guest.governor, guest.limits.len()), ("none", None, 0));
+    }
 
     #[test]
     fn kinds_stand_side_by_side_and_nothing_is_lost() {

@@ -7,7 +7,7 @@ mod score;
 mod show;
 
 #[cfg(test)]
-pub(crate) use check::{Checked, SCHEMA as CHECK_SCHEMA};
+pub(crate) use check::{CheckedModels, SCHEMA as CHECK_SCHEMA};
 #[cfg(test)]
 pub(crate) use compare::{Compared, SCHEMA as COMPARE_SCHEMA};
 #[cfg(test)]
@@ -43,7 +43,7 @@ enum What {
     Show(show::Args),
     /// Two models side by side (wattwise.machine-compare/1)
     Compare(compare::Args),
-    /// What a model's file lacks, and what that costs the answer (wattwise.machine-check/1)
+    /// What models' files lack, and what that costs the answer (wattwise.machine-check/2)
     Check(check::Args),
     /// Hold the library against measurements: policies on hardware, SPECpower or freqbench results (wattwise.score/1)
     Score(score::Args),
