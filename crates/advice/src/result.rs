@@ -255,8 +255,8 @@ pub struct Uncertain {
 pub struct Answer {
     /// The winner, where one is named.
     pub winner: Option<String>,
-    /// The policy to use: the winner, or of those that cannot be told apart the reference if it is within 1 % of the best, else
-    /// of those within 0.5 % one of the fastest, the one that changes least.
+    /// The policy to use: the winner, or of those that cannot be told apart the reference if it is within 0.5 % of the best, else
+    /// of those within 0.25 % one of the fastest, the one that changes least.
     pub recommended: String,
     /// How many policies were tried, where wattwise chose them; null where they were asked for.
     pub tried: Option<u64>,

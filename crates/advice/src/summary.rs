@@ -8,7 +8,7 @@ use crate::mix::Mix;
 use crate::result::{Comparison, PolicyResult, is_false};
 use crate::rule::Goal;
 use crate::say;
-use crate::ties::NOTICEABLE;
+use crate::ties::CLOSE;
 use crate::time::TimeKind;
 use serde::{Deserialize, Serialize};
 
@@ -165,10 +165,10 @@ pub fn summary(comparisons: &[Comparison], goal: Goal) -> Summary {
         .filter_map(|p| Some((mean_cost(comparisons, &p.policy, goal)?, &p.policy)));
     let costs: Vec<(f64, &String)> = costs.collect();
     let least = costs.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-    // What all machines have already is kept unless another is noticeably better, as on one machine.
+    // What all machines have already is kept unless another is better by more than half a per cent, as on one machine.
     let has_it = |policy: &str| comparisons.iter().all(|c| c.reference == policy);
     let kept =
-        costs.iter().find(|(cost, p)| has_it(p) && least.is_some_and(|l| *cost <= l.0 * (1.0 + NOTICEABLE)));
+        costs.iter().find(|(cost, p)| has_it(p) && least.is_some_and(|l| *cost <= l.0 * (1.0 + CLOSE)));
     let (best_ratio, best) = kept.or(least).map(|(cost, p)| (*cost, (*p).clone())).unzip();
     let answers = comparisons.iter().map(|c| answer_summary(c, best.as_deref())).collect();
     Summary { policies, best, best_ratio, answers }

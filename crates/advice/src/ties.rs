@@ -8,8 +8,8 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
-//! - A rival is *equal* if the median of its excess is below [`NOTICEABLE`], and *close* if it is below half of that, [`CLOSE`].
-//!   What is recommended is the reference if it is equal; else of the leader and those close to it one of the fastest, the one that
+//! - A rival is *close* if the median of its excess is below [`CLOSE`], half of that, and *as good* if it is below [`AS_GOOD`].
+//!   What is recommended is the reference if it is close; else of the leader and those as good one of the fastest, the one that
 //!   changes least (`choice.rs`).
 //! - A *winner is named* if the leader surely keeps the limit of time, is beaten in at most 5 % of the
 //!   replicas, and no rival ties with it.
@@ -18,8 +18,11 @@ use crate::time::quantile;
 
 /// A difference that somebody would change a setting for: 1 %.
 pub const NOTICEABLE: f64 = 0.01;
-/// What a policy may cost more than the leader and be recommended in its place: a share.
+/// What the reference may cost more than the leader and still be kept: a share.
 pub const CLOSE: f64 = NOTICEABLE / 2.0;
+/// What another policy may cost more than the leader and be recommended in its place: a share. It is below [`CLOSE`], so that who
+/// put it in force and asks again is told to keep it.
+pub const AS_GOOD: f64 = CLOSE / 2.0;
 /// The share of replicas in which a statement must hold.
 pub const SURE: f64 = 0.95;
 
@@ -45,8 +48,8 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Policies that tie with the leader, in order.
     pub ties: Vec<usize>,
-    /// Policies that more likely than not cost less than [`NOTICEABLE`] more.
-    pub equal: Vec<usize>,
+    /// Policies that more likely than not cost less than [`AS_GOOD`] more.
+    pub as_good: Vec<usize>,
     /// Those that more likely than not cost less than [`CLOSE`] more.
     pub close: Vec<usize>,
     /// Whether the leader would be within the limit of time in other replicas as well.
@@ -85,7 +88,7 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         leader.map_or_else(Vec::new, of)
     };
     // A rival's excess over the leader that cannot be told from nothing; one that is more likely small than not.
-    let (ties, equal, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, NOTICEABLE), near(0.5, CLOSE));
+    let (ties, as_good, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, AS_GOOD), near(0.5, CLOSE));
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
     let sure = leader.is_some_and(|w| candidates[w].surely);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
@@ -94,7 +97,7 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         best_share: wins.into_iter().map(of_all).collect(),
         leader,
         ties,
-        equal,
+        as_good,
         close,
         sure,
         named,
