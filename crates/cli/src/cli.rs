@@ -47,6 +47,8 @@ enum Command {
     Run(crate::machine::run::Args),
     /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
     Ab(Box<crate::machine::ab::Args>),
+    /// Compare two policies over days of your own use: random turns, an interval, and whether the saving is bought with slowness
+    Prove(Box<crate::machine::prove::Args>),
     /// A program's mutexes: which are contended, and which lock would serve them
     Locks(crate::machine::locks::Args),
     /// Show result files again, several side by side, on the terminal or as one HTML file
@@ -124,6 +126,7 @@ fn run(command: Command) -> Outcome {
         Command::Bench(args) => crate::bench::run(&args),
         Command::Run(args) => crate::machine::run::run(&args),
         Command::Ab(args) => crate::machine::ab::run(&args),
+        Command::Prove(args) => crate::machine::prove::run(&args),
         Command::Locks(args) => crate::machine::locks::run(&args),
         Command::Report(args) => crate::show::report::run(&args),
         Command::Info(args) => crate::machine::info::run(&args),

@@ -40,6 +40,11 @@ fn check<T: JsonSchema>(name: &str, version: &str) {
 fn the_schemas_are_those_of_the_types() {
     check::<run::RunResult>("run-1.json", run::SCHEMA);
     check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
+    check::<wattwise_live::prove::result::Proof>("prove-1.json", wattwise_live::prove::result::SCHEMA);
+    check::<Named<crate::machine::prove::PlanOutput>>(
+        "prove-plan-1.json",
+        crate::machine::prove::PLAN_SCHEMA,
+    );
     check::<wattwise_lockbench::Bench>("bench-locks-1.json", wattwise_lockbench::SCHEMA);
     check::<Named<wattwise_lockbench::advise::LockAdvice>>(
         "locks-advice-1.json",

@@ -145,6 +145,14 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
         ]),
     ),
     (
+        "prove",
+        Names(&[
+            "refused: prove --root tree.tar current powersave",
+            "refused: prove --from result.json --root emulated:amd-laptop",
+            "refused: prove --root emulated:amd-laptop current policy.toml",
+        ]),
+    ),
+    (
         "locks advise",
         Names(&[
             "locks advise --library libc.so -- sh locks.sh",
