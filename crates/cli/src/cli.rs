@@ -55,6 +55,8 @@ enum Command {
     Report(crate::show::report::Args),
     /// Show every power state of this machine, and why what is missing is missing
     Info(crate::machine::info::Args),
+    /// Watch the machine: speeds, C-states, watts, temperature, wake-ups by program, the policy in force
+    Top(crate::machine::top::Args),
     /// Change power states: proved by reading back, put back by `restore`
     Set(Box<crate::machine::set::Args>),
     /// Put back what `set` changed, or what a killed wattwise left behind
@@ -130,6 +132,7 @@ fn run(command: Command) -> Outcome {
         Command::Locks(args) => crate::machine::locks::run(&args),
         Command::Report(args) => crate::show::report::run(&args),
         Command::Info(args) => crate::machine::info::run(&args),
+        Command::Top(args) => crate::machine::top::run(&args),
         Command::Set(args) => crate::machine::set::run(&args),
         Command::Restore(args) => crate::machine::restore::run(&args),
         Command::Coreidle(args) => crate::machine::coreidle::run(&args),

@@ -65,6 +65,7 @@ fn the_schemas_are_those_of_the_types() {
     check::<Named<reproduce::Studies>>("reproduce-2.json", reproduce::SCHEMA);
     check::<Named<calibrate::Calibrated>>("calibration-1.json", calibrate::SCHEMA);
     check::<wattwise_tune::result::TuneResult>("tune-1.json", wattwise_tune::result::SCHEMA);
+    check::<Named<wattwise_live::top::sample::Sample>>("top-1.json", wattwise_live::top::sample::SCHEMA);
     check::<set::SetOutput<'_>>("set-1.json", set::SCHEMA);
     check::<restore::RestoreOutput>("restore-1.json", restore::SCHEMA);
 }

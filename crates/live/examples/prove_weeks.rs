@@ -12,7 +12,9 @@ use weeks::{BLOCK_S, Week, read, watched};
 
 fn main() {
     let n: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1000);
-    println!("| hours | work known | false alarms | 4 % covered | half-width | slowness caught | hours right within a fifth |");
+    println!(
+        "| hours | work known | false alarms | 4 % covered | half-width | slowness caught | hours right within a fifth |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for (time, instructions) in
         [(10.0, None), (10.0, Some(0.1)), (40.0, None), (40.0, Some(0.1)), (168.0, None), (168.0, Some(0.1))]
@@ -27,8 +29,16 @@ fn main() {
             let slow = Week { effect: -0.04, slowness: 1.25, ..week };
             caught += u64::from(of(&read(2 * n + seed, &slow)).proved == Proved::SavesBySlowness);
             let seen = hours::differences(&watched(3 * n + seed, 24.0));
-            let said = hours::needed(&seen, true, ((width * n as f64 / (seed + 1) as f64).exp_m1(), 0.95), BLOCK_S, 0.025);
-            right += u64::from(said.is_some_and(|h| instructions.is_some() || (0.8..1.25).contains(&(h.hours / time))));
+            let said = hours::needed(
+                &seen,
+                true,
+                ((width * n as f64 / (seed + 1) as f64).exp_m1(), 0.95),
+                BLOCK_S,
+                0.025,
+            );
+            right += u64::from(
+                said.is_some_and(|h| instructions.is_some() || (0.8..1.25).contains(&(h.hours / time))),
+            );
         }
         let share = |x: u64| 100.0 * x as f64 / n as f64;
         let hours = if instructions.is_some() { "-".to_owned() } else { format!("{:.1} %", share(right)) };

@@ -9,3 +9,4 @@ pub mod bench;
 pub mod lines;
 pub mod prove;
 pub mod run;
+pub mod top;

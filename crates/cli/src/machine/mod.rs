@@ -13,3 +13,4 @@ pub(crate) mod record;
 pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod set;
+pub(crate) mod top;

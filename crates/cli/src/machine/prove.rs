@@ -10,7 +10,7 @@ use crate::machine::ab::machine_here;
 use crate::show::screen::{self, note, say};
 use serde::Serialize;
 use std::time::Duration;
-use wattwise_control::hold::Wishes;
+use wattwise_control::hold::{Wishes, possible};
 use wattwise_figure::verdict::Aim;
 use wattwise_figure::{Provenance, share, shell};
 use wattwise_hw::identity::Identity;
@@ -200,8 +200,13 @@ fn observer(root: &dyn Root, battery: bool) -> Result<Observer<'_>, Failure> {
 /// Both policies, checked: what cannot be set is known before the first block.
 fn ready(root: &dyn Root, header: &Header) -> Result<[Wishes; 2], Failure> {
     let words = ArmArgs { root };
+    let one = |side: &Side| {
+        let wishes = words.wishes(&side.policy)?;
+        possible(root, &wishes).map_err(|e| Failure::from(e.of(&side.name)))?;
+        Ok::<Wishes, Failure>(wishes)
+    };
     let [a, b] = &header.sides;
-    Ok([words.wishes(&a.policy)?, words.wishes(&b.policy)?])
+    Ok([one(a)?, one(b)?])
 }
 
 /// What a reader should know before waiting for a week.

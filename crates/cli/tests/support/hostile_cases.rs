@@ -153,6 +153,14 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
         ]),
     ),
     (
+        "top",
+        Names(&[
+            "top --once --every 100ms --root tree.tar",
+            "top --once --every 100ms --root tree.tar --json",
+            "top --once --every 100ms --root tree",
+        ]),
+    ),
+    (
         "locks advise",
         Names(&[
             "locks advise --library libc.so -- sh locks.sh",

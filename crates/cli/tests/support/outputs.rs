@@ -88,6 +88,7 @@ pub(crate) const OUTPUTS: &[OutputCase] = &[
         Kind::Result,
         "prove --root emulated:amd-laptop --for 1200ms --block 200ms -o /dev/null --report {} current governor=powersave",
     ),
+    case("top", "record", Kind::Result, "top --once --every 300ms --root emulated:amd-laptop --record {}"),
     case("report", "report", Kind::Result, "report run.json --report {}"),
     case("machines score", "page", Kind::Result, "machines score policies table --page {}"),
     case("reproduce", "report", Kind::Result, "reproduce openbsd --report {}"),
