@@ -155,9 +155,9 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
     (
         "top",
         Names(&[
-            "top --once --every 100ms --root tree.tar",
-            "top --once --every 100ms --root tree.tar --json",
+            "refused: top --once --every 100ms --root tree.tar",
             "top --once --every 100ms --root tree",
+            "top --once --every 100ms --root tree --json",
         ]),
     ),
     (

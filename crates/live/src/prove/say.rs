@@ -133,7 +133,7 @@ pub fn notes(read: &Read, p: &Proof) -> Vec<String> {
             p.pairs, p.planned
         )),
         None => notes.push(
-            "the log has no end: it goes on elsewhere, or was interrupted (--resume goes on with the same plan)".to_owned(),
+            "the log is incomplete: the proof goes on elsewhere, or was interrupted (--resume goes on with the same plan)".to_owned(),
         ),
     }
     if p.pairs >= super::guards::LEAST && p.guards.is_empty() {
