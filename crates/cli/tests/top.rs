@@ -26,10 +26,10 @@ struct Terminal {
 impl Terminal {
     fn start(args: &[&str], folder: &Path) -> Terminal {
         let (mut ours, mut theirs) = (-1, -1);
-        let mut size = libc::winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = libc::winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the two numbers and the size outlive the call; no name and no settings are asked for.
         let made = unsafe {
-            libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), &mut size)
+            libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), &size)
         };
         assert_eq!(made, 0, "no pseudo-terminal: {}", std::io::Error::last_os_error());
         // SAFETY: both were made just now and belong to nobody else.

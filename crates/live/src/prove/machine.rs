@@ -23,6 +23,9 @@ const LEAST_FOR_A_GAUGE_S: f64 = 300.0;
 /// The signals' wait is not sharp; the rest of the way to the probe's time is slept.
 const AHEAD: Duration = Duration::from_millis(3);
 
+/// Told of all blocks so far.
+pub type Tell<'r> = Box<dyn FnMut(&[Block]) + 'r>;
+
 /// What a proof is made of.
 pub struct Parts<'r> {
     /// The machine.
@@ -40,7 +43,7 @@ pub struct Parts<'r> {
     /// Where everything is written; none where the machine is only watched.
     pub file: Option<Lines>,
     /// Told after each pair, with all blocks so far.
-    pub tell: Box<dyn FnMut(&[Block]) + 'r>,
+    pub tell: Tell<'r>,
 }
 
 /// Carries a plan out on the live machine.

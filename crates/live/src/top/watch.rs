@@ -23,8 +23,15 @@ struct Files {
     cpu: u32,
     kind: Option<String>,
     speed: Option<Box<dyn Node>>,
-    /// Index of the state, its time and its usage.
-    states: Vec<(usize, Box<dyn Node>, Option<Box<dyn Node>>)>,
+    states: Vec<StateFiles>,
+}
+
+/// The files of one C-state of a CPU.
+struct StateFiles {
+    /// Its place among the machine's states.
+    state: usize,
+    time: Box<dyn Node>,
+    usage: Option<Box<dyn Node>>,
 }
 
 /// What a look saw.
@@ -110,7 +117,7 @@ impl<'r> Watch<'r> {
                 });
                 let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{}", state.index);
                 if let Some(time) = open(format!("{folder}/time")) {
-                    states.push((at, time, open(format!("{folder}/usage"))));
+                    states.push(StateFiles { state: at, time, usage: open(format!("{folder}/usage")) });
                 }
             }
             let kind = topology.cpu(cpu).and_then(|c| c.kind).map(|k| k.to_string()).filter(|_| hybrid);
@@ -157,12 +164,9 @@ impl<'r> Watch<'r> {
             .files
             .iter_mut()
             .map(|f| {
-                let usage: Option<u64> = f
-                    .states
-                    .iter_mut()
-                    .map(|(_, _, u)| u.as_mut().and_then(|u| number::<u64>(&mut **u)))
-                    .sum();
-                (f.states.iter_mut().map(|(_, time, _)| number(&mut **time)).collect(), usage)
+                let usage: Option<u64> =
+                    f.states.iter_mut().map(|s| s.usage.as_mut().and_then(|u| number::<u64>(&mut **u))).sum();
+                (f.states.iter_mut().map(|s| number(&mut *s.time)).collect(), usage)
             })
             .collect();
         let stat = self.stat.as_mut().and_then(|s| s.look().ok()).unwrap_or_default();
@@ -215,9 +219,9 @@ impl<'r> Watch<'r> {
         for (at, f) in self.files.iter_mut().enumerate() {
             let (Some(before), Some(after)) = (then.idle.get(at), next.idle.get(at)) else { continue };
             let mut idle = vec![0.0; states];
-            for ((a, b), (state, ..)) in before.0.iter().zip(&after.0).zip(&f.states) {
+            for ((a, b), files) in before.0.iter().zip(&after.0).zip(&f.states) {
                 let time_us = a.zip(*b).map_or(0, |(a, b)| b.saturating_sub(a));
-                idle[*state] = (time_us as f64 / 1e6 / window_s).clamp(0.0, 1.0);
+                idle[files.state] = (time_us as f64 / 1e6 / window_s).clamp(0.0, 1.0);
             }
             let ticks = since.iter().find(|t| t.cpu == f.cpu);
             let busy = ticks.filter(|t| t.busy + t.idle + t.iowait > 0);

@@ -120,7 +120,7 @@ fn what_has_no_room_is_counted() {
 #[test]
 fn keys_do_what_they_say() {
     let mut view = View::default();
-    let mut press = |code, view: &mut View| pressed(KeyEvent::new(code, KeyModifiers::NONE), view, 16);
+    let press = |code, view: &mut View| pressed(KeyEvent::new(code, KeyModifiers::NONE), view, 16);
     assert_eq!(press(KeyCode::Char('s'), &mut view), Wanted::Nothing);
     assert_eq!(view.sort, Sort::Busy);
     press(KeyCode::Char('p'), &mut view);
