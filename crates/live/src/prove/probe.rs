@@ -22,7 +22,7 @@ fn work(loops: u64) -> u64 {
         .fold(1, |x: u64, _| std::hint::black_box(x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1)))
 }
 
-/// Loops that take [`WORK`] on a CPU that has been busy for a while.
+/// Loops that take 4 ms on a CPU that has been busy for a while.
 pub fn calibrated() -> u64 {
     const TRY: u64 = 200_000;
     let begun = Instant::now();
