@@ -79,6 +79,7 @@ verify: lint
 	bash scripts/posix-tests.sh --quick
 	sh scripts/mutated.sh 5000
 	sh scripts/soak.sh 180
+	PROFILE=dev sh scripts/package.sh --check
 
 # The Python package in empty environments of the oldest and the newest Python, with its tests; downloads libraries.
 python:

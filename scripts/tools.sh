@@ -32,6 +32,9 @@ if [ "$tier" = verify ]; then
     need qemu-system-x86_64 qemu-system-x86
     need xz xz-utils
     need dpkg-deb dpkg
+    # Packages are installed and purged in a Debian of their own.
+    need debootstrap debootstrap
+    need rpmbuild rpm
     [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
     # What runs for long under the interposer.
     need redis-server redis-server

@@ -47,12 +47,16 @@ enum Command {
     Run(crate::machine::run::Args),
     /// Compare policies, settings or commands soundly: pairs in random order, equal windows, an interval
     Ab(Box<crate::machine::ab::Args>),
+    /// Compare two policies over days of your own use: random turns, an interval, and whether the saving is bought with slowness
+    Prove(Box<crate::machine::prove::Args>),
     /// A program's mutexes: which are contended, and which lock would serve them
     Locks(crate::machine::locks::Args),
     /// Show result files again, several side by side, on the terminal or as one HTML file
     Report(crate::show::report::Args),
     /// Show every power state of this machine, and why what is missing is missing
     Info(crate::machine::info::Args),
+    /// Watch the machine: speeds, C-states, watts, temperature, wake-ups by program, the policy in force
+    Top(crate::machine::top::Args),
     /// Change power states: proved by reading back, put back by `restore`
     Set(Box<crate::machine::set::Args>),
     /// Put back what `set` changed, or what a killed wattwise left behind
@@ -124,9 +128,11 @@ fn run(command: Command) -> Outcome {
         Command::Bench(args) => crate::bench::run(&args),
         Command::Run(args) => crate::machine::run::run(&args),
         Command::Ab(args) => crate::machine::ab::run(&args),
+        Command::Prove(args) => crate::machine::prove::run(&args),
         Command::Locks(args) => crate::machine::locks::run(&args),
         Command::Report(args) => crate::show::report::run(&args),
         Command::Info(args) => crate::machine::info::run(&args),
+        Command::Top(args) => crate::machine::top::run(&args),
         Command::Set(args) => crate::machine::set::run(&args),
         Command::Restore(args) => crate::machine::restore::run(&args),
         Command::Coreidle(args) => crate::machine::coreidle::run(&args),

@@ -40,6 +40,11 @@ fn check<T: JsonSchema>(name: &str, version: &str) {
 fn the_schemas_are_those_of_the_types() {
     check::<run::RunResult>("run-1.json", run::SCHEMA);
     check::<ab::Judgement>("ab-1.json", ab::SCHEMA);
+    check::<wattwise_live::prove::result::Proof>("prove-1.json", wattwise_live::prove::result::SCHEMA);
+    check::<Named<crate::machine::prove::PlanOutput>>(
+        "prove-plan-1.json",
+        crate::machine::prove::PLAN_SCHEMA,
+    );
     check::<wattwise_lockbench::Bench>("bench-locks-1.json", wattwise_lockbench::SCHEMA);
     check::<Named<wattwise_lockbench::advise::LockAdvice>>(
         "locks-advice-1.json",
@@ -60,6 +65,7 @@ fn the_schemas_are_those_of_the_types() {
     check::<Named<reproduce::Studies>>("reproduce-2.json", reproduce::SCHEMA);
     check::<Named<calibrate::Calibrated>>("calibration-1.json", calibrate::SCHEMA);
     check::<wattwise_tune::result::TuneResult>("tune-1.json", wattwise_tune::result::SCHEMA);
+    check::<Named<wattwise_live::top::sample::Sample>>("top-1.json", wattwise_live::top::sample::SCHEMA);
     check::<set::SetOutput<'_>>("set-1.json", set::SCHEMA);
     check::<restore::RestoreOutput>("restore-1.json", restore::SCHEMA);
 }

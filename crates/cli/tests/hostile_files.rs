@@ -133,6 +133,41 @@ fn a_log_of_ab_acts_nowhere() {
     assert!(!at("x").exists());
 }
 
+/// The texts of a proof's log that are no words of its format.
+const OF_PROVE: &[&str] = &["version", "machine", "name", "policy", "by", "work", "scopes", "stopped"];
+
+#[test]
+fn a_log_of_prove_acts_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let prove = "prove --root emulated:amd-laptop --for 2400ms --block 200ms -o p.jsonl current powersave";
+    printed(folder.path(), &prove.split(' ').collect::<Vec<_>>());
+    let mut whole = lines(&at("p.jsonl"));
+    whole[0]["proof"]["predicted"] =
+        serde_json::json!({"ratio": 0.9, "low": 0.8, "high": 1.1, "work": "w", "machine": "m"});
+    let last = whole.len() - 1;
+    whole[last]["end"] = serde_json::json!({"stopped": "why"});
+    let with = |seed: usize, plain: bool| {
+        let mut stock: Box<dyn Iterator<Item = String>> = match plain {
+            true => Box::new((0..).map(|n| format!("name {n}"))),
+            false => Box::new(texts(seed as u64, 400).into_iter().cycle()),
+        };
+        let mut now = whole.clone();
+        now.iter_mut().for_each(|line| replaced(line, &|field| OF_PROVE.contains(&field), &mut *stock));
+        write(&at("h.jsonl"), &now);
+    };
+    with(0, true);
+    printed(folder.path(), &["report", "h.jsonl", "--report", "plain.html"]);
+    for seed in 31..39 {
+        with(seed, false);
+        no_line_is_forged(&printed(folder.path(), &["report", "h.jsonl"]));
+        printed(folder.path(), &["report", "h.jsonl", "--report", "h.html"]);
+        assert_eq!(tags(&at("h.html")), tags(&at("plain.html")), "{seed}");
+        no_line_is_forged(&harmless(&wattwise(folder.path(), &["prove", "--resume", "h.jsonl"])));
+    }
+    assert!(!at("x").exists());
+}
+
 #[test]
 fn a_log_of_tune_acts_nowhere() {
     let folder = tempfile::tempdir().unwrap();

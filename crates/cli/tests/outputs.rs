@@ -347,7 +347,7 @@ fn a_killed_log_has_whole_records_and_is_called_incomplete() {
                 std::fs::write(&log, lines.clone() + torn).unwrap();
                 let log = log.to_str().unwrap();
                 let out = match case.command {
-                    "ab" => wattwise(&["report", log]),
+                    "ab" | "prove" => wattwise(&["report", log]),
                     _ => Command::new(env!("CARGO_BIN_EXE_wattwise"))
                         .current_dir(place.0.path())
                         .args(["tune", "--resume", log, "--budget", "trials=4", "-o", "policy.toml"])

@@ -4,7 +4,7 @@ use crate::cores::hold::Options;
 use crate::govern::cores::Following;
 use crate::problem::Problem;
 use crate::set::original::Restored;
-use crate::set::plan::{Inventory, Setting, plan};
+use crate::set::plan::{ChangePlan, Inventory, Setting, plan};
 use crate::set::transaction::{Transaction, TransactionError};
 use std::path::Path;
 use wattwise_hw::cpus::select::Selector;
@@ -73,6 +73,32 @@ fn hold_settings<'r>(
     wishes: &Wishes,
     stop: &dyn Fn() -> Option<String>,
 ) -> Result<Option<Transaction<'r>>, Problem> {
+    let Some(plan) = planned(root, wishes)? else { return Ok(None) };
+    let held = plan.apply(root, journal, why, stop).map_err(|e| match &e {
+        // Nothing was changed, and somebody with the right to could have.
+        TransactionError::Journal { .. } => Problem::Impossible(e.to_string()),
+        _ => Problem::Failed(e.to_string()),
+    })?;
+    let Some(held) = held else { return Ok(None) };
+    if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {
+        return Err(Problem::Failed(format!(
+            "{} was asked to be '{}' and stays '{}': the driver took the write and did nothing",
+            o.what, o.asked, o.got
+        )));
+    }
+    Ok(Some(held))
+}
+
+/// Whether settings can be held here, as far as the kernel's rules tell before a write.
+///
+/// # Errors
+/// What the machine has not, or a rule refuses.
+pub fn possible(root: &dyn Root, wishes: &Wishes) -> Result<(), Problem> {
+    planned(root, wishes).map(|_| ())
+}
+
+/// The writes; none where nothing is wished for.
+fn planned(root: &dyn Root, wishes: &Wishes) -> Result<Option<ChangePlan>, Problem> {
     if wishes.settings.is_empty() {
         return Ok(None);
     }
@@ -87,17 +113,5 @@ fn hold_settings<'r>(
         let (what, value) = (&step.change.what, &step.change.value);
         return Err(Problem::Input(format!("{what} cannot become '{value}': {}", refusal.rule)));
     }
-    let held = plan.apply(root, journal, why, stop).map_err(|e| match &e {
-        // Nothing was changed, and somebody with the right to could have.
-        TransactionError::Journal { .. } => Problem::Impossible(e.to_string()),
-        _ => Problem::Failed(e.to_string()),
-    })?;
-    let Some(held) = held else { return Ok(None) };
-    if let Some(o) = held.outcomes().iter().find(|o| o.got == o.old && o.asked != o.old) {
-        return Err(Problem::Failed(format!(
-            "{} was asked to be '{}' and stays '{}': the driver took the write and did nothing",
-            o.what, o.asked, o.got
-        )));
-    }
-    Ok(Some(held))
+    Ok(Some(plan))
 }

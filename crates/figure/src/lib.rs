@@ -1,5 +1,5 @@
 //! Figures: what a number is in (`units`, `share`), how it spreads (`spread`, `histogram`), where it comes from
-//! (`provenance`), what may be asked of a machine (`setting`), the normal distribution that draws use (`normal`), what chance alone gives (`tail`), and what two samples say of each other (`verdict`).
+//! (`provenance`), what may be asked of a machine (`setting`), the normal distribution that draws use (`normal`), what chance alone gives (`tail`), what two samples say of each other (`verdict`), and what may be said of one while it grows (`sequence`).
 //!
 //! The ground floor: it uses no other crate of wattwise, and any may use it.
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod normal;
 pub mod provenance;
 pub mod random;
+pub mod sequence;
 pub mod setting;
 pub mod share;
 pub mod shell;

@@ -113,7 +113,7 @@ pub fn power_uw(given: &str) -> Result<u64, BadQuantity> {
     if (1.0..=1e12).contains(&uw) { Ok(uw as u64) } else { Err(bad()) }
 }
 
-/// Reads a duration: `20us`, `250ms`, `1.5s`, `10min`, `2h`. A bare number takes `bare` as its unit.
+/// Reads a duration: `20us`, `250ms`, `1.5s`, `10min`, `2h`, `3d`, `1w`. A bare number takes `bare` as its unit.
 /// In nanoseconds.
 pub fn duration_ns(given: &str, bare: &str) -> Result<u64, BadQuantity> {
     let bad = || BadQuantity::new(given, "duration", "20us, 250ms, 1.5s, 10min or 2h");
@@ -125,6 +125,8 @@ pub fn duration_ns(given: &str, bare: &str) -> Result<u64, BadQuantity> {
         "s" => 1e9,
         "m" | "min" => 60e9,
         "h" => 3600e9,
+        "d" => 86_400e9,
+        "w" => 604_800e9,
         _ => return Err(bad()),
     };
     let ns = (number * scale).round();

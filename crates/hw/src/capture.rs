@@ -13,6 +13,7 @@
 //! process, no command line beyond the kernel's own parameters about power.
 
 use crate::cpus::set::CpuSet;
+use crate::root::played::Played;
 use crate::root::tree::{Tree, TreeRoot};
 use crate::root::{Access, Node, Root, text};
 use serde::{Deserialize, Serialize};
@@ -429,12 +430,27 @@ pub fn open(path: &Path) -> Result<TreeRoot, CaptureError> {
     Ok(TreeRoot::new(tree, name.clone()))
 }
 
+/// Reads a capture with its series, to be played again.
+pub fn play(path: &Path) -> Result<Played, CaptureError> {
+    let name = path.display().to_string();
+    let unusable = |what: String| CaptureError::Unusable { path: name.clone(), what };
+    let file = std::fs::File::open(path).map_err(|e| unusable(e.to_string()))?;
+    let (_, tree, series) = read_all(file).map_err(unusable)?;
+    Played::new(TreeRoot::new(tree, name.clone()), &series).map_err(unusable)
+}
+
 /// Reads a capture's head and tree from bytes; the error says what is wrong with them.
 pub fn read(file: impl Read) -> Result<(Head, Tree), String> {
+    read_all(file).map(|(head, tree, _)| (head, tree))
+}
+
+/// The same with the lines of the series; empty where there is none.
+fn read_all(file: impl Read) -> Result<(Head, Tree, Vec<u8>), String> {
     let stream = wattwise_packed::unpack(file).map_err(|e| format!("cannot be unpacked ({e})"))?;
     let mut tar = tar::Archive::new(stream.take(MOST));
     let mut tree = Tree::default();
     let mut head: Option<Head> = None;
+    let mut series = Vec::new();
     let cut = |e: io::Error| format!("is damaged or cut short ({e})");
     for entry in tar.entries().map_err(cut)? {
         let mut entry = entry.map_err(cut)?;
@@ -452,6 +468,8 @@ pub fn read(file: impl Read) -> Result<(Head, Tree), String> {
                 return Err(format!("is of version '{}'; this is {SCHEMA}", parsed.schema));
             }
             head = Some(parsed);
+        } else if path == "series.jsonl" {
+            series = content()?;
         } else if let Some(path) = path.strip_prefix("tree/") {
             let path = path.trim_end_matches('/').to_owned();
             match kind {
@@ -480,7 +498,7 @@ pub fn read(file: impl Read) -> Result<(Head, Tree), String> {
     // The end of the tar is not the end of the file: the checksum comes last.
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(cut)?;
     let head = head.ok_or("holds no capture.json")?;
-    Ok((head, tree))
+    Ok((head, tree, series))
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ mod compare;
 mod data;
 pub mod locks;
 mod mix;
+mod prove;
 
 pub use ab::{ab_html, ab_sections};
 pub use bench::{run_sections, throughput_sections, transition_sections, wake_sections};
 pub use compare::{compare_html, compare_sections, compared_side_by_side};
 pub use mix::mix_sections;
+pub use prove::{prove_html, prove_sections};
 
 const COMPARE_JS: &str = include_str!("assets/compare.js");
 

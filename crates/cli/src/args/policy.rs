@@ -10,7 +10,9 @@
 use crate::exit::Failure;
 use crate::show::result_file::ResultFile;
 use std::path::Path;
+use wattwise_advice::result::Comparison;
 use wattwise_figure::nearest;
+use wattwise_live::prove::log::Predicted;
 use wattwise_replay::spec::{PolicySpec, expand};
 
 /// What follows from a file of results.
@@ -23,6 +25,8 @@ pub(crate) struct Results {
     reference: Option<String>,
     /// Every policy that it has figures of.
     policies: Vec<String>,
+    /// What it says of the recommended policy's energy over the reference's; none where it compares nothing on one work.
+    pub(crate) predicted: Option<Predicted>,
 }
 
 /// The word for what is recommended.
@@ -35,10 +39,16 @@ impl Results {
     /// Bad input: no result, one of an older shape (with the command that makes it again), or one without policies.
     pub(crate) fn read(flag: &str, path: &str) -> Result<Results, Failure> {
         let file = ResultFile::read(Path::new(path)).map_err(|e| Failure::input(format!("{flag} {e}")))?;
-        let mut found =
-            Results { path: path.to_owned(), recommended: None, reference: None, policies: Vec::new() };
+        let mut found = Results {
+            path: path.to_owned(),
+            recommended: None,
+            reference: None,
+            policies: Vec::new(),
+            predicted: None,
+        };
         match file {
             ResultFile::Compare(c) => {
+                found.predicted = predicted(&c);
                 found.policies = c.results.into_iter().map(|r| r.policy).collect();
                 found.recommended = Some(c.answer.recommended);
                 found.reference = Some(c.reference);
@@ -64,6 +74,9 @@ impl Results {
             }
             ResultFile::Ab(read) => {
                 found.policies = read.header.arms.into_iter().filter_map(|arm| arm.policy).collect();
+            }
+            ResultFile::Proof(read) => {
+                found.policies = read.header.sides.into_iter().map(|side| side.policy).collect();
             }
             ResultFile::Run(r) => found.policies = r.policy.into_iter().collect(),
             _ => {}
@@ -109,6 +122,27 @@ impl Results {
             None => Err(Failure::input(format!("{flag} {}: has no reference; expected ARMs", self.path))),
         }
     }
+}
+
+/// The energy of the recommended policy over the reference's, over the window, with the interval of its replicas.
+fn predicted(c: &Comparison) -> Option<Predicted> {
+    let row = |name: &str| c.results.iter().find(|r| r.policy == name);
+    let (best, reference) = (row(&c.answer.recommended)?, row(&c.reference)?);
+    let (best_j, reference_j) = match c.by_own_energy {
+        true => (best.energy_j, reference.energy_j),
+        false => (best.window_energy_j, reference.window_energy_j),
+    };
+    let interval =
+        if c.by_own_energy { &best.uncertain.own_energy_ratio } else { &best.uncertain.energy_ratio };
+    let ends = (c.replicas > 0).then_some((interval.low, interval.high));
+    let ratio = best_j / reference_j;
+    ratio.is_finite().then(|| Predicted {
+        ratio,
+        low: ends.map(|e| e.0),
+        high: ends.map(|e| e.1),
+        work: c.workload.name.clone(),
+        machine: c.machine.clone(),
+    })
 }
 
 /// A policy's text: what `@FILE` stands for, else what was given.

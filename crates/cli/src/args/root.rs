@@ -160,6 +160,11 @@ impl RootArgs {
         }
     }
 
+    /// The capture, where one is named.
+    pub(crate) fn capture(&self) -> Option<&Path> {
+        self.root.as_deref().map(Path::new).filter(|root| root.is_file())
+    }
+
     /// Whether the machine ends with the command, and with it all that was changed.
     pub(crate) fn is_passing(&self) -> bool {
         self.journal.is_none() && self.root.as_ref().is_some_and(|root| root.starts_with("emulated:"))

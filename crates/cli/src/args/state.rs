@@ -3,7 +3,7 @@
 //! | who | folder |
 //! |---|---|
 //! | who sets `XDG_STATE_HOME` | `$XDG_STATE_HOME/wattwise` |
-//! | root | `/run/wattwise`, where journals are |
+//! | root | `/run/wattwise`, where journals are; `/var/lib/wattwise` for what must outlast a reboot |
 //! | anybody else | `~/.local/state/wattwise` |
 //!
 //! It is the user's own (mode 0700), and no stranger's link leads to it.
@@ -18,11 +18,11 @@ const KEPT: usize = 8;
 /// How the names of recordings begin that are kept without having been named.
 const RECORDING: &str = "compare-";
 
-fn path(env: impl Fn(&str) -> Option<std::ffi::OsString>, root: bool) -> Option<PathBuf> {
+fn path(env: impl Fn(&str) -> Option<std::ffi::OsString>, root: Option<&str>) -> Option<PathBuf> {
     let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let of_home = || Some(absolute("HOME")?.join(".local/state"));
-    let of_user = absolute("XDG_STATE_HOME").or_else(|| of_home().filter(|_| !root));
-    of_user.or_else(|| root.then(|| PathBuf::from("/run"))).map(|folder| folder.join("wattwise"))
+    let of_user = absolute("XDG_STATE_HOME").or_else(|| of_home().filter(|_| root.is_none()));
+    of_user.or_else(|| root.map(PathBuf::from)).map(|folder| folder.join("wattwise"))
 }
 
 /// The folder, which is made if need be. `flag` names a file elsewhere.
@@ -30,8 +30,13 @@ fn path(env: impl Fn(&str) -> Option<std::ffi::OsString>, root: bool) -> Option<
 /// # Errors
 /// It cannot be made, or there is no home.
 pub(crate) fn folder(flag: &str) -> Result<PathBuf, Failure> {
+    folder_of(flag, "/run")
+}
+
+/// The folder, where root's is in `of_root`.
+fn folder_of(flag: &str, of_root: &str) -> Result<PathBuf, Failure> {
     let is_root = rustix::process::geteuid().is_root();
-    let folder = path(|name| std::env::var_os(name), is_root).ok_or_else(|| {
+    let folder = path(|name| std::env::var_os(name), is_root.then_some(of_root)).ok_or_else(|| {
         Failure::input(format!(
             "no folder for logs: HOME is not set; set XDG_STATE_HOME, or name a file with {flag}"
         ))
@@ -61,6 +66,14 @@ pub(crate) fn now() -> u64 {
 /// As [`folder`].
 pub(crate) fn log(of: &str, flag: &str) -> Result<PathBuf, Failure> {
     Ok(folder(flag)?.join(format!("{of}-{}-{}.jsonl", now(), std::process::id())))
+}
+
+/// The same for a log that takes days and goes on after a reboot.
+///
+/// # Errors
+/// As [`folder`].
+pub(crate) fn lasting_log(of: &str, flag: &str) -> Result<PathBuf, Failure> {
+    Ok(folder_of(flag, "/var/lib")?.join(format!("{of}-{}-{}.jsonl", now(), std::process::id())))
 }
 
 /// A new recording's place. The oldest go, so that there are never many.
@@ -100,7 +113,8 @@ mod tests {
 
     #[test]
     fn the_folder_is_the_users_state() {
-        let of = |set: &[(&str, &str)], root| {
+        let of = |set: &[(&str, &str)], root: bool| {
+            let root = root.then_some("/run");
             let env = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).into());
             path(env, root).map(|p| p.display().to_string())
         };

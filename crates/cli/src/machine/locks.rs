@@ -33,7 +33,7 @@ struct AdviseArgs {
     /// The lock under which it runs meanwhile
     #[arg(long, value_name = "LOCK:POLICY", default_value = "adaptive", value_parser = lock)]
     lock: String,
-    /// The interposer [default: libwattwise_pthread.so in this program's folder or in ../lib]
+    /// The interposer [default: libwattwise_pthread.so in this program's folder, in ../lib/wattwise or ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// How many mutexes to show
@@ -90,7 +90,9 @@ fn library(given: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let program = std::env::current_exe().map_err(Failure::work)?;
     let beside = program.with_file_name(LIBRARY);
-    let lib = program.parent().and_then(Path::parent).map(|up| up.join("lib").join(LIBRARY));
+    // Beside the program as built; in a package's folder of its own, which no linker searches.
+    let up = program.parent().and_then(Path::parent);
+    let lib = up.into_iter().flat_map(|up| ["lib/wattwise", "lib"].map(|lib| up.join(lib).join(LIBRARY)));
     let found = std::iter::once(beside.clone()).chain(lib).find_map(|at| at.canonicalize().ok());
     found.ok_or_else(|| absent(&beside, std::io::ErrorKind::NotFound.into()))
 }

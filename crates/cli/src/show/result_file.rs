@@ -23,6 +23,10 @@ use wattwise_live::bench::transition;
 use wattwise_live::bench::transition::Matrix;
 use wattwise_live::bench::wake;
 use wattwise_live::bench::wake::WakeUps;
+use wattwise_live::prove::log as prove_log;
+use wattwise_live::prove::result as prove;
+use wattwise_live::prove::result::Proof;
+use wattwise_live::prove::say as prove_say;
 use wattwise_lockbench::Bench;
 use wattwise_page::Section;
 use wattwise_replay::apply::is_ours;
@@ -36,6 +40,8 @@ pub(crate) enum ResultFile {
     Run(Box<run::RunResult>),
     Ab(Box<Read>),
     Judged(Box<result::Judgement>),
+    Proof(Box<prove_log::Read>),
+    Proved(Box<Proof>),
     Tune(Box<TuneResult>),
     Trace(Box<trace::Shown>),
     Import(Box<trace::Imported>),
@@ -72,6 +78,9 @@ impl ResultFile {
         if first.starts_with(b"{\"header\"") {
             return ab_file::parse(bytes).map(|r| ResultFile::Ab(Box::new(in_lines(r))));
         }
+        if first.starts_with(b"{\"proof\"") {
+            return prove_log::parse(bytes).map(|r| ResultFile::Proof(Box::new(proof_in_lines(r))));
+        }
         let Schema { schema } = serde_json::from_slice(bytes)
             .map_err(|e| format!("{e}; expected a result file of wattwise (made with --json or --output)"))?;
         match schema.as_str() {
@@ -90,6 +99,7 @@ impl ResultFile {
             }),
             run::SCHEMA => whole(bytes).map(ResultFile::Run),
             result::SCHEMA => whole(bytes).and_then(judged).map(ResultFile::Judged),
+            prove::SCHEMA => whole(bytes).map(ResultFile::Proved),
             wattwise_tune::result::SCHEMA => whole(bytes).map(tuned).map(ResultFile::Tune),
             trace::SCHEMA => whole(bytes).map(ResultFile::Trace),
             trace::IMPORT_SCHEMA => whole(bytes).map(ResultFile::Import),
@@ -121,6 +131,8 @@ impl ResultFile {
             ResultFile::Run(r) => run::text(r),
             ResultFile::Ab(read) => result::text(&result::of(read)),
             ResultFile::Judged(judged) => result::text(judged),
+            ResultFile::Proof(read) => prove_say::text(&prove::of(read)),
+            ResultFile::Proved(proof) => prove_say::text(proof),
             ResultFile::Tune(t) => tune::text(t, look.colour),
             ResultFile::Trace(t) => t.text(false),
             ResultFile::Import(i) => i.text(),
@@ -149,6 +161,8 @@ impl ResultFile {
             ResultFile::Run(r) => run_verdict(r),
             ResultFile::Ab(read) => judged_verdict(&result::of(read)),
             ResultFile::Judged(judged) => judged_verdict(judged),
+            ResultFile::Proof(read) => prove::of(read).words,
+            ResultFile::Proved(proof) => proof.words.clone(),
             ResultFile::Tune(t) => t.verdict.text.clone(),
             ResultFile::Trace(t) => first_line(&t.text(false)),
             ResultFile::Import(i) => first_line(&i.text()),
@@ -173,6 +187,8 @@ impl ResultFile {
             }
             ResultFile::Run(r) => wattwise_report::run_sections(&[(run_name(r), &r.measured)]),
             ResultFile::Ab(read) => wattwise_report::ab_sections(read, &result::of(read)),
+            ResultFile::Proof(read) => wattwise_report::prove_sections(Some(read), &prove::of(read)),
+            ResultFile::Proved(proof) => wattwise_report::prove_sections(None, proof),
             ResultFile::Judged(_)
             | ResultFile::Tune(_)
             | ResultFile::Trace(_)
@@ -210,6 +226,14 @@ fn in_lines(mut read: Read) -> Read {
         arm.policy = arm.policy.as_deref().map(one_line);
     }
     header.watts_of = one_line(&header.watts_of);
+    read
+}
+
+/// The same for a proof's log.
+fn proof_in_lines(mut read: prove_log::Read) -> prove_log::Read {
+    for side in &mut read.header.sides {
+        side.policy = one_line(&side.policy);
+    }
     read
 }
 
@@ -393,6 +417,6 @@ mod tests {
             }
             assert!(shown > ROUNDS / 20, "{name}: damage that leaves nothing to show finds nothing: {shown}");
         }
-        assert_eq!(kinds.len(), 12, "{kinds:?}");
+        assert_eq!(kinds.len(), 13, "{kinds:?}");
     }
 }

@@ -145,6 +145,22 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
         ]),
     ),
     (
+        "prove",
+        Names(&[
+            "refused: prove --root tree.tar current powersave",
+            "refused: prove --from result.json --root emulated:amd-laptop",
+            "refused: prove --root emulated:amd-laptop current policy.toml",
+        ]),
+    ),
+    (
+        "top",
+        Names(&[
+            "refused: top --once --every 100ms --root tree.tar",
+            "top --once --every 100ms --root tree",
+            "top --once --every 100ms --root tree --json",
+        ]),
+    ),
+    (
         "locks advise",
         Names(&[
             "locks advise --library libc.so -- sh locks.sh",

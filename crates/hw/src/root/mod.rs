@@ -10,6 +10,7 @@
 
 mod beneath;
 pub mod folder;
+pub mod played;
 pub mod tree;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};

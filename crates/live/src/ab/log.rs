@@ -6,15 +6,13 @@
 //! draws it again. Only the last line can be torn.
 
 use crate::ab::conduct::{Design, Done, End, Place, Trial};
+use crate::lines::{self, Lines};
 use crate::run::Measured;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wattwise_figure::Provenance;
-use wattwise_figure::one_line;
 use wattwise_hw::identity::Identity;
-use wattwise_output::Log;
 
 /// Version of the lines.
 pub const SCHEMA: &str = "wattwise.ab/1";
@@ -193,44 +191,12 @@ pub fn read(path: &Path) -> Result<Read, String> {
 /// What a later go uses as it is written.
 const USED: &[&str] = &["command", "policy", "metric", "watts_of", "root"];
 
-/// A line whose texts that are only shown are one line each: the file may be a stranger's.
-fn shown_in_lines(line: &[u8]) -> serde_json::Result<Line> {
-    fn each(value: &mut Value) {
-        match value {
-            Value::String(text) => *text = one_line(text),
-            Value::Array(items) => items.iter_mut().for_each(each),
-            Value::Object(fields) => {
-                fields
-                    .iter_mut()
-                    .filter(|(name, _)| !USED.contains(&name.as_str()))
-                    .for_each(|(_, v)| each(v));
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    let mut value = serde_json::from_slice(line)?;
-    each(&mut value);
-    serde_json::from_value(value)
-}
-
 /// Reads the lines of a file.
 pub fn parse(text: &[u8]) -> Result<Read, String> {
-    let mut header = None;
+    let mut header: Option<Header> = None;
     let (mut floor_w, mut window_s, mut runs, mut end) = (None, None, Vec::new(), None);
-    let mut whole = 0;
-    for (number, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
-        let parsed = match serde_json::from_slice::<Line>(line).and_then(|_| shown_in_lines(line)) {
-            Ok(parsed) if line.ends_with(b"\n") => parsed,
-            // The torn last line of a killed program; its run is made again.
-            _ if whole + line.len() == text.len() && header.is_some() => break,
-            Ok(_) => return Err("line 1: is torn; expected a file made by 'wattwise ab'".to_owned()),
-            Err(e) => {
-                let why = one_line(&e.to_string());
-                return Err(format!("line {}: {why}; expected a line of {SCHEMA}", number + 1));
-            }
-        };
-        whole += line.len();
-        match (parsed, &header) {
+    let whole = lines::parse(text, (SCHEMA, "wattwise ab"), USED, |number, line| {
+        match (line, &header) {
             (Line::Header(h), None) => {
                 if h.schema != SCHEMA {
                     return Err(format!("is of version '{}'; this is {SCHEMA}", h.schema));
@@ -238,67 +204,44 @@ pub fn parse(text: &[u8]) -> Result<Read, String> {
                 h.plan.check(h.arms.len())?;
                 header = Some(*h);
             }
-            (Line::Header(_), Some(_)) => return Err(format!("line {}: is a second header", number + 1)),
+            (Line::Header(_), Some(_)) => return Err(format!("line {number}: is a second header")),
             (_, None) => return Err("does not begin with a header".to_owned()),
             (Line::Floor(w), _) => floor_w = Some(w),
             (Line::Window(s), _) => window_s = Some(s),
             (Line::Run(run), Some(h)) if run.arm < h.arms.len() => runs.push(*run),
             (Line::Run(run), Some(_)) => {
-                return Err(format!("line {}: a run of arm {}, which the plan lacks", number + 1, run.arm));
+                return Err(format!("line {number}: a run of arm {}, which the plan lacks", run.arm));
             }
             (Line::Resumed, _) => end = None,
             (Line::End { why, warm }, _) => end = Some((why, warm)),
         }
-    }
+        Ok(())
+    })?;
     let header = header.ok_or("holds no line; expected a file made by 'wattwise ab'")?;
-    Ok(Read { header, floor_w, window_s, runs, end, whole: whole as u64 })
+    Ok(Read { header, floor_w, window_s, runs, end, whole })
 }
 
 /// A file being written.
-pub struct Writer {
-    log: Log,
-    path: PathBuf,
-    /// What was written to what cannot be read again: a pipe, a device.
-    kept: Vec<u8>,
-}
+pub struct Writer(Lines);
 
 impl Writer {
     /// A new file; one that is there already is left alone.
     pub fn create(path: &Path, header: &Header) -> Result<Writer, String> {
-        let log = Log::create_new(path).map_err(|e| {
-            format!("{}: {e}; expected a new file (--resume goes on with an old one)", path.display())
-        })?;
-        let mut writer = Writer { log, path: path.to_owned(), kept: Vec::new() };
-        writer.line(&Line::Header(Box::new(header.clone())))?;
-        Ok(writer)
+        Lines::create(path, &Line::Header(Box::new(header.clone()))).map(Writer)
     }
 
     /// Goes on with a file, after its last whole line.
     pub fn resume(path: &Path, read: &Read) -> Result<Writer, String> {
-        let log = Log::resume(path, read.whole).map_err(|e| format!("{}: {e}", path.display()))?;
-        let mut writer = Writer { log, path: path.to_owned(), kept: Vec::new() };
-        writer.line(&Line::Resumed)?;
-        Ok(writer)
+        Lines::resume(path, read.whole, &Line::Resumed).map(Writer)
     }
 
     /// Adds a line, whole or not at all.
     pub fn line(&mut self, line: &Line) -> Result<(), String> {
-        let mut text = serde_json::to_vec(line).map_err(|e| e.to_string())?;
-        text.push(b'\n');
-        self.log.append(&text).map_err(|e| {
-            format!("{}: {e}; all before it is kept, and --resume goes on from there", self.path.display())
-        })?;
-        if !self.log.is_file() {
-            self.kept.extend(text);
-        }
-        Ok(())
+        self.0.line(line)
     }
 
     /// All that was written, read again.
     pub fn read(&self) -> Result<Read, String> {
-        match self.log.is_file() {
-            true => read(&self.path),
-            false => parse(&self.kept).map_err(|why| format!("{}: {why}", self.path.display())),
-        }
+        self.0.read(parse)
     }
 }

@@ -1,0 +1,230 @@
+//! `top`: a machine as it works, on a terminal or in one sample.
+
+mod draw;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use crate::args::output::{OutputPath, written};
+use crate::args::root::RootArgs;
+use crate::args::{duration, state};
+use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::show::screen::{Screen, say};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use view::{Sort, View};
+use wattwise_child::Signals;
+use wattwise_hw::capture::{self, Options};
+use wattwise_hw::clock::Moment;
+use wattwise_hw::root::Root;
+use wattwise_hw::root::played::Played;
+use wattwise_live::top::sample::{SCHEMA, Sample};
+use wattwise_live::top::watch::{Watch, moment};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Keys: q quits, p pauses, s sorts by the next column, r records to a capture and stops, arrows and Page keys scroll.\n\
+    It asks for no rights; without root, energy may be unavailable ('wattwise info energy' says why).\n\n  \
+    wattwise top\n  \
+    wattwise top --once --json            one sample\n  \
+    wattwise top --root laptop.tar.zst    a capture with a series (capture --for), as it was"
+)]
+pub(crate) struct Args {
+    /// Time of a sample, at least 1s on a terminal
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    every: Duration,
+    /// Sort the CPUs by this
+    #[arg(long, value_enum, default_value = "cpu")]
+    sort: Sort,
+    /// Print one sample as text, and end
+    #[arg(long)]
+    once: bool,
+    /// Record to this capture from the start; the key r stops and starts [default for r: top-TIME.tar.zst in the folder of states]
+    #[arg(long, value_name = "FILE")]
+    record: Option<OutputPath>,
+    /// Print one sample as JSON (schema wattwise.top/1), and end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+/// Where time comes from: the clock, or the moments of a capture.
+enum Time<'t> {
+    Clock,
+    Played(&'t Played),
+}
+
+impl Time<'_> {
+    /// The time at which the next sample ends, once it is there. None after the last moment of a capture.
+    fn next(&self) -> Option<Moment> {
+        match self {
+            Time::Clock => Some(moment()),
+            Time::Played(played) => played.advance().map(at),
+        }
+    }
+}
+
+/// A capture's own time.
+fn at(s: f64) -> Moment {
+    Moment { monotonic_s: s, boot_s: s }
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    if args.every < Duration::from_millis(50) {
+        return Err(Failure::input("--every: expected 50ms or more, such as 2s"));
+    }
+    if let Some(path) = args.root.capture() {
+        let played = capture::play(path).map_err(|e| Failure::input(format!("--root {e}")))?;
+        if !played.moves() {
+            return Err(Failure::impossible(format!(
+                "top --root {}: has no series, so nothing moves in it; expected a capture made with 'wattwise capture --for 30s -o FILE'",
+                path.display()
+            )));
+        }
+        return watched(args, &played, Time::Played(&played));
+    }
+    let running = args.root.open_running("top")?;
+    watched(args, &*running.root, Time::Clock)
+}
+
+fn watched(args: &Args, root: &dyn Root, time: Time<'_>) -> Outcome {
+    let once = args.once || args.json;
+    if !once && !Screen::Out.is_terminal() {
+        return Err(Failure::input("top: expected a terminal; --once prints one sample, --json as JSON"));
+    }
+    let signals = Signals::catch().map_err(Failure::work)?;
+    let first = match &time {
+        Time::Clock => moment(),
+        Time::Played(_) => at(0.0),
+    };
+    let mut watch = Watch::open(root, first);
+    match once {
+        true => one(args, root, &mut watch, &time, &signals),
+        false => on_a_terminal(args, root, &mut watch, &time, &signals),
+    }
+}
+
+/// One sample, printed.
+fn one(args: &Args, root: &dyn Root, watch: &mut Watch<'_>, time: &Time<'_>, signals: &Signals) -> Outcome {
+    let file = args.record.as_ref().map(|path| path.open("--record")).transpose()?;
+    let (over, every) = (AtomicBool::new(false), args.every);
+    let (sample, recorded) = std::thread::scope(|scope| {
+        let recording = file.map(|file| scope.spawn(|| recorded(root, file, every, &over)));
+        if matches!(time, Time::Clock) {
+            signals.sleep(every);
+        }
+        let sample = time.next().map(|at| watch.sample(at));
+        over.store(true, Ordering::Relaxed);
+        let recorded =
+            recording.map(|r| r.join().unwrap_or_else(|_| Err(Failure::work("the recording failed"))));
+        (sample, recorded)
+    });
+    recorded.transpose()?;
+    if let Some(signal) = signals.caught() {
+        return Ok(128 + signal as u8);
+    }
+    let sample = sample.ok_or_else(|| Failure::input("--root: the capture has one moment only"))?;
+    match args.json {
+        true => print_json_as(SCHEMA, &sample)?,
+        false => print(&text(&sample, args.sort))?,
+    }
+    Ok(0)
+}
+
+/// A sample as plain text: all CPUs, whatever a screen holds.
+fn text(sample: &Sample, sort: Sort) -> String {
+    let rows = sample.cpus.len() + sample.tasks.len().min(10) + 16;
+    let view = View { sort, ..View::default() };
+    let columns = u16::try_from(Screen::Out.look().columns.clamp(80, 200)).unwrap_or(80);
+    draw::plain(&view.shown(sample), columns, u16::try_from(rows).unwrap_or(u16::MAX))
+}
+
+/// Records until told to stop.
+fn recorded(
+    root: &dyn Root,
+    file: crate::args::output::OpenOutput,
+    every: Duration,
+    over: &AtomicBool,
+) -> Result<(), Failure> {
+    let length = Duration::from_secs(30 * 24 * 3600);
+    let options = Options { length, every, acpi: false, registers: Vec::new() };
+    let head = capture::capture(root, &options, file.out, &|| over.load(Ordering::Relaxed));
+    written(&file.name, head).map(|_| ())
+}
+
+/// The screen, until it is left.
+fn on_a_terminal(
+    args: &Args,
+    root: &dyn Root,
+    watch: &mut Watch<'_>,
+    time: &Time<'_>,
+    signals: &Signals,
+) -> Outcome {
+    let every = args.every.max(Duration::from_secs(1));
+    let mut view = View { sort: args.sort, playing: matches!(time, Time::Played(_)), ..View::default() };
+    let over = AtomicBool::new(false);
+    let (ended, recorded) = std::thread::scope(|scope| {
+        let mut recording = None;
+        let mut file = args.record.clone();
+        let mut result = Ok(());
+        let mut begin = args.record.is_some();
+        let ended = screen::with(|terminal| {
+            let mut sample: Option<Sample> = None;
+            let mut next = Instant::now() + every.min(Duration::from_secs(1));
+            loop {
+                if std::mem::take(&mut begin) {
+                    over.store(false, Ordering::Relaxed);
+                    let path = file.take().map_or_else(default_capture, Ok)?;
+                    let file = path.open("--record")?;
+                    view.recording = Some(path.display().to_string());
+                    recording = Some(scope.spawn(|| recorded(root, file, Duration::from_secs(1), &over)));
+                }
+                screen::draw(terminal, &view, sample.as_ref())?;
+                let wanted = screen::wait(next, signals, &mut view, sample.as_ref())?;
+                if signals.caught().is_some() || wanted == screen::Wanted::Quit {
+                    return Ok(());
+                }
+                if wanted == screen::Wanted::Record {
+                    match recording.take() {
+                        None => begin = true,
+                        Some(running) => {
+                            over.store(true, Ordering::Relaxed);
+                            view.recording = None;
+                            result =
+                                running.join().unwrap_or_else(|_| Err(Failure::work("the recording failed")));
+                        }
+                    }
+                }
+                if Instant::now() >= next {
+                    next = Instant::now() + every;
+                    match time.next() {
+                        Some(at) => {
+                            let new = watch.sample(at);
+                            if !view.paused {
+                                sample = Some(new);
+                            }
+                        }
+                        None => view.ended = true,
+                    }
+                }
+            }
+        });
+        over.store(true, Ordering::Relaxed);
+        let last = recording.map(|r| r.join().unwrap_or_else(|_| Err(Failure::work("the recording failed"))));
+        (ended, last.unwrap_or(result))
+    });
+    ended?;
+    recorded?;
+    if let Some(signal) = signals.caught() {
+        say!("signal {signal} came");
+        return Ok(128 + signal as u8);
+    }
+    Ok(0)
+}
+
+fn default_capture() -> Result<OutputPath, Failure> {
+    let name = format!("top-{}.tar.zst", state::now());
+    Ok(state::folder("--record")?.join(name).into())
+}
