@@ -11,6 +11,7 @@ use crate::exit::Failure;
 use crate::show::result_file::ResultFile;
 use std::path::Path;
 use wattwise_advice::result::Comparison;
+use wattwise_advice::rule::Goal;
 use wattwise_figure::nearest;
 use wattwise_live::prove::log::Predicted;
 use wattwise_replay::spec::{PolicySpec, expand};
@@ -128,12 +129,12 @@ impl Results {
 fn predicted(c: &Comparison) -> Option<Predicted> {
     let row = |name: &str| c.results.iter().find(|r| r.policy == name);
     let (best, reference) = (row(&c.answer.recommended)?, row(&c.reference)?);
-    let (best_j, reference_j) = match c.by_own_energy {
+    let (best_j, reference_j) = match c.goal == Goal::OwnEnergy {
         true => (best.energy_j, reference.energy_j),
         false => (best.window_energy_j, reference.window_energy_j),
     };
     let interval =
-        if c.by_own_energy { &best.uncertain.own_energy_ratio } else { &best.uncertain.energy_ratio };
+        if c.goal == Goal::OwnEnergy { &best.uncertain.own_energy_ratio } else { &best.uncertain.energy_ratio };
     let ends = (c.replicas > 0).then_some((interval.low, interval.high));
     let ratio = best_j / reference_j;
     ratio.is_finite().then(|| Predicted {
