@@ -144,6 +144,17 @@ impl Journal {
         self.line(&Line::Wrote(item, got.to_owned()))
     }
 
+    /// An item more, before its first change: on disk when this returns.
+    pub fn admitted(&mut self, item: &Item) -> io::Result<()> {
+        self.appeared(item)?;
+        fault::around(|| self.file.sync_data())
+    }
+
+    /// An item needs no more putting back: it was put back, or is another program's now.
+    pub fn let_go(&mut self, item: usize) -> io::Result<()> {
+        self.line(&Line::Back(item))
+    }
+
     /// All is in force.
     pub fn done(&mut self) -> io::Result<()> {
         self.line(&Line::Done)
