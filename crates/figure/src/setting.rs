@@ -101,8 +101,24 @@ pub fn words(settings: &[Setting]) -> Vec<String> {
 
 /// The names that [`read`] takes: the flags of `wattwise set` without their dashes.
 pub const NAMES: [&str; 18] = [
-    "governor", "min", "max", "freq", "epp", "epb", "boost", "cstate", "latency", "idle-governor", "tstate", "rapl",
-    "uncore-min", "uncore-max", "tunable", "profile", "driver-mode", "online",
+    "governor",
+    "min",
+    "max",
+    "freq",
+    "epp",
+    "epb",
+    "boost",
+    "cstate",
+    "latency",
+    "idle-governor",
+    "tstate",
+    "rapl",
+    "uncore-min",
+    "uncore-max",
+    "tunable",
+    "profile",
+    "driver-mode",
+    "online",
 ];
 
 fn switch(name: &str, given: &str) -> Result<bool, String> {

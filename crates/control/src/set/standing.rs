@@ -75,6 +75,8 @@ struct Kept {
     /// It follows from what is wanted (a limit from boost), and goes back with it.
     follows: bool,
     node: Option<Box<dyn Node>>,
+    /// For what is written again and again.
+    writer: Option<Box<dyn Node>>,
 }
 
 /// Wishes in force.
@@ -198,6 +200,7 @@ impl<'r> Standing<'r> {
             let_go: false,
             follows: false,
             node: None,
+            writer: None,
         });
         Ok(Ok(self.kept.len() - 1))
     }
@@ -256,8 +259,11 @@ impl<'r> Standing<'r> {
             Ok(()) => {
                 let got = target.read(self.root).unwrap_or_else(|_| goal.clone());
                 kept.left = Some(got.clone());
-                kept.refused = (got != goal && got == old)
-                    .then(|| format!("was asked for '{goal}', stays '{got}': the driver took the write and did nothing"));
+                kept.refused = (got != goal && got == old).then(|| {
+                    format!(
+                        "was asked for '{goal}', stays '{got}': the driver took the write and did nothing"
+                    )
+                });
                 let (what, target) = (kept.item.what.clone(), target.to_string());
                 changed.wrote.push(Wrote { what, target, old, asked: goal, got });
             }
@@ -317,6 +323,36 @@ impl<'r> Standing<'r> {
         if let Some(&at) = self.at.get(target) {
             self.forget(at);
         }
+    }
+
+    /// Writes one value of a policy that is followed here, through a descriptor that stays open. The value must be wanted
+    /// already; what others make of it is not looked at, since the next decision is soon.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn drive(&mut self, target: &Target, value: &str) -> io::Result<bool> {
+        let Some(kept) = self.at.get(target).map(|at| &mut self.kept[*at]) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        if kept.wanted.as_deref() == Some(value) && kept.left.is_none() {
+            return Ok(false);
+        }
+        (kept.wanted, kept.left) = (Some(value.to_owned()), None);
+        for last in [false, true] {
+            if kept.writer.is_none() {
+                kept.writer = Some(self.root.open(&target.path(), Access::Write)?);
+            }
+            match kept.writer.as_mut().map(|w| w.write_at(0, value.as_bytes())) {
+                Some(Ok(())) | None => break,
+                Some(Err(e)) => {
+                    kept.writer = None;
+                    if last {
+                        return Err(e);
+                    }
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// How many values are wanted.

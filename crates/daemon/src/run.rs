@@ -1,0 +1,603 @@
+//! The loop of the real daemon: the kernel's events, the socket, signals, the clock; all else is [`Engine`]'s.
+//!
+//! It sleeps until something comes or is due. No command is started, no file is watched on sysfs (such watches die when the
+//! kernel drops the inode): events come by netlink, and values are verified through descriptors that stay open.
+
+use crate::brain::{Brain, Client, Hold};
+use crate::config::{Config, ConfigError, Listen};
+use crate::engine::{Engine, Input, Kind, has_control};
+use crate::metrics::Metrics;
+use crate::protocol::{Held, Listed, Missing, Reply, Request, Status};
+use crate::server::Server;
+use crate::state::Memory;
+use crate::uevent::Uevents;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, inotify};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use wattwise_child::Signals;
+use wattwise_control::private::PrivateFolder;
+use wattwise_control::set::standing::restore_left;
+use wattwise_hw::clock::{self, Moment};
+use wattwise_hw::root::Root;
+use wattwise_hw::states::writers;
+
+/// More time asleep than this between two looks at the clock is a suspend, s.
+const SUSPEND_S: f64 = 0.1;
+/// A file that is being written is read when it has been left alone for this.
+const RELOAD_NS: u64 = 300_000_000;
+
+/// Where things are.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// Files of profiles, each over those before it.
+    pub config: Vec<PathBuf>,
+    /// What is remembered.
+    pub state: PathBuf,
+    /// Journals, and the lock of the one daemon.
+    pub journal: PathBuf,
+    /// The socket; none without.
+    pub socket: Option<PathBuf>,
+    /// The bus: `system`, or an address; none without.
+    pub bus: Option<String>,
+}
+
+/// Why the daemon ends, or does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A mistake in the configuration.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// Nothing can be set here.
+    #[error("{0}")]
+    Impossible(String),
+    /// The system does not let us.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl RunError {
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            RunError::Config(_) => 2,
+            RunError::Impossible(_) => 3,
+            RunError::Failed(_) => 1,
+        }
+    }
+}
+
+/// A request from another thread, and where its answer goes.
+pub struct Asked {
+    /// The request.
+    pub request: Request,
+    /// Whose.
+    pub client: Client,
+    /// The answer.
+    pub reply: mpsc::Sender<Reply>,
+}
+
+/// How other threads ask the loop.
+#[derive(Clone)]
+pub struct Asks {
+    sender: mpsc::Sender<Message>,
+    wake: std::sync::Arc<OwnedFd>,
+}
+
+/// What other threads send.
+pub enum Message {
+    /// A request.
+    Asked(Asked),
+    /// A client of the bus has gone.
+    Gone(Client),
+}
+
+impl Asks {
+    /// Sends, and wakes the loop.
+    pub fn send(&self, message: Message) {
+        _ = self.sender.send(message);
+        _ = rustix::io::write(&*self.wake, &[1]);
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&self, request: Request, client: Client) -> Reply {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let (reply, answer) = mpsc::channel();
+        self.send(Message::Asked(Asked { request, client, reply }));
+        answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Reply::refused(1, "the daemon is ending"))
+    }
+}
+
+/// Says a line to the journal of the system, or to a terminal.
+pub fn say(line: &str) {
+    _ = writeln!(io::stderr(), "{}", wattwise_figure::one_line(line));
+}
+
+fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Path) -> String {
+    let mut engine = Engine::new(root, journal, Brain::new(config.clone(), profile));
+    engine.start(0, minute_of_day());
+    let mut out = String::new();
+    let decision = engine.decision().clone();
+    out += &format!("{}: {}\nwants {}\n", decision.profile, decision.why, decision.wish);
+    for note in engine.notes() {
+        match note.kind {
+            Kind::Profile => {}
+            Kind::Refused => out += &format!("cannot be had: {}\n", note.text),
+            _ => out += &format!("{}\n", note.text.split(" (").next().unwrap_or_default()),
+        }
+    }
+    out
+}
+
+/// What would be done to a machine now, a line each. Nothing of it is changed: it is tried on a copy.
+///
+/// # Errors
+/// Nothing can be set there.
+pub fn dry_run(root: &dyn Root, config: &Config, profile: Option<&str>) -> Result<String, RunError> {
+    has_control(root).map_err(RunError::Impossible)?;
+    let tried = crate::copy::of(root);
+    let journal = crate::copy::folder().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
+    let mut out = conflicts(root).iter().map(|c| format!("{}: {}\n", c.what, c.why)).collect::<String>();
+    out += &prints(&tried, config, profile, journal.path());
+    Ok(out)
+}
+
+/// Programs that set the same things.
+pub fn conflicts(root: &dyn Root) -> Vec<Missing> {
+    let told = |w: writers::Writer| Missing {
+        what: w.name.to_owned(),
+        why: format!("{} and sets {}; {} makes it stop", w.seen, w.writes, w.pause),
+    };
+    writers::running(root).into_iter().map(told).collect()
+}
+
+/// One profile as it is told.
+pub fn listed(config: &Config) -> Vec<Listed> {
+    let of = |p: &crate::profile::Profile| Listed {
+        name: p.name.clone(),
+        summary: p.summary.clone(),
+        ppd: p.ppd.name().to_owned(),
+        wants: p.base.to_string(),
+        cases: p
+            .cases
+            .iter()
+            .map(|c| {
+                let when: Vec<String> = c.when.iter().map(ToString::to_string).collect();
+                (when.join(" and "), c.wish.to_string())
+            })
+            .collect(),
+    };
+    config.profiles.values().map(of).collect()
+}
+
+fn ns(at: Moment) -> u64 {
+    (at.boot_s * 1e9) as u64
+}
+
+/// Minutes since midnight where the machine is.
+fn minute_of_day() -> u16 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let time = now as libc::time_t;
+    // SAFETY: both point to values of ours that live through the call; `localtime_r` writes the second alone.
+    let local = unsafe {
+        let mut tm: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const time, &raw mut tm);
+        tm
+    };
+    u16::try_from(local.tm_hour * 60 + local.tm_min).unwrap_or(0)
+}
+
+/// Tells systemd, where it listens.
+fn notify(state: &str) {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(&*path);
+    let address = match bytes.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(Path::new(&path)),
+    };
+    if let (Ok(socket), Ok(address)) = (UnixDatagram::unbound(), address) {
+        _ = socket.send_to_addr(state.as_bytes(), &address);
+    }
+}
+
+/// Half of the time within which systemd wants to hear of us.
+fn watchdog() -> Option<Duration> {
+    let us: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
+    Some(Duration::from_micros(us / 2)).filter(|d| !d.is_zero())
+}
+
+/// The folders of the configuration, watched.
+struct ConfigWatch(Option<OwnedFd>);
+
+impl ConfigWatch {
+    fn new(files: &[PathBuf]) -> ConfigWatch {
+        let Ok(fd) = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK) else {
+            return ConfigWatch(None);
+        };
+        let flags = inotify::WatchFlags::CLOSE_WRITE
+            | inotify::WatchFlags::MOVED_TO
+            | inotify::WatchFlags::MOVED_FROM
+            | inotify::WatchFlags::DELETE;
+        for folder in files.iter().filter_map(|f| f.parent()) {
+            _ = inotify::add_watch(&fd, folder, flags);
+        }
+        ConfigWatch(Some(fd))
+    }
+
+    /// Whether anything has changed there.
+    fn take(&self) -> bool {
+        let Some(fd) = &self.0 else { return false };
+        let mut any = false;
+        while rustix::io::read(fd, &mut [0; 4096]).is_ok_and(|n| n > 0) {
+            any = true;
+        }
+        any
+    }
+}
+
+/// The daemon at work.
+struct Daemon<'r> {
+    root: &'r dyn Root,
+    places: Places,
+    engine: Engine<'r>,
+    memory: Memory,
+    metrics: Option<Metrics>,
+    conflicts: Vec<Missing>,
+    reload_ns: Option<u64>,
+    textfile_ns: u64,
+}
+
+impl Daemon<'_> {
+    fn answer(&mut self, now: Moment, request: Request, client: Client) -> Reply {
+        let known = |engine: &mut Engine<'_>, name: &str| engine.brain().config().profile(name).map(|_| ());
+        match request {
+            Request::Status => Reply { status: Some(self.status()), ..Reply::default() },
+            Request::List => Reply { profiles: listed(self.engine.brain().config()), ..Reply::default() },
+            Request::Set { profile } => match known(&mut self.engine, &profile) {
+                Err(why) => Reply::refused(2, why),
+                Ok(()) => {
+                    self.engine.input(ns(now), Input::Choose(profile.clone()));
+                    match self.memory.remember(&profile) {
+                        Ok(()) => Reply::default(),
+                        Err(e) => Reply::refused(1, format!("{profile} is in force, but not remembered: {e}")),
+                    }
+                }
+            },
+            Request::Hold { profile, reason, application } => match known(&mut self.engine, &profile) {
+                Err(why) => Reply::refused(2, why),
+                Ok(()) => {
+                    let cookie = self.engine.brain().cookie();
+                    let hold = Hold { cookie, profile, reason, application, client };
+                    self.engine.input(ns(now), Input::Hold(hold));
+                    Reply { cookie: Some(cookie), ..Reply::default() }
+                }
+            },
+            Request::Release { cookie } => {
+                match self.engine.brain().holds().iter().any(|h| h.cookie == cookie) {
+                    false => Reply::refused(2, format!("no hold has the number {cookie}")),
+                    true => {
+                        self.engine.input(ns(now), Input::Release(cookie));
+                        Reply::default()
+                    }
+                }
+            }
+            Request::Pause { why } => {
+                self.engine.input(ns(now), Input::Pause(client, why));
+                Reply::default()
+            }
+            Request::Reload => match self.reload(now) {
+                Ok(()) => Reply::default(),
+                Err(e) => Reply::refused(2, format!("{e}; the old configuration stays")),
+            },
+            Request::Metrics => {
+                let metrics = self.metrics.get_or_insert_with(|| Metrics::open(self.root, now));
+                Reply { text: Some(metrics.text(self.root, &mut self.engine, now)), ..Reply::default() }
+            }
+            Request::BatteryAware { on } => {
+                self.engine.input(ns(now), Input::BatteryAware(on));
+                Reply::default()
+            }
+        }
+    }
+
+    fn status(&mut self) -> Status {
+        let counts = self.engine.counts();
+        let decision = self.engine.decision().clone();
+        let refused = self.engine.refused().iter();
+        let refused = refused.map(|(what, why)| Missing { what: what.clone(), why: why.clone() }).collect();
+        let (followed, values) = (self.engine.followed().map(str::to_owned), self.engine.values() as u64);
+        let brain = self.engine.brain();
+        Status {
+            profile: decision.profile,
+            ppd: decision.ppd.name().to_owned(),
+            why: decision.why,
+            chosen: brain.chosen().to_owned(),
+            wants: decision.wish.to_string(),
+            paused: decision.paused,
+            source: brain.facts().map_or_else(String::new, |f| f.source.to_string()),
+            battery_aware: brain.is_battery_aware(),
+            holds: brain.holds().iter().map(Held::from).collect(),
+            followed,
+            refused,
+            conflicts: self.conflicts.clone(),
+            values,
+            writes: counts.writes,
+            transitions: counts.transitions,
+            foreign_writes: counts.foreign,
+        }
+    }
+
+    fn reload(&mut self, now: Moment) -> Result<(), ConfigError> {
+        let config = Config::read(&self.places.config)?;
+        if config != *self.engine.brain().config() {
+            self.engine.input(ns(now), Input::Config(Box::new(config)));
+        }
+        Ok(())
+    }
+
+    /// What is due by the clock, beside the engine.
+    fn chores(&mut self, now: Moment) {
+        if self.reload_ns.is_some_and(|at| at <= ns(now)) {
+            self.reload_ns = None;
+            if let Err(e) = self.reload(now) {
+                say(&format!("{e}; the old configuration stays"));
+            }
+        }
+        let options = self.engine.brain().config().options.clone();
+        if let Some(file) = options.textfile.filter(|_| self.textfile_ns <= ns(now)) {
+            self.textfile_ns = ns(now).saturating_add(options.look_ns);
+            let text = self.answer(now, Request::Metrics, Client::Socket(0)).text.unwrap_or_default();
+            if let Err(e) = replace(&file, &text) {
+                say(&format!("{}: {e}; metrics are not written", file.display()));
+            }
+        }
+        for note in self.engine.notes() {
+            say(&note.text);
+        }
+    }
+
+    fn due_ns(&self) -> u64 {
+        self.engine.due_ns().min(self.reload_ns.unwrap_or(u64::MAX))
+    }
+}
+
+/// node_exporter reads whenever it likes: the whole file or the old one.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let new = file.with_extension(format!("{}.tmp", std::process::id()));
+    let mut open = std::fs::OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let done = open.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&new, file));
+    if done.is_err() {
+        _ = std::fs::remove_file(&new);
+    }
+    done
+}
+
+/// Takes the lock of the one daemon; it ends with the process.
+fn only_one(folder: &Path) -> Result<File, RunError> {
+    let cannot = |e: io::Error| {
+        RunError::Impossible(format!("{}: {e}; wattwised runs as root, or with --journal FOLDER", folder.display()))
+    };
+    let private = PrivateFolder::make(folder).map_err(cannot)?;
+    let lock = private.file("wattwised.lock", OFlags::RDWR | OFlags::CREATE).map_err(cannot)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(_) => Err(RunError::Failed(format!(
+            "{}: another wattwised runs on this machine; 'systemctl stop wattwised' ends it",
+            folder.display()
+        ))),
+    }
+}
+
+/// Runs until a signal comes, and puts everything back.
+///
+/// # Errors
+/// It cannot begin.
+pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8, RunError> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |e: io::Error| RunError::Failed(format!("{what}: {e}"))
+    };
+    let config = Config::read(&places.config)?;
+    has_control(root).map_err(RunError::Impossible)?;
+    let _lock = only_one(&places.journal)?;
+    let signals = Signals::catch().map_err(failed("signals"))?;
+    match restore_left(root, &places.journal) {
+        Ok(all) => all.iter().for_each(|r| say(&format!("a killed wattwise left a journal: {r}"))),
+        Err(e) => say(&format!("{}: {e}", places.journal.display())),
+    }
+    let conflicts = conflicts(root);
+    conflicts.iter().for_each(|c| say(&format!("conflict: {}: {}", c.what, c.why)));
+    let memory = Memory::new(&places.state);
+    let chosen = profile.map(str::to_owned).or_else(|| memory.profile());
+    let mut engine = Engine::new(root, &places.journal, Brain::new(config, chosen.as_deref()));
+    let mut before = clock::now();
+    engine.start(ns(before), minute_of_day());
+    let mut daemon = Daemon {
+        root,
+        places: places.clone(),
+        engine,
+        memory,
+        metrics: None,
+        conflicts,
+        reload_ns: None,
+        textfile_ns: 0,
+    };
+    let (read, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|e| failed("a pipe")(e.into()))?;
+    let (sender, messages) = mpsc::channel();
+    let asks = Asks { sender, wake: std::sync::Arc::new(wake) };
+    let mut server = listen(places);
+    let uevents = Uevents::open().map_err(|e| say(&format!("no events of the kernel ({e}): looks every half minute"))).ok();
+    let watch = ConfigWatch::new(&places.config);
+    let steps = clock_steps();
+    serve_metrics(daemon.engine.brain().config().options.listen.clone(), &asks);
+    let bus = crate::bus::begin(places.bus.as_deref(), &asks);
+    notify("READY=1");
+    loop {
+        daemon.chores(before);
+        bus.tell(&daemon.status(), &daemon.engine.ended());
+        let wait = daemon.due_ns().saturating_sub(ns(clock::now()));
+        let wait = watchdog().map_or(wait, |d| wait.min(d.as_nanos() as u64));
+        let extra = [Some(read.as_fd()), uevents.as_ref().map(Uevents::fd), watch.0.as_ref().map(AsFd::as_fd), steps.as_ref().map(AsFd::as_fd)];
+        let mut fds: Vec<BorrowedFd<'_>> = vec![signals.fd()];
+        fds.extend(extra.into_iter().flatten());
+        fds.extend(server.iter().flat_map(Server::fds));
+        wait_for(&fds, wait);
+        notify("WATCHDOG=1");
+        let now = clock::now();
+        let asleep_s = (now.boot_s - before.boot_s) - (now.monotonic_s - before.monotonic_s);
+        before = now;
+        for signal in signals.take() {
+            match signal {
+                libc::SIGHUP => daemon.reload_ns = Some(0),
+                libc::SIGTERM | libc::SIGINT | libc::SIGQUIT => {
+                    notify("STOPPING=1");
+                    drop(server);
+                    return Ok(end(&mut daemon));
+                }
+                _ => {}
+            }
+        }
+        if asleep_s > SUSPEND_S {
+            daemon.engine.input(ns(now), Input::Resumed);
+        }
+        while steps.as_ref().is_some_and(|s| rustix::io::read(s, &mut [0; 8]).is_err_and(|e| e == rustix::io::Errno::CANCELED)) {
+            arm(steps.as_ref());
+            daemon.engine.input(ns(now), Input::Supply);
+        }
+        for input in uevents.iter().flat_map(Uevents::take) {
+            daemon.engine.input(ns(now), input);
+        }
+        if watch.take() {
+            daemon.reload_ns = Some(ns(now) + RELOAD_NS);
+        }
+        while rustix::io::read(&read, &mut [0; 64]).is_ok_and(|n| n > 0) {}
+        while let Ok(message) = messages.try_recv() {
+            match message {
+                Message::Gone(client) => daemon.engine.input(ns(now), Input::Gone(client)),
+                Message::Asked(asked) => {
+                    let reply = daemon.answer(now, asked.request, asked.client);
+                    bus.tell(&daemon.status(), &daemon.engine.ended());
+                    _ = asked.reply.send(reply);
+                }
+            }
+        }
+        if let Some(server) = &mut server {
+            let gone = server.serve(&mut |request, client| daemon.answer(now, request, client));
+            gone.into_iter().for_each(|client| daemon.engine.input(ns(now), Input::Gone(client)));
+        }
+        daemon.engine.tick(ns(now), minute_of_day());
+    }
+}
+
+fn end(daemon: &mut Daemon<'_>) -> u8 {
+    let restored = daemon.engine.end();
+    say(&restored.to_string());
+    u8::from(!restored.failed.is_empty())
+}
+
+fn listen(places: &Places) -> Option<Server> {
+    let path = places.socket.as_ref()?;
+    match Server::listen(path) {
+        Ok(server) => Some(server),
+        Err(e) => {
+            say(&format!("{}: {e}; 'wattwise profile' cannot speak with this daemon", path.display()));
+            None
+        }
+    }
+}
+
+/// Waits for one of them, or for a time.
+fn wait_for(fds: &[BorrowedFd<'_>], wait_ns: u64) {
+    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let time = Timespec {
+        tv_sec: i64::try_from(wait_ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (wait_ns % 1_000_000_000) as _,
+    };
+    let time = (wait_ns < u64::MAX / 2).then_some(&time);
+    _ = poll(&mut polled, time);
+}
+
+/// A timer that is cancelled when the clock is set, which a resume does as well: it wakes us at once.
+fn clock_steps() -> Option<OwnedFd> {
+    use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+    let fd = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK).ok()?;
+    arm(Some(&fd));
+    Some(fd)
+}
+
+fn arm(fd: Option<&OwnedFd>) {
+    use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
+    // Never reached: only its cancelling counts.
+    let never = Timespec { tv_sec: i64::MAX / 2_000_000_000, tv_nsec: 0 };
+    let spec = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: never };
+    let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+    _ = fd.map(|fd| timerfd_settime(fd, flags, &spec));
+}
+
+/// Serves metrics by a thread of its own: whoever asks slowly keeps nobody else waiting but others that ask for metrics.
+fn serve_metrics(listen: Option<Listen>, asks: &Asks) {
+    let Some(listen) = listen else { return };
+    let asks = asks.clone();
+    let serve = move || -> io::Result<()> {
+        match listen {
+            Listen::Loopback(port) => {
+                let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
+                for mut stream in listener.incoming().flatten() {
+                    _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
+                    _ = stream.set_write_timeout(Some(Duration::from_secs(1)));
+                    _ = serve_one(&mut stream, &asks);
+                }
+            }
+            Listen::Unix(path) => {
+                _ = std::fs::remove_file(&path);
+                let listener = std::os::unix::net::UnixListener::bind(&path)?;
+                for mut stream in listener.incoming().flatten() {
+                    _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
+                    _ = stream.set_write_timeout(Some(Duration::from_secs(1)));
+                    _ = serve_one(&mut stream, &asks);
+                }
+            }
+        }
+        Ok(())
+    };
+    let named = std::thread::Builder::new().name("metrics".into());
+    let spawned = named.spawn(move || {
+        if let Err(e) = serve() {
+            say(&format!("metrics are not served: {e}"));
+        }
+    });
+    if let Err(e) = spawned {
+        say(&format!("metrics are not served: {e}"));
+    }
+}
+
+/// One request of HTTP/1.0 or 1.1; the connection ends with the answer.
+fn serve_one(stream: &mut (impl io::Read + io::Write), asks: &Asks) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    let mut more = [0; 1024];
+    while !bytes.windows(4).any(|w| w == b"\r\n\r\n") && bytes.len() < 8192 {
+        match stream.read(&mut more)? {
+            0 => break,
+            n => bytes.extend_from_slice(&more[..n]),
+        }
+    }
+    let (status, text) = match bytes.starts_with(b"GET /metrics ") {
+        true => {
+            let reply = asks.ask(Request::Metrics, Client::Socket(0));
+            ("200 OK", reply.text.unwrap_or_default())
+        }
+        false => ("404 Not Found", "GET /metrics\n".to_owned()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    )
+}
