@@ -198,7 +198,8 @@ pub fn orders(root: &dyn Root, wish: &Wish) -> Orders {
     if let Some(bias) = wish.bias {
         let found = of_bias(root, &inventory.cpufreq, bias);
         if found.is_empty() {
-            let why = "no authority: neither governor, preference, boost nor a firmware's profile can be set here";
+            let why =
+                "no authority: neither governor, preference, boost nor a firmware's profile can be set here";
             orders.refused.push((format!("bias {}", bias.word()), why.to_owned()));
         }
         found.into_iter().for_each(|s| add(&mut settings, s));

@@ -144,14 +144,17 @@ impl Brain {
     pub fn programs(&self) -> Vec<&str> {
         let profile = self.config.profiles.get(&self.in_force().0);
         let cases = profile.iter().flat_map(|p| &p.cases).flat_map(|c| &c.when);
-        cases.filter_map(|c| if let Condition::Program(name) = c { Some(name.as_str()) } else { None }).collect()
+        cases
+            .filter_map(|c| if let Condition::Program(name) = c { Some(name.as_str()) } else { None })
+            .collect()
     }
 
     /// Takes an event; holds that it ended.
     pub fn event(&mut self, event: Event) -> Vec<Hold> {
         let mut ended = Vec::new();
         let mut end = |holds: &mut Vec<Hold>, which: &dyn Fn(&Hold) -> bool| {
-            let (out, kept): (Vec<Hold>, Vec<Hold>) = std::mem::take(holds).into_iter().partition(|h| which(h));
+            let (out, kept): (Vec<Hold>, Vec<Hold>) =
+                std::mem::take(holds).into_iter().partition(|h| which(h));
             *holds = kept;
             ended.extend(out);
         };
@@ -187,7 +190,8 @@ impl Brain {
         let saver = self.holds.iter().rev().find(|h| self.ppd_of(&h.profile) == Ppd::PowerSaver);
         match saver.or(self.holds.last()) {
             Some(hold) => {
-                let reason = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
+                let reason =
+                    if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
                 (hold.profile.clone(), format!("held by {}{reason}", hold.application))
             }
             None => (self.chosen.clone(), "chosen".to_owned()),
@@ -218,14 +222,17 @@ impl Brain {
             why = format!("{why}; {}", words.join(" and "));
         }
         self.held = (name.clone(), holds);
-        if let Some(facts) = self.facts.as_ref().filter(|_| profile.cases.iter().any(|c| is_of_power(&c.when))) {
+        if let Some(facts) =
+            self.facts.as_ref().filter(|_| profile.cases.iter().any(|c| is_of_power(&c.when)))
+        {
             why = format!("{why} ({})", facts.source_why);
         }
         Decision { profile: name, ppd, why, wish, paused: false }
     }
 
     fn conditions(&self, profile: &Profile, before: &[Vec<bool>]) -> Vec<Vec<bool>> {
-        let held = |case: usize, at: usize| before.get(case).and_then(|c| c.get(at)).copied().unwrap_or(false);
+        let held =
+            |case: usize, at: usize| before.get(case).and_then(|c| c.get(at)).copied().unwrap_or(false);
         let of = |case: usize, when: &[Condition]| {
             when.iter().enumerate().map(|(at, c)| self.holds_now(c, held(case, at))).collect()
         };
@@ -319,12 +326,16 @@ mod tests {
             brain.event(Event::Facts(Facts { celsius: Some(celsius), ..Facts::default() }));
             brain.decide().wish.bias.is_some()
         };
-        assert_eq!([79.0, 80.5, 79.0, 76.0, 74.9, 79.0].map(&mut at), [false, true, true, true, false, false]);
+        assert_eq!(
+            [79.0, 80.5, 79.0, 76.0, 74.9, 79.0].map(&mut at),
+            [false, true, true, true, false, false]
+        );
     }
 
     #[test]
     fn the_night_goes_over_midnight() {
-        let mut brain = brain("[profile.a]\n[[profile.a.when]]\nbetween = \"22:00-07:00\"\nbias = \"power\"\n");
+        let mut brain =
+            brain("[profile.a]\n[[profile.a.when]]\nbetween = \"22:00-07:00\"\nbias = \"power\"\n");
         brain.event(Event::Choose("a".into()));
         let mut at = |hour: u16| {
             brain.event(Event::Facts(Facts { minute: hour * 60, ..Facts::default() }));

@@ -204,7 +204,8 @@ impl Reader<'_> {
             let near = nearest(name, known);
             return Err(self.at(at, format!("'{name}' is no speed policy; did you mean {near}?")));
         };
-        let settings = Settings::parse(found.params, list).map_err(|e| self.at(at, format!("{name}: {e}")))?;
+        let settings =
+            Settings::parse(found.params, list).map_err(|e| self.at(at, format!("{name}: {e}")))?;
         Ok(Some(SpeedChoice { speed: found, settings, text: text.clone() }))
     }
 
@@ -227,7 +228,10 @@ impl Reader<'_> {
         let ns = duration_ns(word.get_ref(), "s").map_err(|e| self.at(at, e))?;
         match ns >= least {
             true => Ok(ns),
-            false => Err(self.at(at, format!("{} is too often; expected at least {} ms", word.get_ref(), least / 1_000_000))),
+            false => Err(self.at(
+                at,
+                format!("{} is too often; expected at least {} ms", word.get_ref(), least / 1_000_000),
+            )),
         }
     }
 
@@ -238,7 +242,9 @@ impl Reader<'_> {
     fn percent(&self, given: &Spanned<u32>) -> Result<u32, ConfigError> {
         match *given.get_ref() {
             percent @ 0..=100 => Ok(percent),
-            other => Err(self.at(given.span().start, format!("{other} is no charge; expected 0 to 100 percent"))),
+            other => {
+                Err(self.at(given.span().start, format!("{other} is no charge; expected 0 to 100 percent")))
+            }
         }
     }
 
@@ -276,7 +282,9 @@ impl Reader<'_> {
             // The kernel keeps 15 bytes of a name.
             let ok = !name.get_ref().is_empty() && !name.get_ref().contains('/');
             if !ok {
-                return Err(self.at(name.span().start, "expected a program's name without its folder, such as steam"));
+                return Err(
+                    self.at(name.span().start, "expected a program's name without its folder, such as steam")
+                );
             }
             when.push(Condition::Program(name.get_ref().clone()));
         }
@@ -329,16 +337,21 @@ impl Reader<'_> {
         })
     }
 
-    fn options(&self, table: &DaemonTable, profiles: &BTreeMap<String, Profile>) -> Result<Options, ConfigError> {
+    fn options(
+        &self,
+        table: &DaemonTable,
+        profiles: &BTreeMap<String, Profile>,
+    ) -> Result<Options, ConfigError> {
         let defaults = Options::default();
         let default = match &table.default {
             None => defaults.default,
             Some(name) if profiles.contains_key(name.get_ref()) => name.get_ref().clone(),
             Some(name) => {
                 let near = nearest(name.get_ref(), profiles.keys().map(String::as_str));
-                return Err(
-                    self.at(name.span().start, format!("no profile '{}'; did you mean {near}?", name.get_ref()))
-                );
+                return Err(self.at(
+                    name.span().start,
+                    format!("no profile '{}'; did you mean {near}?", name.get_ref()),
+                ));
             }
         };
         let absolute = |path: &Spanned<PathBuf>| match path.get_ref().is_absolute() {
@@ -379,7 +392,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match !name.is_empty() && name.len() <= 64 && name.chars().all(fine) && !name.starts_with(['.', '-']) {
         true => Ok(()),
-        false => Err(format!("'{}' is no name of a profile; expected letters, digits, - and _", one_line(name))),
+        false => {
+            Err(format!("'{}' is no name of a profile; expected letters, digits, - and _", one_line(name)))
+        }
     }
 }
 
@@ -442,16 +457,17 @@ impl Config {
 
 fn text_of(file: &Path) -> Result<Option<String>, ConfigError> {
     use std::io::Read as _;
-    let wrong = |message: String| {
-        Err(ConfigError { file: file.display().to_string(), line: 0, column: 0, message })
-    };
+    let wrong =
+        |message: String| Err(ConfigError { file: file.display().to_string(), line: 0, column: 0, message });
     match std::fs::File::open(file) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => wrong(format!("{e}; expected a file of profiles")),
         Ok(open) => {
             let mut text = String::new();
             match open.take(MOST_BYTES + 1).read_to_string(&mut text) {
-                Ok(n) if n as u64 > MOST_BYTES => wrong("is larger than 1 MiB; expected a file of profiles".into()),
+                Ok(n) if n as u64 > MOST_BYTES => {
+                    wrong("is larger than 1 MiB; expected a file of profiles".into())
+                }
                 Ok(_) => Ok(Some(text)),
                 Err(e) => wrong(format!("{e}; expected text (UTF-8)")),
             }

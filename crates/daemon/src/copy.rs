@@ -17,8 +17,13 @@ const FOLDERS: [(&str, u32); 9] = [
     ("sys/class/hwmon", 2),
     ("sys/class/platform-profile", 2),
 ];
-const FILES: [&str; 5] =
-    ["proc/stat", "proc/cpuinfo", "proc/sys/kernel/random/boot_id", "proc/sys/kernel/osrelease", "proc/uptime"];
+const FILES: [&str; 5] = [
+    "proc/stat",
+    "proc/cpuinfo",
+    "proc/sys/kernel/random/boot_id",
+    "proc/sys/kernel/osrelease",
+    "proc/uptime",
+];
 
 /// The machine's files as an emulated machine.
 pub(crate) fn of(root: &dyn Root) -> Emulator {

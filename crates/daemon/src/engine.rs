@@ -273,8 +273,10 @@ impl<'r> Engine<'r> {
     /// Decides, and puts it in force where it differs.
     fn act(&mut self, now_ns: u64) {
         let decision = self.brain.decide();
-        let same = self.begun && decision.wish == self.decision.wish && decision.paused == self.decision.paused;
-        if !self.begun || decision.profile != self.decision.profile || decision.paused != self.decision.paused {
+        let same =
+            self.begun && decision.wish == self.decision.wish && decision.paused == self.decision.paused;
+        if !self.begun || decision.profile != self.decision.profile || decision.paused != self.decision.paused
+        {
             self.counts.transitions += u64::from(self.begun);
             self.note(Kind::Profile, format!("{}: {}", decision.profile, decision.why));
         }
@@ -418,7 +420,8 @@ impl<'r> Engine<'r> {
         if first {
             self.counts.foreign += 1;
         }
-        let said = format!("{} was '{}' and is '{}': another program wrote it", found.what, found.ours, found.now);
+        let said =
+            format!("{} was '{}' and is '{}': another program wrote it", found.what, found.ours, found.now);
         match on {
             OnForeign::Yield => {
                 self.standing.let_go(&found.target);

@@ -56,7 +56,10 @@ pub struct Live {
 /// A machine of one CPU, to ask policies for their cadence.
 pub fn nominal() -> Platform {
     let levels = [2_000_000, 1_000_000].map(|khz| Level { khz: Khz(khz), busy_uw: None }).to_vec();
-    platform(vec![DomainInfo { cpus: vec![0], levels, transition_ns: 0, base: Khz(2_000_000), capacity: 1024 }], 1)
+    platform(
+        vec![DomainInfo { cpus: vec![0], levels, transition_ns: 0, base: Khz(2_000_000), capacity: 1024 }],
+        1,
+    )
 }
 
 fn platform(domains: Vec<DomainInfo>, cpus: u16) -> Platform {
@@ -75,8 +78,12 @@ fn platform(domains: Vec<DomainInfo>, cpus: u16) -> Platform {
 /// A domain as policies see it; none where its range is not known.
 fn info(policy: &CpufreqPolicy) -> Option<DomainInfo> {
     let (low, high) = policy.hardware_khz?;
-    let mut khz: Vec<u32> =
-        policy.levels_khz.iter().chain(&policy.boost_levels_khz).filter_map(|k| u32::try_from(*k).ok()).collect();
+    let mut khz: Vec<u32> = policy
+        .levels_khz
+        .iter()
+        .chain(&policy.boost_levels_khz)
+        .filter_map(|k| u32::try_from(*k).ok())
+        .collect();
     if khz.is_empty() {
         let (low, high) = (u32::try_from(low).ok()?, u32::try_from(high).ok()?);
         khz.extend((low..high).step_by(STEP_KHZ as usize));
@@ -122,7 +129,8 @@ impl Live {
         let then = stat.look().map_err(seen)?;
         let (mut infos, mut domains) = (Vec::new(), Vec::new());
         for policy in cpufreq.policies().iter().filter(|p| !p.is_offline()) {
-            let info = info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
+            let info =
+                info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
             let now = policy.current_khz.and_then(|k| u32::try_from(k).ok()).map_or(info.fastest(), Khz);
             domains.push(Domain { files: files(policy, authority), authority, khz: now });
             infos.push(info);
@@ -161,7 +169,12 @@ impl Live {
             due_ns: now_ns.saturating_add(first_ns),
         };
         live.ask(now_ns, Scope::All, PowerSource::Unknown, None, true);
-        let first = live.wanted().into_iter().map(|(target, what, value)| Change { target, what, value, elsewhere: None });
+        let first = live.wanted().into_iter().map(|(target, what, value)| Change {
+            target,
+            what,
+            value,
+            elsewhere: None,
+        });
         let first = first.collect();
         Ok((live, first))
     }
@@ -227,7 +240,9 @@ impl Live {
     /// What is to stand in each file; the end of a range that moves outwards comes first.
     fn wanted(&mut self) -> Vec<(Target, String, String)> {
         let mut out = Vec::new();
-        for ((domain, info), intent) in self.domains.iter_mut().zip(&self.platform.domains).zip(&self.intent.domains) {
+        for ((domain, info), intent) in
+            self.domains.iter_mut().zip(&self.platform.domains).zip(&self.intent.domains)
+        {
             let high = if intent.max.0 == 0 { info.fastest() } else { info.at_most(intent.max) };
             let low = if intent.min.0 == 0 { info.slowest() } else { info.at_least(intent.min) };
             let desired = if intent.desired.0 == 0 { high } else { info.at_least(intent.desired) };

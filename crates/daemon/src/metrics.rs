@@ -78,13 +78,14 @@ impl Metrics {
             }
         }
         let mut headed: Vec<String> = Vec::new();
-        let mut line = |out: &mut String, metric: String, kind: &str, help: &str, labels: &str, value: f64| {
-            if !headed.contains(&metric) {
-                _ = writeln!(out, "# HELP {metric} {help}\n# TYPE {metric} {kind}");
-                headed.push(metric.clone());
-            }
-            _ = writeln!(out, "{metric}{labels} {value}");
-        };
+        let mut line =
+            |out: &mut String, metric: String, kind: &str, help: &str, labels: &str, value: f64| {
+                if !headed.contains(&metric) {
+                    _ = writeln!(out, "# HELP {metric} {help}\n# TYPE {metric} {kind}");
+                    headed.push(metric.clone());
+                }
+                _ = writeln!(out, "{metric}{labels} {value}");
+            };
         let mut sorted = now.clone();
         sorted.sort_by_key(|(d, _)| name(*d));
         for (domain, joules) in &sorted {
@@ -132,7 +133,12 @@ fn of_daemon(out: &mut String, engine: &mut Engine<'_>) {
     one("wattwise_writes_total", "counter", "Values written.", counts.writes);
     one("wattwise_failed_writes_total", "counter", "Writes that the kernel refused.", counts.failed);
     one("wattwise_foreign_writes_total", "counter", "Values that other programs wrote.", counts.foreign);
-    one("wattwise_profile_transitions_total", "counter", "Changes of the profile in force.", counts.transitions);
+    one(
+        "wattwise_profile_transitions_total",
+        "counter",
+        "Changes of the profile in force.",
+        counts.transitions,
+    );
     one("wattwise_values", "gauge", "Values that stand for the profile in force.", engine.values() as u64);
     one("wattwise_refused", "gauge", "Wishes that cannot be had here.", engine.refused().len() as u64);
     let battery = engine.brain().facts().is_some_and(|f| f.source == Source::Battery);

@@ -141,7 +141,8 @@ fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Pat
 pub fn dry_run(root: &dyn Root, config: &Config, profile: Option<&str>) -> Result<String, RunError> {
     has_control(root).map_err(RunError::Impossible)?;
     let tried = crate::copy::of(root);
-    let journal = crate::copy::folder().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
+    let journal =
+        crate::copy::folder().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
     let mut out = conflicts(root).iter().map(|c| format!("{}: {}\n", c.what, c.why)).collect::<String>();
     out += &prints(&tried, config, profile, journal.path());
     Ok(out)
@@ -266,7 +267,9 @@ impl Daemon<'_> {
                     self.engine.input(ns(now), Input::Choose(profile.clone()));
                     match self.memory.remember(&profile) {
                         Ok(()) => Reply::default(),
-                        Err(e) => Reply::refused(1, format!("{profile} is in force, but not remembered: {e}")),
+                        Err(e) => {
+                            Reply::refused(1, format!("{profile} is in force, but not remembered: {e}"))
+                        }
                     }
                 }
             },
@@ -382,7 +385,10 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 /// Takes the lock of the one daemon; it ends with the process.
 fn only_one(folder: &Path) -> Result<File, RunError> {
     let cannot = |e: io::Error| {
-        RunError::Impossible(format!("{}: {e}; wattwised runs as root, or with --journal FOLDER", folder.display()))
+        RunError::Impossible(format!(
+            "{}: {e}; wattwised runs as root, or with --journal FOLDER",
+            folder.display()
+        ))
     };
     let private = PrivateFolder::make(folder).map_err(cannot)?;
     let lock = private.file("wattwised.lock", OFlags::RDWR | OFlags::CREATE).map_err(cannot)?;
@@ -429,11 +435,14 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         reload_ns: None,
         textfile_ns: 0,
     };
-    let (read, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|e| failed("a pipe")(e.into()))?;
+    let (read, wake) =
+        pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|e| failed("a pipe")(e.into()))?;
     let (sender, messages) = mpsc::channel();
     let asks = Asks { sender, wake: std::sync::Arc::new(wake) };
     let mut server = listen(places);
-    let uevents = Uevents::open().map_err(|e| say(&format!("no events of the kernel ({e}): looks every half minute"))).ok();
+    let uevents = Uevents::open()
+        .map_err(|e| say(&format!("no events of the kernel ({e}): looks every half minute")))
+        .ok();
     let watch = ConfigWatch::new(&places.config);
     let steps = clock_steps();
     serve_metrics(daemon.engine.brain().config().options.listen.clone(), &asks);
@@ -444,7 +453,12 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         bus.tell(&daemon.status(), &daemon.engine.ended());
         let wait = daemon.due_ns().saturating_sub(ns(clock::now()));
         let wait = watchdog().map_or(wait, |d| wait.min(d.as_nanos() as u64));
-        let extra = [Some(read.as_fd()), uevents.as_ref().map(Uevents::fd), watch.0.as_ref().map(AsFd::as_fd), steps.as_ref().map(AsFd::as_fd)];
+        let extra = [
+            Some(read.as_fd()),
+            uevents.as_ref().map(Uevents::fd),
+            watch.0.as_ref().map(AsFd::as_fd),
+            steps.as_ref().map(AsFd::as_fd),
+        ];
         let mut fds: Vec<BorrowedFd<'_>> = vec![signals.fd()];
         fds.extend(extra.into_iter().flatten());
         fds.extend(server.iter().flat_map(Server::fds));
@@ -467,7 +481,9 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         if asleep_s > SUSPEND_S {
             daemon.engine.input(ns(now), Input::Resumed);
         }
-        while steps.as_ref().is_some_and(|s| rustix::io::read(s, &mut [0; 8]).is_err_and(|e| e == rustix::io::Errno::CANCELED)) {
+        while steps.as_ref().is_some_and(|s| {
+            rustix::io::read(s, &mut [0; 8]).is_err_and(|e| e == rustix::io::Errno::CANCELED)
+        }) {
             arm(steps.as_ref());
             daemon.engine.input(ns(now), Input::Supply);
         }

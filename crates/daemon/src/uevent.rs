@@ -32,9 +32,8 @@ impl Uevents {
         loop {
             match rustix::net::recvfrom(&self.0, &mut bytes, RecvFlags::empty()) {
                 Ok((n, _, from)) => {
-                    let of_kernel = from
-                        .and_then(|a| SocketAddrNetlink::try_from(a).ok())
-                        .is_some_and(|a| a.pid() == 0);
+                    let of_kernel =
+                        from.and_then(|a| SocketAddrNetlink::try_from(a).ok()).is_some_and(|a| a.pid() == 0);
                     if of_kernel {
                         out.extend(input(&bytes[..n]));
                     }
