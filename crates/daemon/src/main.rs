@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use wattwise_daemon::client::SOCKET;
 use wattwise_daemon::config::Config;
-use wattwise_daemon::run::{Places, RunError, dry_run, run, say};
+use wattwise_daemon::run::{Places, RunError, dry_run, restore, run, say};
 use wattwise_hw::root::{DirRoot, Root};
 
 const HELP: &str = "\
@@ -15,6 +15,7 @@ Usage: wattwised [OPTIONS]
 
 Options:
       --dry-run          Print what would be done now, and change nothing
+      --restore          Put back what a killed daemon left in force, and end
       --profile NAME     Begin with this profile instead of the remembered one
       --config FILE      Profiles and options (may be given again; later files count more)
                          [default: /etc/wattwise/profiles.toml, /var/lib/wattwise/profiles.toml]
@@ -32,6 +33,7 @@ Signals: SIGHUP reads the configuration again; SIGTERM puts everything back and 
 
 struct Args {
     dry_run: bool,
+    restore: bool,
     profile: Option<String>,
     root: Option<String>,
     places: Places,
@@ -40,6 +42,7 @@ struct Args {
 fn parse(given: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
     let mut args = Args {
         dry_run: false,
+        restore: false,
         profile: None,
         root: None,
         places: Places {
@@ -61,6 +64,7 @@ fn parse(given: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
         };
         match flag.as_str() {
             "--dry-run" => args.dry_run = true,
+            "--restore" => args.restore = true,
             "--profile" => args.profile = Some(value()?),
             "--config" => args.places.config.push(PathBuf::from(value()?)),
             "--root" => args.root = Some(value()?),
@@ -100,6 +104,9 @@ fn open(root: Option<&str>) -> Result<Box<dyn Root>, String> {
 
 fn work(args: &Args) -> Result<u8, (u8, String)> {
     let root = open(args.root.as_deref()).map_err(|e| (2, e))?;
+    if args.restore {
+        return restore(&*root, &args.places).map_err(|e| (e.code(), e.to_string()));
+    }
     let config = Config::read(&args.places.config).map_err(|e| (2, e.to_string()))?;
     if let Some(name) = &args.profile {
         config.profile(name).map_err(|e| (2, format!("--profile {name}: {e}")))?;

@@ -4,6 +4,7 @@
 //! wishes for one thing the later counts. So a profile reads from the top: "balanced; on battery balance_power; under 20 %
 //! without boost".
 
+use wattwise_figure::one_line;
 use wattwise_figure::setting::{Setting, add, words};
 use wattwise_hw::states::supply::Source;
 use wattwise_policy::chosen::CoresSpec;
@@ -81,7 +82,7 @@ impl std::fmt::Display for Wish {
         parts.extend(self.cores.as_ref().map(|c| format!("cores {}", c.text)));
         let flags = words(&self.settings);
         parts.extend(flags.chunks(2).map(|pair| format!("{} {}", pair[0].trim_start_matches("--"), pair[1])));
-        f.write_str(&if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") })
+        f.write_str(&if parts.is_empty() { "nothing".to_owned() } else { one_line(&parts.join(", ")) })
     }
 }
 
@@ -139,7 +140,7 @@ impl std::fmt::Display for Condition {
             Condition::Power(source) => write!(f, "on {source}"),
             Condition::ChargeBelow(p) => write!(f, "charge at most {p} %"),
             Condition::ChargeAbove(p) => write!(f, "charge at least {p} %"),
-            Condition::Program(name) => write!(f, "{name} runs"),
+            Condition::Program(name) => write!(f, "{} runs", one_line(name)),
             Condition::HotterThan(c) => write!(f, "hotter than {c} C"),
             Condition::BusierThan(share) => write!(f, "busier than {} %", share * 100.0),
             Condition::IdlerThan(share) => write!(f, "less busy than {} %", share * 100.0),

@@ -401,6 +401,20 @@ fn only_one(folder: &Path) -> Result<File, RunError> {
     }
 }
 
+/// Puts back what a killed daemon left: for the unit that follows its end. What a living process holds is left alone.
+///
+/// # Errors
+/// The journals cannot be read or finished.
+pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, RunError> {
+    let failed = |e: String| RunError::Failed(format!("{}: {e}", places.journal.display()));
+    if root.is_this_machine() {
+        wattwise_control::cores::hold::clean(root, &places.journal, true).map_err(|e| failed(e.to_string()))?;
+    }
+    let all = restore_left(root, &places.journal).map_err(|e| failed(e.to_string()))?;
+    all.iter().for_each(|restored| say(&restored.to_string()));
+    Ok(u8::from(all.iter().any(|restored| !restored.failed.is_empty())))
+}
+
 /// Runs until a signal comes, and puts everything back.
 ///
 /// # Errors

@@ -75,6 +75,12 @@ pub(crate) const OUTPUTS: &[OutputCase] = &[
         Kind::Result,
         "ab -m thinkpad-r51 --workload work.toml schedutil performance --report {}",
     ),
+    case(
+        "profile add",
+        "output",
+        Kind::Result,
+        "profile add mine -p hwp:epp=power --root emulated:hybrid-laptop -o {}",
+    ),
     case("report", "report", Kind::Result, "report run.json --report {}"),
     case("machines score", "page", Kind::Result, "machines score policies table --page {}"),
     case("reproduce", "report", Kind::Result, "reproduce openbsd --report {}"),
