@@ -319,7 +319,7 @@ impl<'r> Engine<'r> {
     fn begin_live(&self, orders: &mut Orders, now_ns: u64) -> Option<Live> {
         let (choice, authority) = orders.live.take()?;
         let cpufreq = Cpufreq::read(&self.standing.before());
-        match Live::begin(self.root, &cpufreq, (&choice, authority), now_ns) {
+        match Live::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, now_ns) {
             Ok((live, first)) => {
                 orders.changes.extend(first);
                 Some(live)

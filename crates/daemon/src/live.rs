@@ -31,6 +31,9 @@ struct Domain {
     authority: Authority,
     /// The speed in force, as far as we know.
     khz: Khz,
+    /// The range within which it may choose: the profile's, else what was there before.
+    low: Khz,
+    high: Khz,
 }
 
 /// A policy at work.
@@ -101,6 +104,18 @@ fn info(policy: &CpufreqPolicy) -> Option<DomainInfo> {
     })
 }
 
+/// The range that the profile's own settings leave a domain, else the one that was in force before it.
+fn limits(policy: &CpufreqPolicy, beside: &[Change], info: &DomainInfo) -> (Khz, Khz) {
+    let of = |file: &str| {
+        let path = Target::File(format!("{}/{file}", policy.path));
+        beside.iter().rev().find(|c| c.target == path).and_then(|c| c.value.parse::<u32>().ok()).map(Khz)
+    };
+    let then = policy.limits_khz.and_then(|(l, h)| Some((u32::try_from(l).ok()?, u32::try_from(h).ok()?)));
+    let (low, high) = then.map_or((info.slowest(), info.fastest()), |(l, h)| (Khz(l), Khz(h)));
+    let (low, high) = (of("scaling_min_freq").unwrap_or(low), of("scaling_max_freq").unwrap_or(high));
+    (low.min(high), high)
+}
+
 fn files(policy: &CpufreqPolicy, authority: Authority) -> Vec<(Target, String)> {
     let names: &[(&str, &str)] = match authority {
         Authority::Userspace => &[("scaling_setspeed", "speed")],
@@ -122,6 +137,7 @@ impl Live {
         root: &dyn Root,
         cpufreq: &Cpufreq,
         (choice, authority): (&SpeedChoice, Authority),
+        beside: &[Change],
         now_ns: u64,
     ) -> Result<(Live, Vec<Change>), String> {
         let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
@@ -132,7 +148,8 @@ impl Live {
             let info =
                 info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
             let now = policy.current_khz.and_then(|k| u32::try_from(k).ok()).map_or(info.fastest(), Khz);
-            domains.push(Domain { files: files(policy, authority), authority, khz: now });
+            let (low, high) = limits(policy, beside, &info);
+            domains.push(Domain { files: files(policy, authority), authority, khz: now, low, high });
             infos.push(info);
         }
         if domains.is_empty() {
@@ -185,12 +202,8 @@ impl Live {
     }
 
     fn ask(&mut self, now_ns: u64, scope: Scope, source: PowerSource, mc: Option<i32>, start: bool) {
-        let domains: Vec<DomainSample> = self
-            .domains
-            .iter()
-            .zip(&self.platform.domains)
-            .map(|(d, info)| DomainSample { khz: d.khz, min: info.slowest(), max: info.fastest() })
-            .collect();
+        let domains: Vec<DomainSample> =
+            self.domains.iter().map(|d| DomainSample { khz: d.khz, min: d.low, max: d.high }).collect();
         self.intent.next_ns = None;
         let obs = Observation {
             now_ns,
@@ -246,7 +259,7 @@ impl Live {
             let high = if intent.max.0 == 0 { info.fastest() } else { info.at_most(intent.max) };
             let low = if intent.min.0 == 0 { info.slowest() } else { info.at_least(intent.min) };
             let desired = if intent.desired.0 == 0 { high } else { info.at_least(intent.desired) };
-            let khz = desired.min(high).max(low.min(high));
+            let khz = desired.min(high).max(low.min(high)).clamp(domain.low, domain.high);
             let rising = khz > domain.khz;
             domain.khz = khz;
             let mut files: Vec<_> =

@@ -408,7 +408,8 @@ fn only_one(folder: &Path) -> Result<File, RunError> {
 pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, RunError> {
     let failed = |e: String| RunError::Failed(format!("{}: {e}", places.journal.display()));
     if root.is_this_machine() {
-        wattwise_control::cores::hold::clean(root, &places.journal, true).map_err(|e| failed(e.to_string()))?;
+        wattwise_control::cores::hold::clean(root, &places.journal, true)
+            .map_err(|e| failed(e.to_string()))?;
     }
     let all = restore_left(root, &places.journal).map_err(|e| failed(e.to_string()))?;
     all.iter().for_each(|restored| say(&restored.to_string()));

@@ -125,9 +125,17 @@ fn killed(times: u64) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for n in 0..times {
         let mut daemon = machine.start(&["--profile", ["power-saver", "performance"][(n % 2) as usize]]);
-        // A moment: somewhere in the first tenth of a second, where it starts, looks and writes.
+        // A moment: every fourth somewhere in its start, the others from its first journal on, while it writes.
+        let journal = || {
+            std::fs::read_dir(machine.at("journal"))
+                .is_ok_and(|d| d.flatten().any(|e| e.file_name().to_string_lossy().ends_with(".jsonl")))
+        };
+        let begun = Instant::now();
+        while n % 4 != 0 && !journal() && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_micros((state >> 33) % 100_000));
+        std::thread::sleep(Duration::from_micros((state >> 33) % 30_000));
         daemon.kill().expect("ours");
         _ = daemon.wait();
         in_force += u64::from(machine.settings() != before);
@@ -184,11 +192,13 @@ fn a_second_daemon_refuses_and_disturbs_nothing() {
 #[test]
 fn a_broken_configuration_is_named_and_the_old_one_stays() {
     let machine = Machine::of("amd-laptop");
-    std::fs::write(machine.at("profiles.toml"), "[profile.mine]\nsettings = [\"epp=power\"]\n").expect("written");
+    std::fs::write(machine.at("profiles.toml"), "[profile.mine]\nsettings = [\"epp=power\"]\n")
+        .expect("written");
     let mut daemon = machine.start(&["--profile", "mine"]);
     let mut said = BufReader::new(daemon.stderr.take().expect("piped"));
     machine.until("in force", || machine.epp() == "power");
-    std::fs::write(machine.at("profiles.toml"), "[profile.mine]\nsettings = [\"epp-power\"]\n").expect("written");
+    std::fs::write(machine.at("profiles.toml"), "[profile.mine]\nsettings = [\"epp-power\"]\n")
+        .expect("written");
     signal(&daemon, libc::SIGHUP);
     let mut line = String::new();
     while !line.contains("the old configuration stays") {
@@ -197,7 +207,8 @@ fn a_broken_configuration_is_named_and_the_old_one_stays() {
     }
     assert!(line.contains("profiles.toml:2:13: 'epp-power' is no setting"), "{line}");
     assert_eq!(machine.epp(), "power");
-    std::fs::write(machine.at("profiles.toml"), "[profile.mine]\nsettings = [\"epp=balance_power\"]\n").expect("written");
+    std::fs::write(machine.at("profiles.toml"), "[profile.mine]\nsettings = [\"epp=balance_power\"]\n")
+        .expect("written");
     // Without a signal: its folder is watched.
     machine.until("the new one", || machine.epp() == "balance_power");
     signal(&daemon, libc::SIGTERM);
@@ -210,7 +221,8 @@ fn a_hold_lasts_as_long_as_its_connection() {
     let mut daemon = machine.start(&[]);
     machine.ask(r#"{"do":"status"}"#);
     let mut stream = UnixStream::connect(machine.at("socket")).expect("listens");
-    writeln!(stream, r#"{{"do":"hold","profile":"performance","reason":"a test","application":"us"}}"#).expect("sent");
+    writeln!(stream, r#"{{"do":"hold","profile":"performance","reason":"a test","application":"us"}}"#)
+        .expect("sent");
     machine.until("in force", || machine.epp() == "performance");
     drop(stream);
     machine.until("released", || machine.epp() == "balance_power");
@@ -241,12 +253,16 @@ fn a_dry_run_prints_and_changes_nothing() {
     let before = machine.settings();
     let out = machine.run(&["--dry-run", "--profile", "power-saver"]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.success() && text.contains("policy0 preference: balance_performance -> power"), "{text}");
+    assert!(
+        out.status.success() && text.contains("policy0 preference: balance_performance -> power"),
+        "{text}"
+    );
     assert_eq!(machine.settings(), before);
     for name in wattwise_emulator::names() {
         let root = format!("emulated:{name}");
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattwised"));
-        let out = command.args(["--config", "/no/such", "--root", &root, "--dry-run"]).output().expect("runs");
+        let out =
+            command.args(["--config", "/no/such", "--root", &root, "--dry-run"]).output().expect("runs");
         let expected = if name == "vm-2cpu" { 3 } else { 0 };
         assert_eq!(out.status.code(), Some(expected), "{name}: {}", String::from_utf8_lossy(&out.stderr));
     }
@@ -254,10 +270,12 @@ fn a_dry_run_prints_and_changes_nothing() {
 
 #[test]
 fn metrics_are_names_with_units_and_one_family_a_domain() {
-    let machine = Machine::of("server-64");
+    let machine = Machine::of("skylake-server-active");
     let mut daemon = machine.start(&[]);
     let reply = machine.ask(r#"{"do":"metrics"}"#);
-    for name in ["wattwise_package_joules_total", "wattwise_dram_joules_total", "wattwise_profile_info{profile"] {
+    for name in
+        ["wattwise_package_joules_total", "wattwise_dram_joules_total", "wattwise_profile_info{profile"]
+    {
         assert!(reply.contains(name), "{name}: {reply}");
     }
     signal(&daemon, libc::SIGTERM);
