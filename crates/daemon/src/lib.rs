@@ -10,7 +10,8 @@
 //! engine    all of it, over any root and any clock: the emulator drives it in virtual time
 //! state     what is remembered over boots
 //! protocol  what the socket speaks; client: who speaks it
-//! server    the socket     uevent  the kernel's events     metrics  what Prometheus reads
+//! server    the socket     uevent  the kernel's events     metrics  what Prometheus reads; scrape: who asks
+//! sources   all that can wake the daemon     copy  a machine on which is tried what would be done
 //! ppd       power-profiles-daemon's D-Bus interface (feature `dbus`)
 //! run       the loop of the real daemon
 //! ```
@@ -25,6 +26,7 @@ pub mod config;
 mod copy;
 pub mod engine;
 pub mod facts;
+pub mod input;
 pub mod live;
 pub mod metrics;
 #[cfg(feature = "dbus")]
@@ -32,6 +34,8 @@ pub mod ppd;
 pub mod profile;
 pub mod protocol;
 pub mod run;
+mod scrape;
 mod server;
+mod sources;
 pub mod state;
 mod uevent;

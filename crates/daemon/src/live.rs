@@ -128,6 +128,39 @@ fn files(policy: &CpufreqPolicy, authority: Authority) -> Vec<(Target, String)> 
     names.iter().map(of).collect()
 }
 
+/// Every domain that runs, as policies see it and as it is told.
+fn domains(
+    cpufreq: &Cpufreq,
+    authority: Authority,
+    beside: &[Change],
+) -> Result<(Vec<DomainInfo>, Vec<Domain>), String> {
+    let (mut infos, mut domains) = (Vec::new(), Vec::new());
+    for policy in cpufreq.policies().iter().filter(|p| !p.is_offline()) {
+        let info = info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
+        let now = policy.current_khz.and_then(|k| u32::try_from(k).ok()).map_or(info.fastest(), Khz);
+        let (low, high) = limits(policy, beside, &info);
+        domains.push(Domain { files: files(policy, authority), authority, khz: now, low, high });
+        infos.push(info);
+    }
+    match domains.is_empty() {
+        true => Err("no CPU's speed can be set here".to_owned()),
+        false => Ok((infos, domains)),
+    }
+}
+
+/// When to ask first, how often after that, and whether at each tick.
+fn pace(cadence: Cadence, tick_ns: u64) -> Result<(u64, Option<u64>, bool), String> {
+    match cadence {
+        Cadence::Once => Ok((0, None, false)),
+        Cadence::Daemon { first_ns, period_ns } | Cadence::KernelTimer { first_ns, period_ns } => {
+            let least = tick_ns * LEAST_TICKS;
+            Ok((first_ns.max(least), Some(period_ns.max(least)), false))
+        }
+        Cadence::Tick => Ok((tick_ns, Some(tick_ns), true)),
+        Cadence::Scheduler { .. } => Err("needs the scheduler's own hooks".to_owned()),
+    }
+}
+
 impl Live {
     /// A policy for a machine, and the first values of its files; nothing is written yet.
     ///
@@ -160,15 +193,7 @@ impl Live {
         let platform = platform(infos, most + 1);
         let policy = (choice.speed.build)(&platform, &choice.settings);
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-        let (first_ns, period_ns, by_ticks) = match policy.cadence() {
-            Cadence::Once => (0, None, false),
-            Cadence::Daemon { first_ns, period_ns } | Cadence::KernelTimer { first_ns, period_ns } => {
-                let least = tick_ns * LEAST_TICKS;
-                (first_ns.max(least), Some(period_ns.max(least)), false)
-            }
-            Cadence::Tick => (tick_ns, Some(tick_ns), true),
-            Cadence::Scheduler { .. } => return Err("needs the scheduler's own hooks".to_owned()),
-        };
+        let (first_ns, period_ns, by_ticks) = pace(policy.cadence(), tick_ns)?;
         let mut live = Live {
             text: choice.text.clone(),
             decisions: 0,

@@ -4,23 +4,20 @@
 //! kernel drops the inode): events come by netlink, and values are verified through descriptors that stay open.
 
 use crate::brain::{Brain, Client, Hold};
-use crate::config::{Config, ConfigError, Listen};
+use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Input, Kind, has_control};
 use crate::metrics::Metrics;
 use crate::protocol::{Held, Listed, Missing, Reply, Request, Status};
-use crate::server::Server;
+use crate::scrape::serve_metrics;
+use crate::sources::{Sources, notify};
 use crate::state::Memory;
-use crate::uevent::Uevents;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, inotify};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
-use wattwise_child::Signals;
 use wattwise_control::private::PrivateFolder;
 use wattwise_control::set::standing::restore_left;
 use wattwise_hw::clock::{self, Moment};
@@ -29,8 +26,6 @@ use wattwise_hw::states::writers;
 
 /// More time asleep than this between two looks at the clock is a suspend, s.
 const SUSPEND_S: f64 = 0.1;
-/// A file that is being written is read when it has been left alone for this.
-const RELOAD_NS: u64 = 300_000_000;
 
 /// Where things are.
 #[derive(Debug, Clone)]
@@ -98,6 +93,11 @@ pub enum Message {
 }
 
 impl Asks {
+    /// For a loop that hears at the other ends of both.
+    pub(crate) fn new(sender: mpsc::Sender<Message>, wake: OwnedFd) -> Asks {
+        Asks { sender, wake: std::sync::Arc::new(wake) }
+    }
+
     /// Sends, and wakes the loop.
     pub fn send(&self, message: Message) {
         _ = self.sender.send(message);
@@ -193,56 +193,6 @@ fn minute_of_day() -> u16 {
     u16::try_from(local.tm_hour * 60 + local.tm_min).unwrap_or(0)
 }
 
-/// Tells systemd, where it listens.
-fn notify(state: &str) {
-    use std::os::linux::net::SocketAddrExt as _;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(&*path);
-    let address = match bytes.strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(Path::new(&path)),
-    };
-    if let (Ok(socket), Ok(address)) = (UnixDatagram::unbound(), address) {
-        _ = socket.send_to_addr(state.as_bytes(), &address);
-    }
-}
-
-/// Half of the time within which systemd wants to hear of us.
-fn watchdog() -> Option<Duration> {
-    let us: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
-    Some(Duration::from_micros(us / 2)).filter(|d| !d.is_zero())
-}
-
-/// The folders of the configuration, watched.
-struct ConfigWatch(Option<OwnedFd>);
-
-impl ConfigWatch {
-    fn new(files: &[PathBuf]) -> ConfigWatch {
-        let Ok(fd) = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK) else {
-            return ConfigWatch(None);
-        };
-        let flags = inotify::WatchFlags::CLOSE_WRITE
-            | inotify::WatchFlags::MOVED_TO
-            | inotify::WatchFlags::MOVED_FROM
-            | inotify::WatchFlags::DELETE;
-        for folder in files.iter().filter_map(|f| f.parent()) {
-            _ = inotify::add_watch(&fd, folder, flags);
-        }
-        ConfigWatch(Some(fd))
-    }
-
-    /// Whether anything has changed there.
-    fn take(&self) -> bool {
-        let Some(fd) = &self.0 else { return false };
-        let mut any = false;
-        while rustix::io::read(fd, &mut [0; 4096]).is_ok_and(|n| n > 0) {
-            any = true;
-        }
-        any
-    }
-}
-
 /// The daemon at work.
 struct Daemon<'r> {
     root: &'r dyn Root,
@@ -255,7 +205,29 @@ struct Daemon<'r> {
     textfile_ns: u64,
 }
 
-impl Daemon<'_> {
+impl<'r> Daemon<'r> {
+    /// Puts back what a killed one left, names who else sets the same things, and puts the profile in force.
+    fn begin(
+        root: &'r dyn Root,
+        places: &Places,
+        config: Config,
+        profile: Option<&str>,
+        now: Moment,
+    ) -> Daemon<'r> {
+        match restore_left(root, &places.journal) {
+            Ok(all) => all.iter().for_each(|r| say(&format!("a killed wattwise left a journal: {r}"))),
+            Err(e) => say(&format!("{}: {e}", places.journal.display())),
+        }
+        let conflicts = conflicts(root);
+        conflicts.iter().for_each(|c| say(&format!("conflict: {}: {}", c.what, c.why)));
+        let memory = Memory::new(&places.state);
+        let chosen = profile.map(str::to_owned).or_else(|| memory.profile());
+        let mut engine = Engine::new(root, &places.journal, Brain::new(config, chosen.as_deref()));
+        engine.start(ns(now), minute_of_day());
+        let (places, metrics, reload_ns) = (places.clone(), None, None);
+        Daemon { root, places, engine, memory, metrics, conflicts, reload_ns, textfile_ns: 0 }
+    }
+
     fn answer(&mut self, now: Moment, request: Request, client: Client) -> Reply {
         let known = |engine: &mut Engine<'_>, name: &str| engine.brain().config().profile(name).map(|_| ());
         match request {
@@ -421,95 +393,38 @@ pub fn restore(root: &dyn Root, places: &Places) -> Result<u8, RunError> {
 /// # Errors
 /// It cannot begin.
 pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8, RunError> {
-    let failed = |what: &str| {
-        let what = what.to_owned();
-        move |e: io::Error| RunError::Failed(format!("{what}: {e}"))
-    };
     let config = Config::read(&places.config)?;
     has_control(root).map_err(RunError::Impossible)?;
     let _lock = only_one(&places.journal)?;
-    let signals = Signals::catch().map_err(failed("signals"))?;
-    match restore_left(root, &places.journal) {
-        Ok(all) => all.iter().for_each(|r| say(&format!("a killed wattwise left a journal: {r}"))),
-        Err(e) => say(&format!("{}: {e}", places.journal.display())),
-    }
-    let conflicts = conflicts(root);
-    conflicts.iter().for_each(|c| say(&format!("conflict: {}: {}", c.what, c.why)));
-    let memory = Memory::new(&places.state);
-    let chosen = profile.map(str::to_owned).or_else(|| memory.profile());
-    let mut engine = Engine::new(root, &places.journal, Brain::new(config, chosen.as_deref()));
+    let cannot = |e: io::Error| RunError::Failed(format!("signals and pipes: {e}"));
+    let (mut sources, asks) = Sources::open(places).map_err(cannot)?;
     let mut before = clock::now();
-    engine.start(ns(before), minute_of_day());
-    let mut daemon = Daemon {
-        root,
-        places: places.clone(),
-        engine,
-        memory,
-        metrics: None,
-        conflicts,
-        reload_ns: None,
-        textfile_ns: 0,
-    };
-    let (read, wake) =
-        pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|e| failed("a pipe")(e.into()))?;
-    let (sender, messages) = mpsc::channel();
-    let asks = Asks { sender, wake: std::sync::Arc::new(wake) };
-    let mut server = listen(places);
-    let uevents = Uevents::open()
-        .map_err(|e| say(&format!("no events of the kernel ({e}): looks every half minute")))
-        .ok();
-    let watch = ConfigWatch::new(&places.config);
-    let steps = clock_steps();
+    let mut daemon = Daemon::begin(root, places, config, profile, before);
     serve_metrics(daemon.engine.brain().config().options.listen.clone(), &asks);
     let bus = crate::bus::begin(places.bus.as_deref(), &asks);
     notify("READY=1");
     loop {
         daemon.chores(before);
         bus.tell(&daemon.status(), &daemon.engine.ended());
-        let wait = daemon.due_ns().saturating_sub(ns(clock::now()));
-        let wait = watchdog().map_or(wait, |d| wait.min(d.as_nanos() as u64));
-        let extra = [
-            Some(read.as_fd()),
-            uevents.as_ref().map(Uevents::fd),
-            watch.0.as_ref().map(AsFd::as_fd),
-            steps.as_ref().map(AsFd::as_fd),
-        ];
-        let mut fds: Vec<BorrowedFd<'_>> = vec![signals.fd()];
-        fds.extend(extra.into_iter().flatten());
-        fds.extend(server.iter().flat_map(Server::fds));
-        wait_for(&fds, wait);
+        sources.wait(daemon.due_ns().saturating_sub(ns(clock::now())));
         notify("WATCHDOG=1");
         let now = clock::now();
         let asleep_s = (now.boot_s - before.boot_s) - (now.monotonic_s - before.monotonic_s);
         before = now;
-        for signal in signals.take() {
-            match signal {
-                libc::SIGHUP => daemon.reload_ns = Some(0),
-                libc::SIGTERM | libc::SIGINT | libc::SIGQUIT => {
-                    notify("STOPPING=1");
-                    drop(server);
-                    return Ok(end(&mut daemon));
-                }
-                _ => {}
-            }
-        }
         if asleep_s > SUSPEND_S {
             daemon.engine.input(ns(now), Input::Resumed);
         }
-        while steps.as_ref().is_some_and(|s| {
-            rustix::io::read(s, &mut [0; 8]).is_err_and(|e| e == rustix::io::Errno::CANCELED)
-        }) {
-            arm(steps.as_ref());
-            daemon.engine.input(ns(now), Input::Supply);
+        let came = sources.take();
+        if came.ends {
+            notify("STOPPING=1");
+            drop(sources);
+            return Ok(end(&mut daemon));
         }
-        for input in uevents.iter().flat_map(Uevents::take) {
-            daemon.engine.input(ns(now), input);
+        if let Some(wait_ns) = came.reload_in_ns {
+            daemon.reload_ns = Some(ns(now) + wait_ns);
         }
-        if watch.take() {
-            daemon.reload_ns = Some(ns(now) + RELOAD_NS);
-        }
-        while rustix::io::read(&read, &mut [0; 64]).is_ok_and(|n| n > 0) {}
-        while let Ok(message) = messages.try_recv() {
+        came.inputs.into_iter().for_each(|input| daemon.engine.input(ns(now), input));
+        for message in came.messages {
             match message {
                 Message::Gone(client) => daemon.engine.input(ns(now), Input::Gone(client)),
                 Message::Asked(asked) => {
@@ -519,10 +434,8 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
                 }
             }
         }
-        if let Some(server) = &mut server {
-            let gone = server.serve(&mut |request, client| daemon.answer(now, request, client));
-            gone.into_iter().for_each(|client| daemon.engine.input(ns(now), Input::Gone(client)));
-        }
+        let gone = sources.serve(&mut |request, client| daemon.answer(now, request, client));
+        gone.into_iter().for_each(|client| daemon.engine.input(ns(now), Input::Gone(client)));
         daemon.engine.tick(ns(now), minute_of_day());
     }
 }
@@ -531,104 +444,4 @@ fn end(daemon: &mut Daemon<'_>) -> u8 {
     let restored = daemon.engine.end();
     say(&restored.to_string());
     u8::from(!restored.failed.is_empty())
-}
-
-fn listen(places: &Places) -> Option<Server> {
-    let path = places.socket.as_ref()?;
-    match Server::listen(path) {
-        Ok(server) => Some(server),
-        Err(e) => {
-            say(&format!("{}: {e}; 'wattwise profile' cannot speak with this daemon", path.display()));
-            None
-        }
-    }
-}
-
-/// Waits for one of them, or for a time.
-fn wait_for(fds: &[BorrowedFd<'_>], wait_ns: u64) {
-    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let time = Timespec {
-        tv_sec: i64::try_from(wait_ns / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (wait_ns % 1_000_000_000) as _,
-    };
-    let time = (wait_ns < u64::MAX / 2).then_some(&time);
-    _ = poll(&mut polled, time);
-}
-
-/// A timer that is cancelled when the clock is set, which a resume does as well: it wakes us at once.
-fn clock_steps() -> Option<OwnedFd> {
-    use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-    let fd = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK).ok()?;
-    arm(Some(&fd));
-    Some(fd)
-}
-
-fn arm(fd: Option<&OwnedFd>) {
-    use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
-    // Never reached: only its cancelling counts.
-    let never = Timespec { tv_sec: i64::MAX / 2_000_000_000, tv_nsec: 0 };
-    let spec = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: never };
-    let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-    _ = fd.map(|fd| timerfd_settime(fd, flags, &spec));
-}
-
-/// Serves metrics by a thread of its own: whoever asks slowly keeps nobody else waiting but others that ask for metrics.
-fn serve_metrics(listen: Option<Listen>, asks: &Asks) {
-    let Some(listen) = listen else { return };
-    let asks = asks.clone();
-    let serve = move || -> io::Result<()> {
-        match listen {
-            Listen::Loopback(port) => {
-                let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
-                for mut stream in listener.incoming().flatten() {
-                    _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
-                    _ = stream.set_write_timeout(Some(Duration::from_secs(1)));
-                    _ = serve_one(&mut stream, &asks);
-                }
-            }
-            Listen::Unix(path) => {
-                _ = std::fs::remove_file(&path);
-                let listener = std::os::unix::net::UnixListener::bind(&path)?;
-                for mut stream in listener.incoming().flatten() {
-                    _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
-                    _ = stream.set_write_timeout(Some(Duration::from_secs(1)));
-                    _ = serve_one(&mut stream, &asks);
-                }
-            }
-        }
-        Ok(())
-    };
-    let named = std::thread::Builder::new().name("metrics".into());
-    let spawned = named.spawn(move || {
-        if let Err(e) = serve() {
-            say(&format!("metrics are not served: {e}"));
-        }
-    });
-    if let Err(e) = spawned {
-        say(&format!("metrics are not served: {e}"));
-    }
-}
-
-/// One request of HTTP/1.0 or 1.1; the connection ends with the answer.
-fn serve_one(stream: &mut (impl io::Read + io::Write), asks: &Asks) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    let mut more = [0; 1024];
-    while !bytes.windows(4).any(|w| w == b"\r\n\r\n") && bytes.len() < 8192 {
-        match stream.read(&mut more)? {
-            0 => break,
-            n => bytes.extend_from_slice(&more[..n]),
-        }
-    }
-    let (status, text) = match bytes.starts_with(b"GET /metrics ") {
-        true => {
-            let reply = asks.ask(Request::Metrics, Client::Socket(0));
-            ("200 OK", reply.text.unwrap_or_default())
-        }
-        false => ("404 Not Found", "GET /metrics\n".to_owned()),
-    };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
-        text.len()
-    )
 }

@@ -147,6 +147,11 @@ fn connect(socket: &str) -> Result<Connection, Failure> {
     })
 }
 
+fn is_readable(file: &str) -> bool {
+    let opened = std::fs::File::open(file);
+    !opened.is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
 fn answered(connection: &mut Connection, request: &Request) -> Result<Reply, Failure> {
     let reply =
         connection.ask(request).map_err(|e| Failure::work(format!("wattwised does not answer: {e}")))?;
@@ -164,7 +169,8 @@ impl Args {
     fn files(&self) -> Vec<PathBuf> {
         match &self.config {
             Some(file) => vec![file.into()],
-            None => FILES.map(PathBuf::from).to_vec(),
+            // What root alone may read is the daemon's to tell.
+            None => FILES.into_iter().filter(|f| is_readable(f)).map(PathBuf::from).collect(),
         }
     }
 
@@ -259,6 +265,32 @@ impl Args {
         Ok(ended.code())
     }
 
+    /// Writes a file of profiles; a daemon that runs reads its own at once.
+    fn write(&self, add: &Add, path: &Path, text: &str) -> Result<(), Failure> {
+        match &add.output {
+            Some(path) => {
+                let mut file = path.open("--output")?;
+                let all = std::io::Write::write_all(&mut file.out, text.as_bytes());
+                written(&file.name, all.and_then(|()| file.out.finish()))?;
+            }
+            None => {
+                let shown = path.display();
+                let folder = path.parent().unwrap_or(Path::new("/"));
+                let write = || -> std::io::Result<()> {
+                    let folder = PrivateFolder::make(folder)?;
+                    folder.replace("profiles.toml", text.as_bytes())?;
+                    folder.sync()
+                };
+                write().map_err(|e| {
+                    Failure::impossible(format!("{shown}: {e}; run as root, or name a file with -o"))
+                })?;
+                // One that runs reads it by itself a moment later; without one there is nothing to do.
+                _ = Connection::open(Path::new(&self.socket)).and_then(|mut c| c.ask(&Request::Reload));
+            }
+        }
+        Ok(())
+    }
+
     fn add(&self, add: &Add) -> Outcome {
         check_name(&add.name).map_err(Failure::input)?;
         let policy = match &add.from {
@@ -290,26 +322,7 @@ impl Args {
         let gap = if there.is_empty() || there.ends_with("\n\n") { "" } else { "\n" };
         let text = format!("{there}{gap}{table}");
         let config = Config::from_text(&shown, &text).map_err(Failure::input)?;
-        match &add.output {
-            Some(path) => {
-                let mut file = path.open("--output")?;
-                let all = std::io::Write::write_all(&mut file.out, text.as_bytes());
-                written(&file.name, all.and_then(|()| file.out.finish()))?;
-            }
-            None => {
-                let folder = path.parent().unwrap_or(Path::new("/"));
-                let write = || -> std::io::Result<()> {
-                    let folder = PrivateFolder::make(folder)?;
-                    folder.replace("profiles.toml", text.as_bytes())?;
-                    folder.sync()
-                };
-                write().map_err(|e| {
-                    Failure::impossible(format!("{shown}: {e}; run as root, or name a file with -o"))
-                })?;
-                // One that runs reads it by itself a moment later; without one there is nothing to do.
-                _ = Connection::open(Path::new(&self.socket)).and_then(|mut c| c.ask(&Request::Reload));
-            }
-        }
+        self.write(add, &path, &text)?;
         let mut profiles = listed(&config);
         profiles.retain(|p| p.name == add.name);
         if self.json {
