@@ -1,7 +1,5 @@
 //! A copy of a machine on which can be tried what would be done: an emulated one, with the kernel's rules.
 
-use std::io;
-use std::path::{Path, PathBuf};
 use wattwise_emulator::{Emulator, Entry};
 use wattwise_hw::root::Root;
 
@@ -45,36 +43,6 @@ fn gather(root: &dyn Root, path: &str, depth: u32, entries: &mut Vec<Entry>) {
             Ok(bytes) => entries.push(Entry::File(path, bytes)),
             Err(_) if depth > 0 => gather(root, &path, depth - 1, entries),
             Err(_) => {}
-        }
-    }
-}
-
-/// A folder that goes with the value.
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A folder for the trial's journal.
-pub(crate) fn folder() -> io::Result<Scratch> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let mut number = 0;
-    loop {
-        let name = format!("wattwised-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(Scratch(path)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-            Err(e) => return Err(e),
         }
     }
 }

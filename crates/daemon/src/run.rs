@@ -11,7 +11,6 @@ use crate::protocol::{Held, Listed, Missing, Reply, Request, Status};
 use crate::scrape::serve_metrics;
 use crate::sources::{Sources, notify};
 use crate::state::Memory;
-use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -23,6 +22,7 @@ use wattwise_control::set::standing::restore_left;
 use wattwise_hw::clock::{self, Moment};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::writers;
+use wattwise_output::{Output, Scratch};
 
 /// More time asleep than this between two looks at the clock is a suspend, s.
 const SUSPEND_S: f64 = 0.1;
@@ -141,8 +141,7 @@ fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Pat
 pub fn dry_run(root: &dyn Root, config: &Config, profile: Option<&str>) -> Result<String, RunError> {
     has_control(root).map_err(RunError::Impossible)?;
     let tried = crate::copy::of(root);
-    let journal =
-        crate::copy::folder().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
+    let journal = Scratch::new().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
     let mut out = conflicts(root).iter().map(|c| format!("{}: {}\n", c.what, c.why)).collect::<String>();
     out += &prints(&tried, config, profile, journal.path());
     Ok(out)
@@ -345,13 +344,9 @@ impl<'r> Daemon<'r> {
 
 /// node_exporter reads whenever it likes: the whole file or the old one.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let new = file.with_extension(format!("{}.tmp", std::process::id()));
-    let mut open = std::fs::OpenOptions::new().write(true).create_new(true).open(&new)?;
-    let done = open.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&new, file));
-    if done.is_err() {
-        _ = std::fs::remove_file(&new);
-    }
-    done
+    let mut out = Output::open(file)?;
+    out.write_all(text.as_bytes())?;
+    out.finish()
 }
 
 /// Takes the lock of the one daemon; it ends with the process.
@@ -363,14 +358,12 @@ fn only_one(folder: &Path) -> Result<File, RunError> {
         ))
     };
     let private = PrivateFolder::make(folder).map_err(cannot)?;
-    let lock = private.file("wattwised.lock", OFlags::RDWR | OFlags::CREATE).map_err(cannot)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(_) => Err(RunError::Failed(format!(
+    private.lock("wattwised.lock").map_err(cannot)?.ok_or_else(|| {
+        RunError::Failed(format!(
             "{}: another wattwised runs on this machine; 'systemctl stop wattwised' ends it",
             folder.display()
-        ))),
-    }
+        ))
+    })
 }
 
 /// Puts back what a killed daemon left: for the unit that follows its end. What a living process holds is left alone.

@@ -481,5 +481,4 @@ pub fn restore_left(root: &dyn Root, folder: &Path) -> io::Result<Vec<Restored>>
 }
 
 #[cfg(test)]
-#[path = "standing_tests.rs"]
 mod tests;
