@@ -176,18 +176,7 @@ impl Live {
         let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
         let mut stat = StatFile::open(root).map_err(seen)?;
         let then = stat.look().map_err(seen)?;
-        let (mut infos, mut domains) = (Vec::new(), Vec::new());
-        for policy in cpufreq.policies().iter().filter(|p| !p.is_offline()) {
-            let info =
-                info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
-            let now = policy.current_khz.and_then(|k| u32::try_from(k).ok()).map_or(info.fastest(), Khz);
-            let (low, high) = limits(policy, beside, &info);
-            domains.push(Domain { files: files(policy, authority), authority, khz: now, low, high });
-            infos.push(info);
-        }
-        if domains.is_empty() {
-            return Err("no CPU's speed can be set here".to_owned());
-        }
+        let (infos, domains) = domains(cpufreq, authority, beside)?;
         // CPUs that are offline keep their numbers.
         let most = infos.iter().flat_map(|d| &d.cpus).max().copied().unwrap_or(0);
         let platform = platform(infos, most + 1);

@@ -249,8 +249,8 @@ macro_rules! object {
                 Ok(self.0.ask(Request::BatteryAware { on }, &header).map(|_| ())?)
             }
 
-            /// A hold has ended.
             #[zbus(signal)]
+            #[allow(missing_docs, reason = "the macro makes a trait of it whose docs it drops")]
             async fn profile_released(emitter: &SignalEmitter<'_>, cookie: u32) -> zbus::Result<()>;
         }
 

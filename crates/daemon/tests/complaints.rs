@@ -181,7 +181,8 @@ fn omarchy_5412_mains_without_an_event_is_seen_within_half_a_minute() {
 #[test]
 fn lpmd_116_what_stands_is_not_written_again() {
     let scene = Scene::notebook("amd-laptop");
-    let mut day = Day::begin(&scene, "");
+    let twin = "[profile.twin]\nbias = \"balanced-power\"\nsettings = [\"latency=50us\"]\n";
+    let mut day = Day::begin(&scene, twin);
     day.pass(SECOND);
     let before = scene.machine.writes().len();
     for _ in 0..50 {
@@ -190,6 +191,10 @@ fn lpmd_116_what_stands_is_not_written_again() {
     }
     day.input(Input::Choose("balanced".into()));
     assert_eq!(scene.machine.writes().len(), before);
+    // Of a profile that wants the same and more, only what is more.
+    day.input(Input::Choose("twin".into()));
+    let since = scene.machine.writes()[before..].to_vec();
+    assert!(since.len() == 16 && since.iter().all(|(path, _)| path.ends_with("latency_us")), "{since:?}");
 }
 
 /// The preference was lost on CPU 1 to 7 over a suspend, and "balanced" was said all the same.
@@ -320,14 +325,14 @@ fn a_read_only_sysfs_is_named_and_no_reason_to_end() {
 fn a_measurement_holds_the_daemon_off() {
     let scene = Scene::notebook("amd-laptop");
     let before = scene.machine.snapshot();
-    let mut day = Day::begin(&scene, "");
+    let mut day = Day::remembered(&scene, "", Some("power-saver"));
     assert_ne!(scene.machine.snapshot(), before);
     day.input(Input::Pause(Client::Socket(1), "wattwise ab".into()));
     assert_eq!(scene.machine.snapshot(), before);
     day.pass(120 * SECOND);
     assert_eq!(scene.machine.snapshot(), before);
     day.input(Input::Gone(Client::Socket(1)));
-    assert_eq!(scene.epp(0), "balance_power");
+    assert_eq!(scene.epp(0), "power");
 }
 
 /// Another configuration comes into force without a gap: what both want is not written.

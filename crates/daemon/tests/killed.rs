@@ -135,7 +135,7 @@ fn killed(times: u64) {
             std::thread::sleep(Duration::from_micros(200));
         }
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_micros((state >> 33) % 30_000));
+        std::thread::sleep(Duration::from_micros((state >> 33) % 200_000));
         daemon.kill().expect("ours");
         _ = daemon.wait();
         in_force += u64::from(machine.settings() != before);

@@ -144,9 +144,8 @@ impl Journal {
         self.line(&Line::Wrote(item, got.to_owned()))
     }
 
-    /// An item more, before its first change: on disk when this returns.
-    pub fn admitted(&mut self, item: &Item) -> io::Result<()> {
-        self.appeared(item)?;
+    /// Has all items on disk, before the first of them is changed.
+    pub fn sync(&mut self) -> io::Result<()> {
         fault::around(|| self.file.sync_data())
     }
 

@@ -131,6 +131,7 @@ impl<'r> Standing<'r> {
                 self.kept[at].follows = self.kept[at].wanted.is_none();
             }
         }
+        self.sync()?;
         self.rounds(&mut changed);
         for change in coming {
             self.arrived(change, &mut changed)?;
@@ -146,6 +147,7 @@ impl<'r> Standing<'r> {
         for (target, what) in places {
             if let Ok(at) = self.admit(target, what, true)? {
                 self.kept[at].wanted = Some(change.value.clone());
+                self.sync()?;
                 self.rounds(changed);
                 return Ok(());
             }
@@ -183,7 +185,7 @@ impl<'r> Standing<'r> {
         };
         let failed = |error| TransactionError::Journal { path: self.folder.clone(), error };
         match &mut self.journal {
-            Some(journal) => journal.admitted(&item).map_err(failed)?,
+            Some(journal) => journal.appeared(&item).map_err(failed)?,
             None => {
                 let items = std::slice::from_ref(&item);
                 let boot = boot_id(self.root);
@@ -203,6 +205,12 @@ impl<'r> Standing<'r> {
             writer: None,
         });
         Ok(Ok(self.kept.len() - 1))
+    }
+
+    /// Originals are on disk before anything is written.
+    fn sync(&mut self) -> Result<(), TransactionError> {
+        let failed = |error| TransactionError::Journal { path: self.folder.clone(), error };
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.sync().map_err(failed))
     }
 
     /// Writes what differs, round by round.
