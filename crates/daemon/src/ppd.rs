@@ -7,6 +7,8 @@
 //! 3. On the system's bus polkit decides who may choose; where it does not run, root alone may. A private bus is the test's own.
 //! 4. Properties come from what the loop told last; only what changes something goes through the loop.
 
+#![allow(missing_docs, reason = "the macro drops the docs of signals")]
+
 use crate::brain::{Client, Hold};
 use crate::profile;
 use crate::protocol::{Held, Reply, Request, Status};
@@ -250,7 +252,6 @@ macro_rules! object {
             }
 
             #[zbus(signal)]
-            #[allow(missing_docs, reason = "the macro makes a trait of it whose docs it drops")]
             async fn profile_released(emitter: &SignalEmitter<'_>, cookie: u32) -> zbus::Result<()>;
         }
 
