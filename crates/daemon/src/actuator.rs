@@ -118,6 +118,9 @@ pub fn of_bias(root: &dyn Root, cpufreq: &Cpufreq, bias: Bias) -> Vec<Setting> {
     settings
 }
 
+/// Settings, and what is to be followed beside them.
+type OfSpeed = (Vec<Setting>, Option<(SpeedChoice, Authority)>);
+
 /// The policies that are the hardware's own, with the driver's file name.
 const OF_HARDWARE: [&str; 3] = ["hwp", "amd-pstate-epp", "intel_pstate"];
 /// Those that only the kernel can run: they need the scheduler's own hooks.
@@ -127,10 +130,7 @@ const OF_KERNEL: [&str; 4] = ["schedutil", "ondemand", "performance", "powersave
 ///
 /// # Errors
 /// One line: why it cannot be had, and what puts it in force.
-pub fn of_speed(
-    cpufreq: &Cpufreq,
-    choice: &SpeedChoice,
-) -> Result<(Vec<Setting>, Option<(SpeedChoice, Authority)>), String> {
+pub(crate) fn of_speed(cpufreq: &Cpufreq, choice: &SpeedChoice) -> Result<OfSpeed, String> {
     let authority = authority(cpufreq)?;
     let name = choice.speed.name;
     let governors = cpufreq.policies().iter().find(|p| !p.is_offline()).map(|p| p.governors.as_slice());
@@ -180,7 +180,7 @@ pub fn of_speed(
 fn by_kernel(choice: &SpeedChoice) -> Vec<Setting> {
     let mut settings = vec![Setting::Governor(choice.speed.name.into())];
     let defaults = Settings::defaults(choice.speed.params);
-    for (now, before) in choice.settings.iter().zip(defaults.iter()).map(|(now, before)| (now, before)) {
+    for (now, before) in choice.settings.iter().zip(defaults.iter()) {
         let kernel = kernel_name(choice.speed.name, now.0).filter(|_| now != before);
         let param = choice.speed.params.iter().find(|p| p.name == now.0);
         if let (Some(tunable), Some(param)) = (kernel, param) {
