@@ -16,6 +16,8 @@ for target in $(cargo "+$1" fuzz list); do
         capture_set) printf '\001%s\n' '3 1' '17 -1' '40' '58 99999999999999999999' >"corpus/$target/seed" ;;
         journal_restore) cp ../crates/control/tests/journal/*.jsonl "corpus/$target/" ;;
         result_json) cp ../crates/cli/tests/results/*.json "corpus/$target/" ;;
+        profiles_toml) cp ../crates/daemon/src/builtin.toml "corpus/$target/" ;;
+        daemon_request) printf '%s\n' '{"do":"status"}' '{"do":"hold","profile":"a","reason":"b"}' >"corpus/$target/seed" ;;
         acpi_tables) cp ../crates/hw/tests/acpi/*.aml "corpus/$target/" ;;
         perf_data) for f in ../crates/trace/tests/traces/*.perf.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;
         trace_dat) for f in ../crates/trace/tests/traces/*.dat.zst; do zstd -dqf "$f" -o "corpus/$target/$(basename "$f" .zst)"; done ;;

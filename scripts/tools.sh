@@ -22,6 +22,9 @@ need strace strace
 need trace-cmd trace-cmd
 # systemd's interface is tried on a bus of the test's own.
 need dbus-daemon dbus-daemon
+# The daemon's interface for desktops: their own client, a client for the new name, and the score of its unit.
+need powerprofilesctl power-profiles-daemon
+need busctl systemd
 # The studies' own workloads, for the presets.
 need nuttcp nuttcp
 need tbench dbench

@@ -61,6 +61,8 @@ enum Command {
     Set(Box<crate::machine::set::Args>),
     /// Put back what `set` changed, or what a killed wattwise left behind
     Restore(crate::machine::restore::Args),
+    /// Profiles that stay in force all day: what `wattwised` has, which it is to have, and new ones
+    Profile(Box<crate::machine::profile::Args>),
     /// Keep work on few CPUs so that the others sleep deeply; off unless asked for
     Coreidle(crate::machine::coreidle::Args),
     /// Make a model of this machine by its own meters, for `compare -m FILE`
@@ -135,6 +137,7 @@ fn run(command: Command) -> Outcome {
         Command::Top(args) => crate::machine::top::run(&args),
         Command::Set(args) => crate::machine::set::run(&args),
         Command::Restore(args) => crate::machine::restore::run(&args),
+        Command::Profile(args) => crate::machine::profile::run(&args),
         Command::Coreidle(args) => crate::machine::coreidle::run(&args),
         Command::Calibrate(args) => crate::machine::calibrate::run(&args),
         Command::Capture(args) => crate::machine::capture::run(&args),

@@ -5,7 +5,7 @@
 //! values make sense together.)
 
 use crate::exit::Named;
-use crate::machine::{calibrate, record, restore, run, set};
+use crate::machine::{calibrate, profile, record, restore, run, set};
 use crate::model::{list, machines, reproduce, trace};
 use schemars::{JsonSchema, Schema};
 use serde_json::json;
@@ -67,5 +67,7 @@ fn the_schemas_are_those_of_the_types() {
     check::<wattwise_tune::result::TuneResult>("tune-1.json", wattwise_tune::result::SCHEMA);
     check::<Named<wattwise_live::top::sample::Sample>>("top-1.json", wattwise_live::top::sample::SCHEMA);
     check::<set::SetOutput<'_>>("set-1.json", set::SCHEMA);
+    check::<profile::Profiles>("profiles-1.json", profile::SCHEMA);
+    check::<profile::ProfileStatus>("profile-status-1.json", profile::STATUS_SCHEMA);
     check::<restore::RestoreOutput>("restore-1.json", restore::SCHEMA);
 }

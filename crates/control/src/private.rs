@@ -101,6 +101,19 @@ impl PrivateFolder {
         Ok(File::from(fd))
     }
 
+    /// Locks a file of ours, which is made if need be, until the value ends; none where another process has it.
+    ///
+    /// # Errors
+    /// As [`Self::file`].
+    pub fn lock(&self, name: &str) -> io::Result<Option<File>> {
+        let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(e)) => Err(e),
+        }
+    }
+
     /// Puts a whole file in the place of an older one.
     ///
     /// # Errors

@@ -33,11 +33,12 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("emulator", &["hw", "model"]),
     ("meter", &["hw", "figure"]),
     ("control", &["meter", "hw", "policy", "figure", "child", "threads"]),
+    ("daemon", &["control", "emulator", "meter", "hw", "policy", "figure"]),
     ("live", &["control", "meter", "hw", "model", "lockbench", "locks", "figure"]),
     // Bridges and faces.
     ("report", &["page", "advice", "live"]),
     ("calibrate", &["live", "emulator", "page"]),
-    ("cli", &["study", "tune", "report", "calibrate", "live", "emulator"]),
+    ("cli", &["study", "tune", "report", "calibrate", "live", "emulator", "daemon"]),
     ("python", &["study", "tune"]),
     ("lab", &["study", "trace", "sim", "model", "policy", "hw"]),
     ("xtask", &["policy", "model"]),

@@ -10,8 +10,7 @@ use wattwise_calibrate::estimate::estimate;
 use wattwise_calibrate::gather::Seen;
 use wattwise_control::hold::Wishes;
 use wattwise_control::set::plan::Setting;
-use wattwise_figure::units::{Speed, duration_ns, power_uw, speed};
-use wattwise_figure::{share, shell};
+use wattwise_figure::{setting, shell};
 use wattwise_hw::cpus::select::Selector;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::Cpufreq;
@@ -90,65 +89,34 @@ enum Switch {
 impl SettingArgs {
     /// The wishes, in no particular order.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, Failure> {
-        fn flag<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, Failure> {
-            value.map_err(|e| Failure::input(format!("--{name} {e}")))
-        }
-        fn speed_of(name: &str, given: &Option<String>) -> Result<Option<Speed>, Failure> {
-            given.as_deref().map(|g| flag(name, speed(g))).transpose()
-        }
         let mut settings = Vec::new();
-        settings.extend(self.governor.clone().map(Setting::Governor));
-        let (min, max) = (speed_of("min", &self.min)?, speed_of("max", &self.max)?);
-        if min.is_some() || max.is_some() {
-            settings.push(Setting::Limits(min, max));
+        let switch = |on: Option<Switch>| on.map(|s| if s == Switch::On { "on" } else { "off" });
+        let one = |given: &Option<String>| given.clone().into_iter().collect::<Vec<_>>();
+        let switched = |on| switch(on).map(str::to_owned).into_iter().collect::<Vec<_>>();
+        let given: [(&str, Vec<String>); setting::NAMES.len()] = [
+            ("governor", one(&self.governor)),
+            ("min", one(&self.min)),
+            ("max", one(&self.max)),
+            ("freq", one(&self.freq)),
+            ("epp", one(&self.epp)),
+            ("epb", one(&self.epb)),
+            ("boost", switched(self.boost)),
+            ("cstate", self.cstate.clone()),
+            ("latency", one(&self.latency)),
+            ("idle-governor", one(&self.idle_governor)),
+            ("tstate", one(&self.tstate)),
+            ("rapl", self.rapl.clone()),
+            ("uncore-min", one(&self.uncore_min)),
+            ("uncore-max", one(&self.uncore_max)),
+            ("tunable", self.tunable.clone()),
+            ("profile", one(&self.profile)),
+            ("driver-mode", one(&self.driver_mode)),
+            ("online", switched(self.online)),
+        ];
+        for (name, value) in given.iter().flat_map(|(name, all)| all.iter().map(move |v| (*name, v))) {
+            let read = setting::read(name, value).map_err(|e| Failure::input(format!("--{e}")))?;
+            setting::add(&mut settings, read);
         }
-        settings.extend(speed_of("freq", &self.freq)?.map(Setting::Freq));
-        settings.extend(self.epp.clone().map(Setting::Epp));
-        settings.extend(self.epb.clone().map(Setting::Epb));
-        settings.extend(self.boost.map(|s| Setting::Boost(s == Switch::On)));
-        for given in &self.cstate {
-            let bad = || {
-                Failure::input(format!("--cstate '{given}'; expected a state and on or off, such as C6=off"))
-            };
-            let (name, switch) = given.split_once('=').ok_or_else(bad)?;
-            let on = match switch {
-                "on" => true,
-                "off" => false,
-                _ => return Err(bad()),
-            };
-            settings.push(Setting::CState(name.to_owned(), on));
-        }
-        if let Some(given) = &self.latency {
-            let limit = if given == "none" { None } else { Some(flag("latency", duration_ns(given, "us"))?) };
-            settings.push(Setting::Latency(limit));
-        }
-        settings.extend(self.idle_governor.clone().map(Setting::IdleGovernor));
-        if let Some(given) = &self.tstate {
-            settings.push(Setting::TState(flag("tstate", share(given))? * 100.0));
-        }
-        for given in &self.rapl {
-            let (place, power) = given.split_once('=').map_or((None, given.as_str()), |(p, w)| (Some(p), w));
-            let (zone, constraint) = match place.map(|p| p.split_once('/').ok_or(p)) {
-                None => (None, None),
-                Some(Ok((zone, limit))) => (Some(zone.to_owned()), Some(limit.to_owned())),
-                Some(Err(zone)) => (Some(zone.to_owned()), None),
-            };
-            settings.push(Setting::PowerLimit { zone, constraint, power_uw: flag("rapl", power_uw(power))? });
-        }
-        let (min, max) =
-            (speed_of("uncore-min", &self.uncore_min)?, speed_of("uncore-max", &self.uncore_max)?);
-        if min.is_some() || max.is_some() {
-            settings.push(Setting::Uncore(min, max));
-        }
-        for given in &self.tunable {
-            let (name, value) = given.split_once('=').ok_or_else(|| {
-                Failure::input(format!("--tunable '{given}'; expected NAME=VALUE, such as up_threshold=90"))
-            })?;
-            settings.push(Setting::Tunable(name.to_owned(), value.to_owned()));
-        }
-        settings.extend(self.profile.clone().map(Setting::Profile));
-        settings.extend(self.driver_mode.clone().map(Setting::DriverMode));
-        settings.extend(self.online.map(|s| Setting::Online(s == Switch::On)));
         Ok(settings)
     }
 }
@@ -347,6 +315,7 @@ fn profile(path: &str, text: &str) -> Result<Wishes, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wattwise_figure::units::Speed;
 
     #[test]
     fn one_word_is_the_flags_of_set() {

@@ -8,6 +8,7 @@ use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::machine::profile::step_back;
 use crate::model::compare::{self, How};
 use crate::model::{machine, stop::Stop};
 use crate::show::answer::{self, Shown};
@@ -188,6 +189,7 @@ pub(crate) fn conducted(args: &Args) -> Result<(u8, Option<Read>), Failure> {
     path.keep_apart();
     let signals = Signals::catch().map_err(Failure::work)?;
     let journal = asked.journal()?;
+    let _paused = step_back(&**root, "wattwise ab")?;
     let mut live = Live::new(Parts {
         root: &**root,
         journal: &journal,

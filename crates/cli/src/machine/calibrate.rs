@@ -5,6 +5,7 @@ use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json_as};
+use crate::machine::profile::step_back;
 use crate::show::screen::{note, progress};
 use crate::show::table::{cell, drawn};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -125,6 +126,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let stop = || signals.reason();
     let emulated = args.root.emulated()?;
+    let _paused = step_back(&*root, "wattwise calibrate")?;
     let site: Box<dyn Site> = match emulated {
         Some(machine) => {
             // Its description has no C-state's watts: a truth is made up behind it.

@@ -8,6 +8,7 @@ pub(crate) mod cpufrequtils;
 pub(crate) mod emulate;
 pub(crate) mod info;
 pub(crate) mod locks;
+pub(crate) mod profile;
 pub(crate) mod prove;
 pub(crate) mod record;
 pub(crate) mod restore;

@@ -5,6 +5,7 @@ use crate::args::output::{OutputPath, written};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
+use crate::machine::profile::step_back;
 use crate::model::machine;
 use crate::show::screen::{detail, say, tell};
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let signals = Signals::catch().map_err(Failure::work)?;
     let mut observer = Observer::open(&**root, prices.as_ref());
     detail!("machine: {}; energy {}", root.describe(), observer.energy_comes_from());
+    // A daemon that follows the mains would change what is measured.
+    let changes = !wishes.settings.is_empty() || wishes.cores.is_some();
+    let _paused = if changes { step_back(&**root, "wattwise run")? } else { None };
     let mut held =
         hold(&**root, &args.root.journal()?, &crate::args::command_line(), &wishes, &|| signals.reason())?;
     let job = Job { command: args.command.clone(), profile, ..Job::default() };

@@ -6,7 +6,7 @@
 pub(crate) enum Prints {
     /// Names from files: calls in words, in a folder where each word that is one of these files has been written with names of a
     /// stranger's choice: `work.toml`, `other.toml`, `machine.toml`, `policy.toml`, `t.txt`, `t.perf`, `t.dat`, `tree`, `tree.tar`,
-    /// `specpower.csv`, `freqbench.csv`, `table`, `result.json`, `locks.sh`, `says.sh`. A call that begins with `refused: ` is never done.
+    /// `profiles.toml`, `specpower.csv`, `freqbench.csv`, `table`, `result.json`, `locks.sh`, `says.sh`. A call that begins with `refused: ` is never done.
     Names(&'static [&'static str]),
     /// Nothing, and why.
     Nothing(&'static str),
@@ -183,6 +183,27 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
         ]),
     ),
     ("restore", Names(&["restore --root tree", "restore --root tree --dry-run --json"])),
+    (
+        "profile list",
+        Names(&["profile list --config profiles.toml", "profile list --config profiles.toml --json"]),
+    ),
+    (
+        "profile show",
+        Names(&[
+            "profile show hostile --config profiles.toml",
+            "profile show hostile --config profiles.toml --json",
+        ]),
+    ),
+    (
+        "profile status",
+        Nothing(
+            "tells what the daemon of this machine says, whose files are root's; names there have letters and digits alone",
+        ),
+    ),
+    ("profile set", Nothing("takes a name of letters and digits, and tells what the daemon says")),
+    ("profile hold", Nothing("takes a name of letters and digits; the command's output is its own")),
+    ("profile release", Nothing("takes a number, and tells what the daemon says")),
+    ("profile add", Names(&["refused: profile add new --from result.json --root tree -o added.toml"])),
     (
         "coreidle status",
         Nothing("reads this machine alone; its journal is used only if nobody else can write it"),

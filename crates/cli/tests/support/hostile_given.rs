@@ -58,6 +58,7 @@ pub(crate) fn write(folder: &Path, file: &str, stock: &mut Stock) -> usize {
     let since = stock.at;
     let at = folder.join(file);
     let content: Vec<u8> = match file {
+        "profiles.toml" => profiles(stock).into_bytes(),
         "work.toml" => work(stock, 40, "rounds = 2\nsteps = [{ run_us = 2200 }]").into(),
         "other.toml" => {
             work(stock, 8, "rounds = 30\nsteps = [{ sleep_us = [8000, 9000] }, { run_us = [6000, 7000] }]")
@@ -373,4 +374,16 @@ fn counts(stock: &mut Stock) -> String {
         );
     }
     out
+}
+
+/// Profiles: a summary, a value and a program of a stranger's choice.
+fn profiles(stock: &mut Stock) -> String {
+    let quoted = |name: String| serde_json::Value::String(name).to_string().replace('\u{7f}', "\\u007f");
+    let (summary, epp, program) = (stock.next(), stock.next(), stock.next().replace('/', "_"));
+    format!(
+        "[profile.hostile]\nsummary = {}\nsettings = [{}]\n[[profile.hostile.when]]\nprogram = {}\nbias = \"power\"\n",
+        quoted(summary),
+        quoted(format!("epp={epp}")),
+        quoted(program)
+    )
 }

@@ -144,6 +144,16 @@ impl Journal {
         self.line(&Line::Wrote(item, got.to_owned()))
     }
 
+    /// Has all items on disk, before the first of them is changed.
+    pub fn sync(&mut self) -> io::Result<()> {
+        fault::around(|| self.file.sync_data())
+    }
+
+    /// An item needs no more putting back: it was put back, or is another program's now.
+    pub fn let_go(&mut self, item: usize) -> io::Result<()> {
+        self.line(&Line::Back(item))
+    }
+
     /// All is in force.
     pub fn done(&mut self) -> io::Result<()> {
         self.line(&Line::Done)

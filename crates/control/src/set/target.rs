@@ -84,7 +84,7 @@ impl Target {
 }
 
 /// Attributes that list all choices and bracket the one in force (`[active] passive`).
-fn chosen(text: &str) -> Option<String> {
+pub(super) fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     let (choice, _) = rest.split_once(']')?;
     Some(choice.to_owned())

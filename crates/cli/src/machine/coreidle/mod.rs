@@ -5,6 +5,7 @@ mod tune;
 
 use crate::args::select::mechanism;
 use crate::exit::{Failure, Outcome, print, print_json};
+use crate::machine::profile::step_back;
 use crate::show::screen::{note, say};
 use serde::Serialize;
 use std::fmt::Write;
@@ -281,6 +282,7 @@ fn govern(args: &Args, policy: &str, period: Option<u64>, how: &How) -> Outcome 
     let mut told = |force: &Force<'_>, kept: &CpuSet| {
         note!("following {name} by {}; CPU {kept} kept at first; Ctrl-C ends it", force.kind());
     };
+    let _paused = step_back(&DirRoot::this_machine(), "wattwise coreidle")?;
     let summary = follow(&spec, &name, &args.journal, &how.options(), &mut pause, &mut told)?;
     if args.json {
         print_json(&Followed::of(&name, &summary, begun.elapsed()))?;

@@ -1,0 +1,90 @@
+//! Wishes that stand, on emulated machines.
+
+use super::*;
+use wattwise_emulator::{Emulator, Fault, Op, named};
+
+const EPP: &str = "sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference";
+const EPP3: &str = "sys/devices/system/cpu/cpufreq/policy3/energy_performance_preference";
+
+fn change(path: &str, value: &str) -> Change {
+    let target = Target::File(path.to_owned());
+    Change { target, what: path.to_owned(), value: value.to_owned(), elsewhere: None }
+}
+
+fn laptop() -> (Emulator, tempfile::TempDir) {
+    (named("amd-laptop").expect("bundled"), tempfile::tempdir().expect("a folder"))
+}
+
+#[test]
+fn from_wish_to_wish_nothing_is_written_that_stands() {
+    let (machine, folder) = laptop();
+    let before = machine.snapshot();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+    let changed = standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+    let wrote: Vec<_> = changed.wrote.iter().map(|w| (w.target.as_str(), w.got.as_str())).collect();
+    assert_eq!(wrote, [(&*format!("/{EPP3}"), "balance_performance")], "the other stands");
+    assert!(standing.want(&[change(EPP, "power")], &[]).expect("journalled").wrote.is_empty());
+    standing.end();
+    assert_eq!(machine.snapshot(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0, "no journal is left");
+}
+
+#[test]
+fn one_file_that_fails_is_named_and_the_rest_is_done() {
+    let (machine, folder) = laptop();
+    let errno = rustix::io::Errno::INVAL;
+    machine.inject(Fault::Errno { pattern: EPP.into(), op: Op::Write, nth: 0, errno });
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    let changed = standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+    assert_eq!(changed.failed.len(), 1);
+    assert!(changed.failed[0].0.contains("policy0"), "{:?}", changed.failed);
+    assert_eq!(changed.wrote.len(), 1);
+}
+
+#[test]
+fn anothers_value_is_told_and_left_where_it_is_let_go() {
+    let (machine, folder) = laptop();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+    assert!(standing.look().is_empty());
+    machine.write(EPP, b"balance_power").expect("taken");
+    let foreign = standing.look();
+    assert_eq!((foreign.len(), foreign[0].now.as_str()), (1, "balance_power"));
+    standing.let_go(&foreign[0].target);
+    standing.end();
+    assert_eq!(machine.read(EPP).expect("there"), b"balance_power\n");
+}
+
+#[test]
+fn a_killed_one_is_put_back_but_for_what_was_let_go() {
+    let (machine, folder) = laptop();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+    machine.write(EPP, b"balance_power").expect("taken");
+    let foreign = standing.look();
+    standing.let_go(&foreign[0].target);
+    // As a kill leaves it: the lock goes, the journal stays.
+    standing.journal = None;
+    standing.kept.clear();
+    drop(standing);
+    restore_left(&machine, folder.path()).expect("restored");
+    assert_eq!(machine.read(EPP).expect("there"), b"balance_power\n");
+    assert_eq!(machine.read(EPP3).expect("there"), b"balance_performance\n");
+}
+
+#[test]
+fn a_steady_look_opens_nothing() {
+    let (machine, folder) = laptop();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.want(&[change(EPP3, "power")], &[]).expect("journalled");
+    standing.look();
+    let opens = machine.opens(EPP3);
+    (0..100).for_each(|_| assert!(standing.look().is_empty()));
+    assert_eq!(machine.opens(EPP3), opens);
+    // The inode is another one after the CPU has gone and come back: a watch on it would be dead.
+    machine.plug(3, false);
+    machine.plug(3, true);
+    machine.write(EPP3, b"balance_power").expect("taken");
+    assert_eq!(standing.look().len(), 1);
+}

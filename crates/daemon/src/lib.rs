@@ -1,0 +1,41 @@
+//! Profiles in force all day: what `wattwised` does.
+//!
+//! ```text
+//! config    profiles and options: TOML, errors with line and column; what is built in
+//! profile   what a profile wants, and under which conditions
+//! brain     which profile is in force and what it wants now: pure, no clock and no file
+//! facts     what the conditions are about, read from a machine
+//! actuator  what is wanted, as this machine's settings; who has no authority, and why
+//! live      a speed policy that is followed on the machine
+//! engine    all of it, over any root and any clock: the emulator drives it in virtual time
+//! state     what is remembered over boots
+//! protocol  what the socket speaks; client: who speaks it
+//! server    the socket     uevent  the kernel's events     metrics  what Prometheus reads; scrape: who asks
+//! sources   all that can wake the daemon     copy  a machine on which is tried what would be done
+//! ppd       power-profiles-daemon's D-Bus interface (feature `dbus`)
+//! run       the loop of the real daemon
+//! ```
+//!
+//! [`brain`] decides and [`engine`] acts; neither reads a clock. No model is asked here: a process of root's stays small.
+
+pub mod actuator;
+pub mod brain;
+mod bus;
+pub mod client;
+pub mod config;
+mod copy;
+pub mod engine;
+pub mod facts;
+pub mod input;
+pub mod live;
+pub mod metrics;
+#[cfg(feature = "dbus")]
+pub mod ppd;
+pub mod profile;
+pub mod protocol;
+pub mod run;
+mod scrape;
+mod server;
+mod sources;
+pub mod state;
+mod uevent;

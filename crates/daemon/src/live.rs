@@ -1,0 +1,288 @@
+//! A speed policy followed on the machine: `/proc/stat` in, speeds out.
+//!
+//! 1. The policy is the very object that the model runs. A period of it is no shorter than five ticks of `/proc/stat` (10 ms
+//!    each), so that a share of it means something; one that counts ticks (`burst`) is asked at each.
+//! 2. What it cannot be told here: the scheduler's load (`util_est`, moved utilisation), wake-ups after I/O, whether a tick was stopped.
+//!    Policies that need those are the kernel's ([`crate::actuator`]).
+//! 3. What it wants goes to the driver by [`Authority`]: `scaling_setspeed`, or both limits, or a cap below which the hardware
+//!    chooses. Nothing is written that stands, and each file stays open.
+
+use crate::actuator::Authority;
+use crate::profile::SpeedChoice;
+use wattwise_control::govern::cores::samples;
+use wattwise_control::set::target::Target;
+use wattwise_control::set::transaction::Change;
+use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
+use wattwise_hw::root::Root;
+use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
+use wattwise_policy::{
+    Autonomy, Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, MS, Observation, Platform,
+    PowerSource, Scope, SpeedPolicy,
+};
+
+/// Ticks in the shortest time between two polls.
+const LEAST_TICKS: u64 = 5;
+/// Levels of a driver without a table, kHz.
+const STEP_KHZ: u32 = 100_000;
+
+/// A domain and the files by which its speed is asked for.
+struct Domain {
+    files: Vec<(Target, String)>,
+    authority: Authority,
+    /// The speed in force, as far as we know.
+    khz: Khz,
+    /// The range within which it may choose: the profile's, else what was there before.
+    low: Khz,
+    high: Khz,
+}
+
+/// A policy at work.
+pub struct Live {
+    /// As it was written.
+    pub text: String,
+    /// Decisions so far.
+    pub decisions: u64,
+    policy: Box<dyn SpeedPolicy>,
+    platform: Platform,
+    domains: Vec<Domain>,
+    stat: StatFile,
+    then: Stat,
+    cpus: Vec<u32>,
+    tick_ns: u64,
+    period_ns: Option<u64>,
+    by_ticks: bool,
+    due_ns: u64,
+    samples: Vec<CpuSample>,
+    intent: Intent,
+}
+
+/// A machine of one CPU, to ask policies for their cadence.
+pub fn nominal() -> Platform {
+    let levels = [2_000_000, 1_000_000].map(|khz| Level { khz: Khz(khz), busy_uw: None }).to_vec();
+    platform(
+        vec![DomainInfo { cpus: vec![0], levels, transition_ns: 0, base: Khz(2_000_000), capacity: 1024 }],
+        1,
+    )
+}
+
+fn platform(domains: Vec<DomainInfo>, cpus: u16) -> Platform {
+    Platform {
+        domains,
+        cpus,
+        tick_ns: 10 * MS,
+        load_invariant: false,
+        boost: true,
+        deepest_idle_uw: None,
+        awake_uw: None,
+        autonomy: Autonomy::default(),
+    }
+}
+
+/// A domain as policies see it; none where its range is not known.
+fn info(policy: &CpufreqPolicy) -> Option<DomainInfo> {
+    let (low, high) = policy.hardware_khz?;
+    let mut khz: Vec<u32> = policy
+        .levels_khz
+        .iter()
+        .chain(&policy.boost_levels_khz)
+        .filter_map(|k| u32::try_from(*k).ok())
+        .collect();
+    if khz.is_empty() {
+        let (low, high) = (u32::try_from(low).ok()?, u32::try_from(high).ok()?);
+        khz.extend((low..high).step_by(STEP_KHZ as usize));
+        khz.push(high);
+    }
+    khz.sort_unstable_by(|a, b| b.cmp(a));
+    khz.dedup();
+    let base = policy.base_khz.and_then(|k| u32::try_from(k).ok()).map_or(Khz(*khz.first()?), Khz);
+    Some(DomainInfo {
+        cpus: policy.affected.iter().filter_map(|c| u16::try_from(c).ok()).collect(),
+        levels: khz.into_iter().map(|k| Level { khz: Khz(k), busy_uw: None }).collect(),
+        transition_ns: policy.transition_latency_ns.unwrap_or(0),
+        base,
+        capacity: 1024,
+    })
+}
+
+/// The range that the profile's own settings leave a domain, else the one that was in force before it.
+fn limits(policy: &CpufreqPolicy, beside: &[Change], info: &DomainInfo) -> (Khz, Khz) {
+    let of = |file: &str| {
+        let path = Target::File(format!("{}/{file}", policy.path));
+        beside.iter().rev().find(|c| c.target == path).and_then(|c| c.value.parse::<u32>().ok()).map(Khz)
+    };
+    let then = policy.limits_khz.and_then(|(l, h)| Some((u32::try_from(l).ok()?, u32::try_from(h).ok()?)));
+    let (low, high) = then.map_or((info.slowest(), info.fastest()), |(l, h)| (Khz(l), Khz(h)));
+    let (low, high) = (of("scaling_min_freq").unwrap_or(low), of("scaling_max_freq").unwrap_or(high));
+    (low.min(high), high)
+}
+
+fn files(policy: &CpufreqPolicy, authority: Authority) -> Vec<(Target, String)> {
+    let names: &[(&str, &str)] = match authority {
+        Authority::Userspace => &[("scaling_setspeed", "speed")],
+        Authority::Limits => &[("scaling_max_freq", "maximum"), ("scaling_min_freq", "minimum")],
+        Authority::Cap => &[("scaling_max_freq", "maximum")],
+    };
+    let of = |(file, word): &(&str, &str)| {
+        (Target::File(format!("{}/{file}", policy.path)), format!("{} {word}", policy.name()))
+    };
+    names.iter().map(of).collect()
+}
+
+/// Every domain that runs, as policies see it and as it is told.
+fn domains(
+    cpufreq: &Cpufreq,
+    authority: Authority,
+    beside: &[Change],
+) -> Result<(Vec<DomainInfo>, Vec<Domain>), String> {
+    let (mut infos, mut domains) = (Vec::new(), Vec::new());
+    for policy in cpufreq.policies().iter().filter(|p| !p.is_offline()) {
+        let info = info(policy).ok_or_else(|| format!("{} shows no range of its speed", policy.name()))?;
+        let now = policy.current_khz.and_then(|k| u32::try_from(k).ok()).map_or(info.fastest(), Khz);
+        let (low, high) = limits(policy, beside, &info);
+        domains.push(Domain { files: files(policy, authority), authority, khz: now, low, high });
+        infos.push(info);
+    }
+    match domains.is_empty() {
+        true => Err("no CPU's speed can be set here".to_owned()),
+        false => Ok((infos, domains)),
+    }
+}
+
+/// When to ask first, how often after that, and whether at each tick.
+fn pace(cadence: Cadence, tick_ns: u64) -> Result<(u64, Option<u64>, bool), String> {
+    match cadence {
+        Cadence::Once => Ok((0, None, false)),
+        Cadence::Daemon { first_ns, period_ns } | Cadence::KernelTimer { first_ns, period_ns } => {
+            let least = tick_ns * LEAST_TICKS;
+            Ok((first_ns.max(least), Some(period_ns.max(least)), false))
+        }
+        Cadence::Tick => Ok((tick_ns, Some(tick_ns), true)),
+        Cadence::Scheduler { .. } => Err("needs the scheduler's own hooks".to_owned()),
+    }
+}
+
+impl Live {
+    /// A policy for a machine, and the first values of its files; nothing is written yet.
+    ///
+    /// # Errors
+    /// One line: what of the machine it cannot see.
+    pub fn begin(
+        root: &dyn Root,
+        cpufreq: &Cpufreq,
+        (choice, authority): (&SpeedChoice, Authority),
+        beside: &[Change],
+        now_ns: u64,
+    ) -> Result<(Live, Vec<Change>), String> {
+        let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
+        let mut stat = StatFile::open(root).map_err(seen)?;
+        let then = stat.look().map_err(seen)?;
+        let (infos, domains) = domains(cpufreq, authority, beside)?;
+        // CPUs that are offline keep their numbers.
+        let most = infos.iter().flat_map(|d| &d.cpus).max().copied().unwrap_or(0);
+        let platform = platform(infos, most + 1);
+        let policy = (choice.speed.build)(&platform, &choice.settings);
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let (first_ns, period_ns, by_ticks) = pace(policy.cadence(), tick_ns)?;
+        let mut live = Live {
+            text: choice.text.clone(),
+            decisions: 0,
+            policy,
+            intent: Intent::neutral(domains.len()),
+            samples: vec![CpuSample::default(); usize::from(platform.cpus)],
+            cpus: (0..u32::from(platform.cpus)).collect(),
+            platform,
+            domains,
+            stat,
+            then,
+            tick_ns,
+            period_ns,
+            by_ticks,
+            due_ns: now_ns.saturating_add(first_ns),
+        };
+        live.ask(now_ns, Scope::All, PowerSource::Unknown, None, true);
+        let first = live.wanted().into_iter().map(|(target, what, value)| Change {
+            target,
+            what,
+            value,
+            elsewhere: None,
+        });
+        let first = first.collect();
+        Ok((live, first))
+    }
+
+    /// When it wants to be asked next; never, where it has said all at its start.
+    pub fn due_ns(&self) -> u64 {
+        self.period_ns.map_or(u64::MAX, |_| self.due_ns)
+    }
+
+    fn ask(&mut self, now_ns: u64, scope: Scope, source: PowerSource, mc: Option<i32>, start: bool) {
+        let domains: Vec<DomainSample> =
+            self.domains.iter().map(|d| DomainSample { khz: d.khz, min: d.low, max: d.high }).collect();
+        self.intent.next_ns = None;
+        let obs = Observation {
+            now_ns,
+            asks: true,
+            scope,
+            cpus: &self.samples,
+            domains: &domains,
+            source,
+            temperature_mc: mc,
+        };
+        match start {
+            true => self.policy.start(&obs, &mut self.intent),
+            false => self.policy.observe(&obs, &mut self.intent),
+        }
+    }
+
+    /// A look and a decision where it is due: the writes that follow, in their order.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn step(
+        &mut self,
+        now_ns: u64,
+        source: PowerSource,
+        celsius: Option<f64>,
+    ) -> Result<Vec<(Target, String)>, String> {
+        if now_ns < self.due_ns() {
+            return Ok(Vec::new());
+        }
+        let now = self.stat.look().map_err(|e| format!("/proc/stat: {e}"))?;
+        let then = std::mem::replace(&mut self.then, now);
+        self.samples = samples(&self.then, &then, &self.cpus, self.tick_ns);
+        let mc = celsius.map(|c| (c * 1000.0) as i32);
+        if self.by_ticks {
+            for cpu in 0..self.platform.cpus {
+                self.ask(now_ns, Scope::Cpu(cpu), source, mc, false);
+            }
+        } else {
+            self.ask(now_ns, Scope::All, source, mc, false);
+        }
+        self.decisions += 1;
+        let period = self.intent.next_ns.or(self.period_ns).unwrap_or(u64::MAX);
+        self.due_ns = now_ns.saturating_add(period.max(self.tick_ns));
+        Ok(self.wanted().into_iter().map(|(target, _, value)| (target, value)).collect())
+    }
+
+    /// What is to stand in each file; the end of a range that moves outwards comes first.
+    fn wanted(&mut self) -> Vec<(Target, String, String)> {
+        let mut out = Vec::new();
+        for ((domain, info), intent) in
+            self.domains.iter_mut().zip(&self.platform.domains).zip(&self.intent.domains)
+        {
+            let high = if intent.max.0 == 0 { info.fastest() } else { info.at_most(intent.max) };
+            let low = if intent.min.0 == 0 { info.slowest() } else { info.at_least(intent.min) };
+            let desired = if intent.desired.0 == 0 { high } else { info.at_least(intent.desired) };
+            let khz = desired.min(high).max(low.min(high)).clamp(domain.low, domain.high);
+            let rising = khz > domain.khz;
+            domain.khz = khz;
+            let mut files: Vec<_> =
+                domain.files.iter().map(|(t, w)| (t.clone(), w.clone(), khz.0.to_string())).collect();
+            if !rising && domain.authority == Authority::Limits {
+                files.reverse();
+            }
+            out.extend(files);
+        }
+        out
+    }
+}
