@@ -349,6 +349,7 @@ mod tests {
             workloads: vec!["build".into()],
             machines: vec!["this".into()],
             machine_files: vec![Some("[platform]\n".into())],
+            machine_identities: vec![None],
             space: "burst".into(),
             reference: None,
             best: "energy".into(),

@@ -133,8 +133,11 @@ fn predicted(c: &Comparison) -> Option<Predicted> {
         true => (best.energy_j, reference.energy_j),
         false => (best.window_energy_j, reference.window_energy_j),
     };
-    let interval =
-        if c.goal == Goal::OwnEnergy { &best.uncertain.own_energy_ratio } else { &best.uncertain.energy_ratio };
+    let interval = if c.goal == Goal::OwnEnergy {
+        &best.uncertain.own_energy_ratio
+    } else {
+        &best.uncertain.energy_ratio
+    };
     let ends = (c.replicas > 0).then_some((interval.low, interval.high));
     let ratio = best_j / reference_j;
     ratio.is_finite().then(|| Predicted {

@@ -304,11 +304,9 @@ impl Args {
             Some(path) => path.path().to_owned(),
             None => PathBuf::from(FILES[1]),
         };
-        let there = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(_) => String::new(),
-        };
         let shown = path.display().to_string();
+        let there =
+            present(&path).map_err(|e| Failure::input(format!("{shown}: {e}; name another file with -o")))?;
         let has = Config::from_text(&shown, &there).map_err(Failure::input)?;
         let builtin = Config::builtin();
         if has.profiles.contains_key(&add.name)
@@ -337,6 +335,16 @@ impl Args {
             add.name
         ))?;
         Ok(0)
+    }
+}
+
+/// What a configuration holds now; nothing where there is none, or a device or pipe that is only written.
+fn present(path: &Path) -> std::io::Result<String> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => std::fs::read_to_string(path),
+        Ok(_) => Ok(String::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(e),
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) const OUTPUTS: &[OutputCase] = &[
         "prove --root emulated:amd-laptop --for 1200ms --block 200ms -o /dev/null --report {} current governor=powersave",
     ),
     case("top", "record", Kind::Result, "top --once --every 300ms --root emulated:amd-laptop --record {}"),
+    case(
         "profile add",
         "output",
         Kind::Result,
