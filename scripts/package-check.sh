@@ -11,7 +11,7 @@ command -v debootstrap >/dev/null 2>&1 || skip "debootstrap is not installed"
 base=$target/package-root
 if [ ! -e "$base/etc/debian_version" ]; then
     rm -rf "$base"
-    debootstrap --variant=minbase bookworm "$base" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$target/package-root.log" 2>&1 ||
+    debootstrap --variant=minbase bookworm "$base" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$target/package-root.log" 2>&1 ||
         { rm -rf "$base" && skip "debootstrap failed ($target/package-root.log)"; }
 fi
 work=$(mktemp -d)
