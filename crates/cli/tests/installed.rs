@@ -162,7 +162,9 @@ fn a_compared_command_leaves_its_recording() {
         return println!("recording is not possible here: {}", text(&out.stderr));
     }
     let said = text(&out.stderr);
-    let path = said.split("wattwise compare ").nth(1).expect("a line to go on with").lines().next().unwrap();
+    let call = said.split("wattwise compare ").nth(1).expect("a line to go on with").lines().next().unwrap();
+    let path = call.split(' ').next().unwrap();
+    assert_eq!(call.strip_prefix(path), Some(" -m i7-4510u"), "{said}");
     assert!(path.starts_with(folder.path().join("state/wattwise/compare-").to_str().unwrap()), "{said}");
     let again = wattwise(folder.path(), &["compare", path, "-m", "i7-4510u", "-p", "schedutil", "--exact"]);
     assert!(again.status.success(), "{}", text(&again.stderr));

@@ -189,8 +189,8 @@ fn every_line_of_the_readme_works_or_says_what_is_missing() {
         world(folder.path());
         for line in &lines {
             let here = call(line, Some(machine));
-            // What asks for no machine says the same on each.
-            if at > 0 && !here.contains(machine) {
+            // What asks for no machine says the same on each; but other lines read what this one writes.
+            if at > 0 && !here.contains(machine) && !here.contains("> servers.json") {
                 continue;
             }
             let begun = Instant::now();

@@ -72,7 +72,8 @@ impl Times {
                 ipc: kind.ipc,
                 threads: kind.smt_throughput.clone(),
                 change_ns: transition.delay_ns + transition.stall_ns.iter().max().copied().unwrap_or(0),
-                exit_ns: truth.state_of.get(cpu)?.iter().map(exit).collect(),
+                // None on a machine without cpuidle.
+                exit_ns: truth.state_of.get(cpu).into_iter().flatten().map(exit).collect(),
             };
             Some((*cpu, times))
         };
@@ -92,8 +93,11 @@ impl Times {
                 ipc: next()?.parse().ok().filter(|ipc: &f64| ipc.is_finite() && *ipc > 0.0)?,
                 threads: next()?.split(',').map(|t| t.parse().ok()).collect::<Option<_>>()?,
                 change_ns: next()?.parse().ok()?,
-                exit_ns: next()?
+                // None without cpuidle; whoever reads the file may have cut the blank before it.
+                exit_ns: next()
+                    .unwrap_or_default()
                     .split(',')
+                    .filter(|ns| !ns.is_empty())
                     .map(|ns| if ns == "-" { Some(None) } else { ns.parse().ok().map(Some) })
                     .collect::<Option<_>>()?,
             };
@@ -207,8 +211,10 @@ mod tests {
         };
         let times = Times {
             seed: 7,
-            cpus: [(0, cpu(0, vec![None, Some(2000)])), (4, cpu(1, vec![Some(1)]))].into_iter().collect(),
+            cpus: [(0, cpu(0, vec![None, Some(2000)])), (4, cpu(1, vec![Some(1)])), (5, cpu(2, vec![]))]
+                .into(),
         };
+        assert_eq!(Times::parse(times.to_string().trim_end()), Some(times.clone()));
         assert_eq!(Times::parse(&times.to_string()), Some(times));
         for wrong in
             ["", "seed 1\n", "seed x\n0 0 0 1 1 1 1\n", "seed 1\n0 0 0 nan 1 1 1\n", "seed 1\n0 0 0 1\n"]

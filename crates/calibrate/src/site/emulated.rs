@@ -234,7 +234,9 @@ impl Site for Emulated<'_> {
     }
 
     fn late(&self, cpu: u32, sleep: Duration, times: usize) -> Result<Option<Vec<f64>>, String> {
-        let Some((seed, own)) = self.times_of(cpu) else { return Ok(None) };
+        let Some((seed, own)) = self.times_of(cpu).filter(|(_, own)| !own.exit_ns.is_empty()) else {
+            return Ok(None);
+        };
         let mut random = Random::new(seed ^ self.machine.now_ns());
         let sleep_ns = u64::try_from(sleep.as_nanos()).unwrap_or(u64::MAX);
         let states = own.exit_ns.len();
