@@ -6,7 +6,8 @@
 pub(crate) enum Prints {
     /// Names from files: calls in words, in a folder where each word that is one of these files has been written with names of a
     /// stranger's choice: `work.toml`, `other.toml`, `machine.toml`, `policy.toml`, `t.txt`, `t.perf`, `t.dat`, `tree`, `tree.tar`,
-    /// `profiles.toml`, `specpower.csv`, `freqbench.csv`, `table`, `result.json`, `locks.sh`, `says.sh`. A call that begins with `refused: ` is never done.
+    /// `profiles.toml`, `specpower.csv`, `freqbench.csv`, `table`, `result.json`, `locks.sh`, `says.sh`. A call that begins with `refused: ` is never done; one with `either: ` is for
+    /// some names, such as a policy file whose policy is one after all.
     Names(&'static [&'static str]),
     /// Nothing, and why.
     Nothing(&'static str),
@@ -149,7 +150,7 @@ pub(crate) const CASES: &[(&str, Prints)] = &[
         Names(&[
             "refused: prove --root tree.tar current powersave",
             "refused: prove --from result.json --root emulated:amd-laptop",
-            "refused: prove --root emulated:amd-laptop current policy.toml",
+            "either: prove --root emulated:amd-laptop --for 600ms --block 100ms -o /dev/null current policy.toml",
         ]),
     ),
     (
