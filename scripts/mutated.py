@@ -28,7 +28,8 @@ import zlib
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 MEMORY_KIB = 1 << 20
-CPU_SECONDS = 60
+# A search on the bundled machine of 224 CPUs, undamaged, takes 80.
+CPU_SECONDS = 180
 BUDGET = "simulated=3600,events=300000,disk=100000000"
 STATUSES = {0, 1, 2, 3}
 NUMBERS = ["0", "-1", "1", "4294967295", "4294967296", "9223372036854775807", "18446744073709551616", "1e308", "1e-308", "nan", "inf", "-inf", "0x7fffffff", "99999999999999999999999", "1.5", "\u0661"]
