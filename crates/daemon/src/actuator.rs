@@ -21,7 +21,7 @@ use wattwise_hw::root::{Root, exists, text};
 use wattwise_hw::rules;
 use wattwise_hw::states::cpufreq::Cpufreq;
 use wattwise_policy::speed::tunables::kernel_name;
-use wattwise_policy::{Cadence, Settings};
+use wattwise_policy::{Autonomy, Cadence, DomainInfo, Khz, Level, MS, Platform, Settings};
 
 const PROFILE: &str = "sys/firmware/acpi";
 
@@ -154,7 +154,7 @@ pub(crate) fn of_speed(cpufreq: &Cpufreq, choice: &SpeedChoice) -> Result<OfSpee
     if offered && !(name == "powersave" && authority == Authority::Cap) {
         return Ok((by_kernel(choice), None));
     }
-    let cadence = (choice.speed.build)(&crate::live::nominal(), &choice.settings).cadence();
+    let cadence = (choice.speed.build)(&nominal(), &choice.settings).cadence();
     if OF_KERNEL.contains(&name) || matches!(cadence, Cadence::Scheduler { .. }) {
         let how = match authority {
             Authority::Cap => "'wattwise set --driver-mode passive' gives governors the word",
@@ -259,5 +259,28 @@ fn planned(root: &dyn Root, inventory: &Inventory, mut settings: Vec<Setting>, o
                 }
             }
         }
+    }
+}
+
+/// A machine of one CPU, to ask policies for their cadence.
+pub fn nominal() -> Platform {
+    let levels = [2_000_000, 1_000_000].map(|khz| Level { khz: Khz(khz), busy_uw: None }).to_vec();
+    platform(
+        vec![DomainInfo { cpus: vec![0], levels, transition_ns: 0, base: Khz(2_000_000), capacity: 1024 }],
+        1,
+    )
+}
+
+/// A machine as policies that are followed see it.
+pub(crate) fn platform(domains: Vec<DomainInfo>, cpus: u16) -> Platform {
+    Platform {
+        domains,
+        cpus,
+        tick_ns: 10 * MS,
+        load_invariant: false,
+        boost: true,
+        deepest_idle_uw: None,
+        awake_uw: None,
+        autonomy: Autonomy::default(),
     }
 }

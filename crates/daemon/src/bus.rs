@@ -1,8 +1,8 @@
 //! Whether there is a bus, and what is told to it.
 
+use crate::asks::Asks;
 use crate::brain::Hold;
 use crate::protocol::Status;
-use crate::run::Asks;
 
 /// The desktop's side, where there is one.
 pub(crate) struct Bus {
@@ -17,7 +17,9 @@ pub(crate) fn begin(bus: Option<&str>, asks: &Asks) -> Bus {
     match crate::ppd::Ppd::begin(bus, asks) {
         Ok(ppd) => Bus { ppd: Some(ppd) },
         Err(e) => {
-            crate::run::say(&format!("D-Bus: {e}; desktops cannot choose a profile, 'wattwise profile' can"));
+            crate::asks::say(&format!(
+                "D-Bus: {e}; desktops cannot choose a profile, 'wattwise profile' can"
+            ));
             Bus { ppd: None }
         }
     }
@@ -27,7 +29,7 @@ pub(crate) fn begin(bus: Option<&str>, asks: &Asks) -> Bus {
 #[cfg(not(feature = "dbus"))]
 pub(crate) fn begin(bus: Option<&str>, _: &Asks) -> Bus {
     if bus.is_some_and(|b| b != "system") {
-        crate::run::say("this wattwised was built without D-Bus (feature dbus)");
+        crate::asks::say("this wattwised was built without D-Bus (feature dbus)");
     }
     Bus {}
 }
@@ -35,10 +37,11 @@ pub(crate) fn begin(bus: Option<&str>, _: &Asks) -> Bus {
 impl Bus {
     /// What is in force now, and holds that have ended since.
     #[cfg_attr(not(feature = "dbus"), allow(unused_variables, clippy::unused_self))]
-    pub(crate) fn tell(&self, status: &Status, ended: &[Hold]) {
+    pub(crate) fn tell(&self, told: impl FnOnce() -> (Status, Vec<Hold>)) {
         #[cfg(feature = "dbus")]
         if let Some(ppd) = &self.ppd {
-            ppd.tell(status, ended);
+            let (status, ended) = told();
+            ppd.tell(&status, &ended);
         }
     }
 }

@@ -64,6 +64,7 @@ pub struct Engine<'r> {
     counts: Counts,
     minute: u16,
     ended: Vec<Hold>,
+    revision: u64,
 }
 
 /// Whether a machine has anything that profiles can set.
@@ -105,6 +106,7 @@ impl<'r> Engine<'r> {
             counts: Counts::default(),
             minute: 0,
             ended: Vec::new(),
+            revision: 0,
         }
     }
 
@@ -137,22 +139,18 @@ impl<'r> Engine<'r> {
         self.follow(now_ns);
     }
 
-    /// Takes what came from outside.
+    /// Takes what the kernel says.
     pub fn input(&mut self, now_ns: u64, input: Input) {
-        let event = match input {
-            Input::Supply => return self.stir(now_ns),
-            Input::Cpus | Input::Resumed => {
-                self.recover(now_ns, matches!(input, Input::Resumed));
-                return self.stir(now_ns);
-            }
-            Input::Choose(name) => Event::Choose(name),
-            Input::Hold(hold) => Event::Hold(hold),
-            Input::Release(cookie) => Event::Release(cookie),
-            Input::Gone(client) => Event::Gone(client),
-            Input::Pause(client, why) => Event::Pause(client, why),
-            Input::Config(config) => Event::Config(config),
-            Input::BatteryAware(on) => Event::BatteryAware(on),
-        };
+        match input {
+            Input::Supply => {}
+            Input::Cpus | Input::Resumed => self.recover(now_ns, matches!(input, Input::Resumed)),
+        }
+        self.stir(now_ns);
+    }
+
+    /// Takes what somebody wants.
+    pub fn event(&mut self, now_ns: u64, event: Event) {
+        self.revision += 1;
         let is_config = matches!(event, Event::Config(_));
         let ended = self.brain.event(event);
         self.ended.extend(ended);
@@ -161,6 +159,11 @@ impl<'r> Engine<'r> {
             self.look_due_ns = now_ns;
         }
         self.act(now_ns);
+    }
+
+    /// Goes up with whatever changes what is in force, what is held or what cannot be had. A followed policy's decisions do not.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// A storm of events is waited out, but not for ever; then it looks, and again.
@@ -230,6 +233,7 @@ impl<'r> Engine<'r> {
     }
 
     fn put_in_force(&mut self, now_ns: u64, decision: &Decision, why: &str) {
+        self.revision += 1;
         self.back_off.clear();
         self.forced.clear();
         self.live = None;
@@ -410,6 +414,7 @@ impl<'r> Engine<'r> {
 
     /// Something that cannot be had, said once until the configuration changes.
     fn refuse(&mut self, what: &str, why: &str) {
+        self.revision += 1;
         let line = format!("{what}: {why}");
         if self.told.insert(line.clone()) {
             self.note(Kind::Refused, line);

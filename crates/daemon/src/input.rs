@@ -1,8 +1,5 @@
 //! What comes to an engine from outside, and what it tells.
 
-use crate::brain::{Client, Hold};
-use crate::config::Config;
-
 /// What a line of the log is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -27,29 +24,15 @@ pub struct Note {
     pub text: String,
 }
 
-/// What came from outside.
-#[derive(Debug, Clone)]
+/// What the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// The kernel said that a supply changed.
+    /// A supply changed.
     Supply,
     /// A CPU came or went.
     Cpus,
     /// The machine woke from a suspend.
     Resumed,
-    /// Somebody chose a profile.
-    Choose(String),
-    /// A client holds one.
-    Hold(Hold),
-    /// A hold ends.
-    Release(u32),
-    /// A client is gone.
-    Gone(Client),
-    /// A measurement wants the machine as it was.
-    Pause(Client, String),
-    /// Another configuration.
-    Config(Box<Config>),
-    /// Whether profiles follow the battery.
-    BatteryAware(bool),
 }
 
 /// Counts since the start.

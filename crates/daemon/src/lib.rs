@@ -13,12 +13,13 @@
 //! server    the socket     uevent  the kernel's events     metrics  what Prometheus reads; scrape: who asks
 //! sources   all that can wake the daemon     copy  a machine on which is tried what would be done
 //! ppd       power-profiles-daemon's D-Bus interface (feature `dbus`)
-//! run       the loop of the real daemon
+//! run       the loop of the real daemon; asks: how other threads reach it; systemd: what systemd is told
 //! ```
 //!
-//! [`brain`] decides and [`engine`] acts; neither reads a clock. No model is asked here: a process of root's stays small.
+//! [`brain`] decides and [`engine`] acts; neither reads a clock. No work is simulated here; the models that are linked are the emulator's, for `--root emulated:` and `--dry-run`.
 
 pub mod actuator;
+pub mod asks;
 pub mod brain;
 mod bus;
 pub mod client;
@@ -29,6 +30,7 @@ pub mod facts;
 pub mod input;
 pub mod live;
 pub mod metrics;
+pub mod places;
 #[cfg(feature = "dbus")]
 pub mod ppd;
 pub mod profile;
@@ -38,4 +40,5 @@ mod scrape;
 mod server;
 mod sources;
 pub mod state;
+mod systemd;
 mod uevent;

@@ -7,7 +7,7 @@
 //! 3. What it wants goes to the driver by [`Authority`]: `scaling_setspeed`, or both limits, or a cap below which the hardware
 //!    chooses. Nothing is written that stands, and each file stays open.
 
-use crate::actuator::Authority;
+use crate::actuator::{Authority, platform};
 use crate::profile::SpeedChoice;
 use wattwise_control::govern::cores::samples;
 use wattwise_control::set::target::Target;
@@ -16,8 +16,8 @@ use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
 use wattwise_policy::{
-    Autonomy, Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, MS, Observation, Platform,
-    PowerSource, Scope, SpeedPolicy,
+    Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource,
+    Scope, SpeedPolicy,
 };
 
 /// Ticks in the shortest time between two polls.
@@ -54,28 +54,6 @@ pub struct Live {
     due_ns: u64,
     samples: Vec<CpuSample>,
     intent: Intent,
-}
-
-/// A machine of one CPU, to ask policies for their cadence.
-pub fn nominal() -> Platform {
-    let levels = [2_000_000, 1_000_000].map(|khz| Level { khz: Khz(khz), busy_uw: None }).to_vec();
-    platform(
-        vec![DomainInfo { cpus: vec![0], levels, transition_ns: 0, base: Khz(2_000_000), capacity: 1024 }],
-        1,
-    )
-}
-
-fn platform(domains: Vec<DomainInfo>, cpus: u16) -> Platform {
-    Platform {
-        domains,
-        cpus,
-        tick_ns: 10 * MS,
-        load_invariant: false,
-        boost: true,
-        deepest_idle_uw: None,
-        awake_uw: None,
-        autonomy: Autonomy::default(),
-    }
 }
 
 /// A domain as policies see it; none where its range is not known.

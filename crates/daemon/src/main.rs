@@ -3,9 +3,11 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use wattwise_daemon::asks::say;
 use wattwise_daemon::client::SOCKET;
 use wattwise_daemon::config::Config;
-use wattwise_daemon::run::{Places, RunError, dry_run, restore, run, say};
+use wattwise_daemon::places::Places;
+use wattwise_daemon::run::{RunError, dry_run, restore, run};
 use wattwise_hw::root::{DirRoot, Root};
 
 const HELP: &str = "\

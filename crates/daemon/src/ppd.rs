@@ -9,10 +9,10 @@
 
 #![allow(missing_docs, reason = "the macro drops the docs of signals")]
 
+use crate::asks::{Asks, Message};
 use crate::brain::{Client, Hold};
 use crate::profile;
 use crate::protocol::{Held, Reply, Request, Status};
-use crate::run::{Asks, Message};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use zbus::blocking::connection::Builder;

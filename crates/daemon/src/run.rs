@@ -3,20 +3,20 @@
 //! It sleeps until something comes or is due. No command is started, no file is watched on sysfs (such watches die when the
 //! kernel drops the inode): events come by netlink, and values are verified through descriptors that stay open.
 
-use crate::brain::{Brain, Client, Hold};
+use crate::asks::{Message, say};
+use crate::brain::{Brain, Client, Event, Hold};
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Input, Kind, has_control};
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::protocol::{Held, Listed, Missing, Reply, Request, Status};
 use crate::scrape::serve_metrics;
-use crate::sources::{Sources, notify};
+use crate::sources::Sources;
 use crate::state::Memory;
+use crate::systemd::Systemd;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::path::Path;
 use wattwise_control::private::PrivateFolder;
 use wattwise_control::set::standing::restore_left;
 use wattwise_hw::clock::{self, Moment};
@@ -26,21 +26,6 @@ use wattwise_output::{Output, Scratch};
 
 /// More time asleep than this between two looks at the clock is a suspend, s.
 const SUSPEND_S: f64 = 0.1;
-
-/// Where things are.
-#[derive(Debug, Clone)]
-pub struct Places {
-    /// Files of profiles, each over those before it.
-    pub config: Vec<PathBuf>,
-    /// What is remembered.
-    pub state: PathBuf,
-    /// Journals, and the lock of the one daemon.
-    pub journal: PathBuf,
-    /// The socket; none without.
-    pub socket: Option<PathBuf>,
-    /// The bus: `system`, or an address; none without.
-    pub bus: Option<String>,
-}
 
 /// Why the daemon ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -65,57 +50,6 @@ impl RunError {
             RunError::Failed(_) => 1,
         }
     }
-}
-
-/// A request from another thread, and where its answer goes.
-pub struct Asked {
-    /// The request.
-    pub request: Request,
-    /// Whose.
-    pub client: Client,
-    /// The answer.
-    pub reply: mpsc::Sender<Reply>,
-}
-
-/// How other threads ask the loop.
-#[derive(Clone)]
-pub struct Asks {
-    sender: mpsc::Sender<Message>,
-    wake: std::sync::Arc<OwnedFd>,
-}
-
-/// What other threads send.
-pub enum Message {
-    /// A request.
-    Asked(Asked),
-    /// A client of the bus has gone.
-    Gone(Client),
-}
-
-impl Asks {
-    /// For a loop that hears at the other ends of both.
-    pub(crate) fn new(sender: mpsc::Sender<Message>, wake: OwnedFd) -> Asks {
-        Asks { sender, wake: std::sync::Arc::new(wake) }
-    }
-
-    /// Sends, and wakes the loop.
-    pub fn send(&self, message: Message) {
-        _ = self.sender.send(message);
-        _ = rustix::io::write(&*self.wake, &[1]);
-    }
-
-    /// Asks, and waits for the answer.
-    pub fn ask(&self, request: Request, client: Client) -> Reply {
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let (reply, answer) = mpsc::channel();
-        self.send(Message::Asked(Asked { request, client, reply }));
-        answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Reply::refused(1, "the daemon is ending"))
-    }
-}
-
-/// Says a line to the journal of the system, or to a terminal.
-pub fn say(line: &str) {
-    _ = writeln!(io::stderr(), "{}", wattwise_figure::one_line(line));
 }
 
 fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Path) -> String {
@@ -235,7 +169,7 @@ impl<'r> Daemon<'r> {
             Request::Set { profile } => match known(&mut self.engine, &profile) {
                 Err(why) => Reply::refused(2, why),
                 Ok(()) => {
-                    self.engine.input(ns(now), Input::Choose(profile.clone()));
+                    self.engine.event(ns(now), Event::Choose(profile.clone()));
                     match self.memory.remember(&profile) {
                         Ok(()) => Reply::default(),
                         Err(e) => {
@@ -249,7 +183,7 @@ impl<'r> Daemon<'r> {
                 Ok(()) => {
                     let cookie = self.engine.brain().cookie();
                     let hold = Hold { cookie, profile, reason, application, client };
-                    self.engine.input(ns(now), Input::Hold(hold));
+                    self.engine.event(ns(now), Event::Hold(hold));
                     Reply { cookie: Some(cookie), ..Reply::default() }
                 }
             },
@@ -257,13 +191,13 @@ impl<'r> Daemon<'r> {
                 match self.engine.brain().holds().iter().any(|h| h.cookie == cookie) {
                     false => Reply::refused(2, format!("no hold has the number {cookie}")),
                     true => {
-                        self.engine.input(ns(now), Input::Release(cookie));
+                        self.engine.event(ns(now), Event::Release(cookie));
                         Reply::default()
                     }
                 }
             }
             Request::Pause { why } => {
-                self.engine.input(ns(now), Input::Pause(client, why));
+                self.engine.event(ns(now), Event::Pause(client, why));
                 Reply::default()
             }
             Request::Reload => match self.reload(now) {
@@ -275,10 +209,15 @@ impl<'r> Daemon<'r> {
                 Reply { text: Some(metrics.text(self.root, &mut self.engine, now)), ..Reply::default() }
             }
             Request::BatteryAware { on } => {
-                self.engine.input(ns(now), Input::BatteryAware(on));
+                self.engine.event(ns(now), Event::BatteryAware(on));
                 Reply::default()
             }
         }
+    }
+
+    /// What desktops are told: what is in force, and the holds that have ended since.
+    fn told(&mut self) -> (Status, Vec<Hold>) {
+        (self.status(), self.engine.ended())
     }
 
     fn status(&mut self) -> Status {
@@ -311,7 +250,7 @@ impl<'r> Daemon<'r> {
     fn reload(&mut self, now: Moment) -> Result<(), ConfigError> {
         let config = Config::read(&self.places.config)?;
         if config != *self.engine.brain().config() {
-            self.engine.input(ns(now), Input::Config(Box::new(config)));
+            self.engine.event(ns(now), Event::Config(Box::new(config)));
         }
         Ok(())
     }
@@ -395,13 +334,19 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
     let mut daemon = Daemon::begin(root, places, config, profile, before);
     serve_metrics(daemon.engine.brain().config().options.listen.clone(), &asks);
     let bus = crate::bus::begin(places.bus.as_deref(), &asks);
-    notify("READY=1");
+    let mut systemd = Systemd::of_environment();
+    systemd.tell("READY=1");
+    // Desktops are told what has changed, and not each decision of a policy that is followed.
+    let mut told = None;
     loop {
         daemon.chores(before);
-        bus.tell(&daemon.status(), &daemon.engine.ended());
-        sources.wait(daemon.due_ns().saturating_sub(ns(clock::now())));
-        notify("WATCHDOG=1");
+        if told != Some(daemon.engine.revision()) {
+            told = Some(daemon.engine.revision());
+            bus.tell(|| daemon.told());
+        }
+        sources.wait(daemon.due_ns().min(systemd.due_ns()).saturating_sub(ns(clock::now())));
         let now = clock::now();
+        systemd.alive(ns(now));
         let asleep_s = (now.boot_s - before.boot_s) - (now.monotonic_s - before.monotonic_s);
         before = now;
         if asleep_s > SUSPEND_S {
@@ -409,7 +354,7 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         }
         let came = sources.take();
         if came.ends {
-            notify("STOPPING=1");
+            systemd.tell("STOPPING=1");
             drop(sources);
             return Ok(end(&mut daemon));
         }
@@ -419,16 +364,16 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         came.inputs.into_iter().for_each(|input| daemon.engine.input(ns(now), input));
         for message in came.messages {
             match message {
-                Message::Gone(client) => daemon.engine.input(ns(now), Input::Gone(client)),
+                Message::Gone(client) => daemon.engine.event(ns(now), Event::Gone(client)),
                 Message::Asked(asked) => {
                     let reply = daemon.answer(now, asked.request, asked.client);
-                    bus.tell(&daemon.status(), &daemon.engine.ended());
+                    bus.tell(|| daemon.told());
                     _ = asked.reply.send(reply);
                 }
             }
         }
         let gone = sources.serve(&mut |request, client| daemon.answer(now, request, client));
-        gone.into_iter().for_each(|client| daemon.engine.input(ns(now), Input::Gone(client)));
+        gone.into_iter().for_each(|client| daemon.engine.event(ns(now), Event::Gone(client)));
         daemon.engine.tick(ns(now), minute_of_day());
     }
 }

@@ -1,11 +1,21 @@
 //! Whoever scrapes metrics: loopback or a Unix socket.
 
+use crate::asks::{Asks, say};
 use crate::brain::Client;
 use crate::config::Listen;
 use crate::protocol::Request;
-use crate::run::{Asks, say};
 use std::io;
+use std::path::Path;
 use std::time::Duration;
+
+/// Takes away what an earlier daemon has left there: a socket, and nothing else.
+fn remove_socket(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if meta.file_type().is_socket() => std::fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
 
 /// Serves metrics by a thread of its own: whoever asks slowly keeps nobody else waiting but others that ask for metrics.
 pub(crate) fn serve_metrics(listen: Option<Listen>, asks: &Asks) {
@@ -22,7 +32,7 @@ pub(crate) fn serve_metrics(listen: Option<Listen>, asks: &Asks) {
                 }
             }
             Listen::Unix(path) => {
-                _ = std::fs::remove_file(&path);
+                remove_socket(&path)?;
                 let listener = std::os::unix::net::UnixListener::bind(&path)?;
                 for mut stream in listener.incoming().flatten() {
                     _ = stream.set_read_timeout(Some(Duration::from_secs(1)));

@@ -1,10 +1,11 @@
 //! All that can wake the daemon: signals, the kernel's events, the configuration's folders, steps of the clock, the socket,
 //! other threads.
 
+use crate::asks::{Asks, Message, say};
 use crate::brain::Client;
 use crate::input::Input;
+use crate::places::Places;
 use crate::protocol::{Reply, Request};
-use crate::run::{Asks, Message, Places, say};
 use crate::server::Server;
 use crate::uevent::Uevents;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,9 +13,8 @@ use rustix::fs::inotify;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc;
-use std::time::Duration;
 use wattwise_child::Signals;
 
 /// A file that is being written is read when it has been left alone for this.
@@ -61,7 +61,6 @@ impl Sources {
 
     /// Waits for one of them, or for a time.
     pub(crate) fn wait(&self, wait_ns: u64) {
-        let wait = watchdog().map_or(wait_ns, |d| wait_ns.min(d.as_nanos() as u64));
         let some = [
             self.uevents.as_ref().map(Uevents::fd),
             self.config.0.as_ref().map(AsFd::as_fd),
@@ -70,7 +69,7 @@ impl Sources {
         let mut fds = vec![self.signals.fd(), self.woken.as_fd()];
         fds.extend(some.into_iter().flatten());
         fds.extend(self.server.iter().flat_map(Server::fds));
-        wait_for(&fds, wait);
+        wait_for(&fds, wait_ns);
     }
 
     /// What has come.
@@ -141,27 +140,6 @@ fn arm(fd: Option<&OwnedFd>) {
     let spec = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: never };
     let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
     _ = fd.map(|fd| timerfd_settime(fd, flags, &spec));
-}
-
-/// Tells systemd, where it listens.
-pub(crate) fn notify(state: &str) {
-    use std::os::linux::net::SocketAddrExt as _;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(&*path);
-    let address = match bytes.strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(Path::new(&path)),
-    };
-    if let (Ok(socket), Ok(address)) = (UnixDatagram::unbound(), address) {
-        _ = socket.send_to_addr(state.as_bytes(), &address);
-    }
-}
-
-/// Half of the time within which systemd wants to hear of us.
-fn watchdog() -> Option<Duration> {
-    let us: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
-    Some(Duration::from_micros(us / 2)).filter(|d| !d.is_zero())
 }
 
 /// The folders of the configuration, watched.

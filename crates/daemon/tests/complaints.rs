@@ -4,7 +4,7 @@
 mod support;
 
 use support::{CPU, Day, SECOND, SUPPLY, Scene};
-use wattwise_daemon::brain::Client;
+use wattwise_daemon::brain::{Client, Event};
 use wattwise_daemon::config::Config;
 use wattwise_daemon::engine::{Input, Kind};
 use wattwise_daemon::run::conflicts;
@@ -189,10 +189,10 @@ fn lpmd_116_what_stands_is_not_written_again() {
         day.input(Input::Supply);
         day.pass(10 * SECOND);
     }
-    day.input(Input::Choose("balanced".into()));
+    day.event(Event::Choose("balanced".into()));
     assert_eq!(scene.machine.writes().len(), before);
     // Of a profile that wants the same and more, only what is more.
-    day.input(Input::Choose("twin".into()));
+    day.event(Event::Choose("twin".into()));
     let since = scene.machine.writes()[before..].to_vec();
     assert!(since.len() == 16 && since.iter().all(|(path, _)| path.ends_with("latency_us")), "{since:?}");
 }
@@ -327,11 +327,11 @@ fn a_measurement_holds_the_daemon_off() {
     let before = scene.machine.snapshot();
     let mut day = Day::remembered(&scene, "", Some("power-saver"));
     assert_ne!(scene.machine.snapshot(), before);
-    day.input(Input::Pause(Client::Socket(1), "wattwise ab".into()));
+    day.event(Event::Pause(Client::Socket(1), "wattwise ab".into()));
     assert_eq!(scene.machine.snapshot(), before);
     day.pass(120 * SECOND);
     assert_eq!(scene.machine.snapshot(), before);
-    day.input(Input::Gone(Client::Socket(1)));
+    day.event(Event::Gone(Client::Socket(1)));
     assert_eq!(scene.epp(0), "power");
 }
 
@@ -343,7 +343,7 @@ fn a_reload_has_no_gap() {
     let mut day = Day::remembered(&scene, &with("power"), Some("mine"));
     let before = scene.machine.writes().len();
     let config = Config::from_text("t", &with("balance_power")).expect("no mistake");
-    day.input(Input::Config(Box::new(config)));
+    day.event(Event::Config(Box::new(config)));
     let since = scene.machine.writes()[before..].to_vec();
     assert!(since.iter().all(|(_, value)| value == "balance_power") && since.len() == 16, "{since:?}");
 }

@@ -7,7 +7,7 @@ use wattwise_daemon::config::Config;
 use wattwise_daemon::engine::{Input, Kind};
 use wattwise_emulator::Fault;
 
-/// What happens, at which second: as a user of a notebook recorded it, the idle hours between shortened.
+/// What happens, at which second: made up of what notebooks meet, no recording; the idle hours between are short.
 const DAY: &[(u64, Happens)] = &[
     (5, Happens::Load(300)),
     (60, Happens::Mains(true)),

@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use wattwise_emulator::Entry;
+
+#[path = "support/tree.rs"]
+mod tree;
 
 struct Machine {
     folder: tempfile::TempDir,
@@ -16,20 +18,7 @@ impl Machine {
     fn of(name: &str) -> Machine {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path().join("tree");
-        for entry in wattwise_emulator::named(name).expect("bundled").files() {
-            match entry {
-                Entry::File(path, bytes) => {
-                    let path = at.join(path);
-                    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-                    std::fs::write(path, bytes).expect("written");
-                }
-                Entry::Link(path, to) => {
-                    let up = "../".repeat(path.matches('/').count());
-                    std::fs::create_dir_all(at.join(&path).parent().expect("a folder")).expect("made");
-                    std::os::unix::fs::symlink(up + &to, at.join(path)).expect("made");
-                }
-            }
-        }
+        tree::write(name, &at);
         std::fs::write(folder.path().join("profiles.toml"), "").expect("written");
         Machine { folder }
     }

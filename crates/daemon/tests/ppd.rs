@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "support/tree.rs"]
+mod tree;
+
 const NEW: [&str; 3] = [
     "org.freedesktop.UPower.PowerProfiles",
     "/org/freedesktop/UPower/PowerProfiles",
@@ -21,24 +24,6 @@ struct Desktop {
     folder: tempfile::TempDir,
 }
 
-fn tree(at: &Path) {
-    use wattwise_emulator::Entry;
-    for entry in wattwise_emulator::named("amd-laptop").expect("bundled").files() {
-        match entry {
-            Entry::File(path, bytes) => {
-                let path = at.join(path);
-                std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-                std::fs::write(path, bytes).expect("written");
-            }
-            Entry::Link(path, to) => {
-                let up = "../".repeat(path.matches('/').count());
-                std::fs::create_dir_all(at.join(&path).parent().expect("a folder")).expect("made");
-                std::os::unix::fs::symlink(up + &to, at.join(path)).expect("made");
-            }
-        }
-    }
-}
-
 impl Desktop {
     fn begin(args: &[&str]) -> Desktop {
         let mut bus = Command::new("dbus-daemon")
@@ -50,7 +35,7 @@ impl Desktop {
         BufReader::new(bus.stdout.take().expect("piped")).read_line(&mut address).expect("an address");
         let address = address.trim().to_owned();
         let folder = tempfile::tempdir().expect("a folder");
-        tree(&folder.path().join("tree"));
+        tree::write("amd-laptop", &folder.path().join("tree"));
         let daemon = daemon(folder.path(), &address, args);
         let desktop = Desktop { bus, address, daemon, folder };
         desktop.until("the daemon is on the bus", || desktop.get(NEW, "Version").contains("0.30"));

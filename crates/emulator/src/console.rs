@@ -8,7 +8,7 @@
 //! | `times` | what takes time on it ([`Times`]); empty without a truth | |
 
 use crate::host::Truth;
-use crate::tree::{Live, NodeKind, Tree};
+use crate::tree::{Console, Live, NodeKind, Tree};
 use crate::{Emulator, Inner};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -22,14 +22,6 @@ pub const LOAD: &str = "wattwise/load";
 pub const PASS_NS: &str = "wattwise/pass_ns";
 /// What takes time on it.
 pub const TIMES: &str = "wattwise/times";
-
-/// One of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Console {
-    Load,
-    PassNs,
-    Times,
-}
 
 /// What takes time on a machine whose truth is known: what its files do not show, and a program that runs on it would feel.
 #[derive(Clone, Debug, PartialEq)]

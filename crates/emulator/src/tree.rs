@@ -4,8 +4,15 @@
 //! been unplugged is kept aside and answers ENODEV, as sysfs does (fs/kernfs/file.c,
 //! `kernfs_get_active`).
 
-use crate::console::Console;
 use std::collections::BTreeMap;
+
+/// One of the files of a mounted machine's console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Console {
+    Load,
+    PassNs,
+    Times,
+}
 
 /// A file's number.
 pub(crate) type Id = u32;

@@ -8,7 +8,7 @@ use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::machine::profile::step_back;
+use crate::machine::step_back::step_back;
 use crate::model::compare::{self, How};
 use crate::model::{machine, stop::Stop};
 use crate::show::answer::{self, Shown};

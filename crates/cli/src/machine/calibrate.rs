@@ -5,7 +5,7 @@ use crate::args::output;
 use crate::args::output::OutputPath;
 use crate::args::root as hardware;
 use crate::exit::{Failure, Outcome, print, print_json_as};
-use crate::machine::profile::step_back;
+use crate::machine::step_back::step_back;
 use crate::show::screen::{note, progress};
 use crate::show::table::{cell, drawn};
 use comfy_table::{ContentArrangement, Table, presets};

@@ -14,4 +14,5 @@ pub(crate) mod record;
 pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod set;
+pub(crate) mod step_back;
 pub(crate) mod top;

@@ -429,19 +429,8 @@ fn can_be_followed(text: &str) -> bool {
     speed::find(name).is_some_and(|speed| {
         let settings = wattwise_policy::Settings::parse(speed.params, list);
         settings.is_ok_and(|settings| {
-            let cadence = (speed.build)(&wattwise_daemon::live::nominal(), &settings).cadence();
+            let cadence = (speed.build)(&wattwise_daemon::actuator::nominal(), &settings).cadence();
             !matches!(cadence, Cadence::Scheduler { .. })
         })
     })
-}
-
-/// Has a daemon of this machine step back while something is measured or changed.
-pub(crate) fn step_back(
-    root: &dyn Root,
-    what: &str,
-) -> Result<Option<wattwise_daemon::client::Pause>, Failure> {
-    if !root.is_this_machine() {
-        return Ok(None);
-    }
-    wattwise_daemon::client::pause(Path::new(SOCKET), what).map_err(Failure::impossible)
 }

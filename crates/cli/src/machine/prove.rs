@@ -7,6 +7,7 @@ use crate::args::settings::ArmArgs;
 use crate::args::{duration, state};
 use crate::exit::{Failure, Outcome, print, print_json, print_json_as};
 use crate::machine::ab::machine_here;
+use crate::machine::step_back::step_back;
 use crate::show::screen::{self, note, say};
 use serde::Serialize;
 use std::time::Duration;
@@ -140,6 +141,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     path.keep_apart();
     pre_flight(root, &path, &header);
+    let _paused = step_back(root, "wattwise prove")?;
     let signals = Signals::catch().map_err(Failure::work)?;
     let journal = asked.journal()?;
     let told = header.clone();

@@ -5,7 +5,7 @@ use crate::args::output::{OutputPath, written};
 use crate::args::root as hardware;
 use crate::args::settings::ArmArgs;
 use crate::exit::{Failure, Outcome, print_json};
-use crate::machine::profile::step_back;
+use crate::machine::step_back::step_back;
 use crate::model::machine;
 use crate::show::screen::{detail, say, tell};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex};
-use wattwise_daemon::brain::Brain;
+use wattwise_daemon::brain::{Brain, Event};
 use wattwise_daemon::config::Config;
 use wattwise_daemon::engine::{Engine, Input, Kind, Note};
 use wattwise_emulator::{Emulator, named};
@@ -176,6 +176,11 @@ impl<'r> Day<'r> {
 
     pub(crate) fn input(&mut self, input: Input) {
         self.engine.input(self.now, input);
+        self.log.extend(self.engine.notes());
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.engine.event(self.now, event);
         self.log.extend(self.engine.notes());
     }
 

@@ -5,7 +5,7 @@ mod tune;
 
 use crate::args::select::mechanism;
 use crate::exit::{Failure, Outcome, print, print_json};
-use crate::machine::profile::step_back;
+use crate::machine::step_back::step_back;
 use crate::show::screen::{note, say};
 use serde::Serialize;
 use std::fmt::Write;
