@@ -13,10 +13,11 @@ use crate::asks::{Asks, Message};
 use crate::brain::{Client, Hold};
 use crate::profile;
 use crate::protocol::{Held, Reply, Request, Status};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use zbus::blocking::Connection;
 use zbus::blocking::connection::Builder;
-use zbus::blocking::{Connection, fdo::DBusProxy};
+use zbus::export::ordered_stream::OrderedStreamExt as _;
 use zbus::fdo;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
@@ -47,6 +48,8 @@ struct Told {
 struct Desk {
     asks: Asks,
     told: Arc<Mutex<Told>>,
+    /// Clients whose leaving is waited for.
+    watched: Arc<Mutex<BTreeSet<String>>>,
     /// Whether whoever asks is judged.
     judged: bool,
 }
@@ -146,8 +149,41 @@ impl Desk {
         self.judge(connection, header).await?;
         let cut = |text: &str| wattwise_figure::one_line(&text.chars().take(200).collect::<String>());
         let (profile, reason, application) = (profile.to_owned(), cut(reason), cut(application));
+        self.watch(connection, header).await?;
         let reply = self.ask(Request::Hold { profile, reason, application }, header)?;
         reply.cookie.ok_or_else(|| fdo::Error::Failed("no number for the hold".to_owned()))
+    }
+}
+
+impl Desk {
+    /// Has the loop know when a client that holds something leaves the bus. Only such clients are watched: others come and go on
+    /// a desktop's bus all day, and each would wake us.
+    async fn watch(&self, connection: &zbus::Connection, header: &Header<'_>) -> fdo::Result<()> {
+        let sender = header.sender().ok_or_else(|| fdo::Error::AccessDenied("no sender".to_owned()))?;
+        let name = sender.to_string();
+        let watched = || self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched().contains(&name) {
+            return Ok(());
+        }
+        let bus = fdo::DBusProxy::new(connection).await?;
+        let mut left = bus.receive_name_owner_changed_with_args(&[(0, name.as_str())]).await?;
+        // It may have left before the bus had our rule.
+        if !bus.name_has_owner(sender.clone().into()).await? {
+            return Err(fdo::Error::AccessDenied("the client has left".to_owned()));
+        }
+        watched().insert(name.clone());
+        let desk = self.clone();
+        let follow = async move {
+            while let Some(signal) = left.next().await {
+                if signal.args().is_ok_and(|args| args.new_owner().is_none()) {
+                    break;
+                }
+            }
+            desk.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+            desk.asks.send(Message::Gone(Client::Bus(name)));
+        };
+        connection.executor().spawn(follow, "a client that holds a profile").detach();
+        Ok(())
     }
 }
 
@@ -318,7 +354,7 @@ impl Ppd {
     pub fn begin(bus: &str, asks: &Asks) -> zbus::Result<Ppd> {
         let told = Arc::new(Mutex::new(told_of(&Status { battery_aware: true, ..Status::default() })));
         let judged = bus == "system";
-        let desk = Desk { asks: asks.clone(), told: Arc::clone(&told), judged };
+        let desk = Desk { asks: asks.clone(), told: Arc::clone(&told), watched: Arc::default(), judged };
         let builder = match judged {
             true => Builder::system()?,
             false => Builder::address(bus)?,
@@ -333,7 +369,6 @@ impl Ppd {
                 )));
             }
         }
-        clients(&connection, asks)?;
         let (news, heard) = mpsc::channel::<(Told, Vec<u32>)>();
         let then = told_of(&Status { battery_aware: true, ..Status::default() });
         let spawned =
@@ -359,21 +394,4 @@ fn announce(connection: &Connection, mut then: Told, heard: &mpsc::Receiver<(Tol
         _ = OldObject::announce(connection, OLD_PATH, &now, &then, &ended);
         then = now;
     }
-}
-
-/// Tells the loop of clients that leave the bus.
-fn clients(connection: &Connection, asks: &Asks) -> zbus::Result<()> {
-    let bus = DBusProxy::new(connection)?;
-    let left = bus.receive_name_owner_changed()?;
-    let asks = asks.clone();
-    let follow = move || {
-        for signal in left {
-            let Ok(args) = signal.args() else { continue };
-            if args.new_owner().is_none() && args.name().starts_with(':') {
-                asks.send(Message::Gone(Client::Bus(args.name().to_string())));
-            }
-        }
-    };
-    let spawned = std::thread::Builder::new().name("clients".into()).spawn(follow);
-    spawned.map(|_| ()).map_err(|e| zbus::Error::Failure(e.to_string()))
 }

@@ -46,8 +46,18 @@ impl Machine {
         self.command(args).stderr(Stdio::piped()).spawn().expect("runs")
     }
 
+    /// Runs one that ends by itself; one that does not is killed, and has no exit code.
     fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("runs")
+        let mut command = self.command(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
+        let begun = Instant::now();
+        while child.try_wait().expect("asked").is_none() {
+            if begun.elapsed() > Duration::from_secs(60) {
+                child.kill().expect("killed");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.wait_with_output().expect("ended")
     }
 
     /// Every file that a daemon may set.
