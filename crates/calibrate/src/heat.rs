@@ -6,8 +6,8 @@
 //!
 //! For a given tau that is linear; tau itself is searched for.
 
-use crate::linear::Triangle;
 use crate::window::Observation;
+use wattwise_figure::linear::Triangle;
 use wattwise_figure::verdict::quantile as student;
 
 /// A figure and its 95 % interval.

@@ -22,7 +22,6 @@ pub mod fit;
 pub mod gather;
 pub mod heat;
 mod layout;
-mod linear;
 mod look;
 mod made;
 mod obeyed;

@@ -1,11 +1,14 @@
 //! Figures: what a number is in (`units`, `share`), how it spreads (`spread`, `histogram`), where it comes from
-//! (`provenance`), what may be asked of a machine (`setting`), the normal distribution that draws use (`normal`), what chance alone gives (`tail`), what two samples say of each other (`verdict`), and what may be said of one while it grows (`sequence`).
+//! (`provenance`), what may be asked of a machine (`setting`), the normal distribution that draws use (`normal`), small linear
+//! systems (`linear`), what chance alone gives (`tail`), what two samples say of each other (`verdict`), and what may be said of
+//! one while it grows (`sequence`).
 //!
 //! The ground floor: it uses no other crate of wattwise, and any may use it.
 #![forbid(unsafe_code)]
 
 pub mod budget;
 pub mod histogram;
+pub mod linear;
 pub mod normal;
 pub mod provenance;
 pub mod random;

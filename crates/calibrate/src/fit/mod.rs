@@ -17,8 +17,8 @@ mod unknowns;
 
 pub use unknowns::{MeteredPart, Unknown, Unknowns};
 
-use crate::linear::Triangle;
 use crate::window::Observation;
+use wattwise_figure::linear::Triangle;
 use wattwise_figure::verdict::quantile as student;
 use wattwise_figure::{Random, normal};
 use wattwise_model::machine::MachineModel;

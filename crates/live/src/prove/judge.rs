@@ -2,11 +2,14 @@
 
 use crate::prove::block::{Block, Pair};
 use serde::{Deserialize, Serialize};
+use wattwise_figure::linear::Triangle;
 use wattwise_figure::sequence;
 use wattwise_figure::verdict::{Aim, Verdict, student};
 
 /// Fewer pairs bear no regression.
 const LEAST_FOR_WORK: usize = 20;
+/// A column of which the others leave no more than this share says nothing of its own.
+const EXPLAINED: f64 = 1e-9;
 
 /// What is known of the work, and how it enters: as the difference of B from A.
 type Known = (&'static str, fn(&Block) -> Option<f64>);
@@ -98,30 +101,13 @@ fn regression(x: &[Vec<f64>], y: &[f64]) -> Option<(f64, Vec<f64>, f64)> {
     let about = |a: &[f64], a_mean: f64, b: &[f64], b_mean: f64| {
         a.iter().zip(b).map(|(p, q)| (p - a_mean) * (q - b_mean)).sum::<f64>()
     };
-    // Two right sides: the slopes, and S⁻¹ times the columns' means for the constant's variance.
-    let mut rows: Vec<Vec<f64>> = (0..k)
-        .map(|i| {
-            let mut row: Vec<f64> = (0..k).map(|j| about(&x[i], x_mean[i], &x[j], x_mean[j])).collect();
-            row.push(about(&x[i], x_mean[i], y, y_mean));
-            row.push(x_mean[i]);
-            row
-        })
-        .collect();
-    let scale: Vec<f64> = (0..k).map(|i| rows[i][i]).collect();
-    for i in 0..k {
-        // Positive definite: no pivoting. What is left of a column that the others explain is nothing.
-        if rows[i][i] <= 1e-9 * scale[i] {
-            return None;
-        }
-        let pivot = rows[i].clone();
-        for (j, row) in rows.iter_mut().enumerate().filter(|(j, _)| *j != i) {
-            let by = row[i] / pivot[i];
-            debug_assert!(j != i);
-            row.iter_mut().zip(&pivot).for_each(|(r, p)| *r -= by * p);
-        }
-    }
-    let slopes: Vec<f64> = (0..k).map(|i| rows[i][k] / rows[i][i]).collect();
-    let leverage = 1.0 + n * (0..k).map(|i| x_mean[i] * rows[i][k + 1] / rows[i][i]).sum::<f64>();
+    let products =
+        (0..k * k).map(|at| about(&x[at / k], x_mean[at / k], &x[at % k], x_mean[at % k])).collect();
+    let triangle = Triangle::of_clear(k, products, EXPLAINED)?;
+    let against: Vec<f64> = (0..k).map(|i| about(&x[i], x_mean[i], y, y_mean)).collect();
+    let slopes = triangle.solve(&against);
+    let constants = triangle.solve(&x_mean);
+    let leverage = 1.0 + n * x_mean.iter().zip(constants).map(|(m, c)| m * c).sum::<f64>();
     let constant = y_mean - slopes.iter().zip(&x_mean).map(|(s, m)| s * m).sum::<f64>();
     let left =
         (0..y.len()).map(|at| y[at] - constant - (0..k).map(|i| slopes[i] * x[i][at]).sum::<f64>()).collect();

@@ -3,19 +3,24 @@
 
 /// The lower triangle `l` of `a = l l'`, row by row.
 #[derive(Clone, Debug)]
-pub(crate) struct Triangle {
+pub struct Triangle {
     n: usize,
     l: Vec<f64>,
 }
 
 impl Triangle {
     /// Of a symmetric matrix of which the lower half is read; none where it is not positive.
-    pub(crate) fn of(n: usize, mut a: Vec<f64>) -> Option<Triangle> {
+    pub fn of(n: usize, a: Vec<f64>) -> Option<Triangle> {
+        Triangle::of_clear(n, a, 1e-13)
+    }
+
+    /// The same; none too where the others explain all of a row but the share `least` of its own.
+    pub fn of_clear(n: usize, mut a: Vec<f64>, least: f64) -> Option<Triangle> {
         for i in 0..n {
             for j in 0..=i {
                 let sum: f64 = a[i * n + j] - (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum::<f64>();
                 if i == j {
-                    if sum.is_nan() || sum <= 1e-13 * a[i * n + i] {
+                    if sum.is_nan() || sum <= least * a[i * n + i] {
                         return None;
                     }
                     a[i * n + i] = sum.sqrt();
@@ -28,7 +33,7 @@ impl Triangle {
     }
 
     /// `x` of `a x = b`.
-    pub(crate) fn solve(&self, b: &[f64]) -> Vec<f64> {
+    pub fn solve(&self, b: &[f64]) -> Vec<f64> {
         let (n, l) = (self.n, &self.l);
         let mut x = b.to_vec();
         for i in 0..n {
@@ -43,13 +48,13 @@ impl Triangle {
     }
 
     /// `l z`: where `z` are independent normal variables, their combinations with the covariance `a`.
-    pub(crate) fn times(&self, z: &[f64]) -> Vec<f64> {
+    pub fn times(&self, z: &[f64]) -> Vec<f64> {
         let row = |i: usize| (0..=i).map(|j| self.l[i * self.n + j] * z[j]).sum();
         (0..self.n).map(row).collect()
     }
 
     /// `1/a`, row by row.
-    pub(crate) fn inverse(&self) -> Vec<f64> {
+    pub fn inverse(&self) -> Vec<f64> {
         let n = self.n;
         let mut all = vec![0.0; n * n];
         for j in 0..n {
