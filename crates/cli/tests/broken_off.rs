@@ -67,6 +67,8 @@ fn search(folder: &Path) -> Command {
         "--json",
         "-o",
         "found.toml",
+        "--log",
+        "found.jsonl",
     ]);
     program
 }
@@ -328,8 +330,7 @@ fn one_interrupt_opens_no_test_set() {
 #[test]
 fn an_interrupted_test_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = search(folder.path());
-    command.args(["--log", "found.jsonl"]);
+    let command = search(folder.path());
     let args: Vec<_> =
         command.get_args().map(|a| if a == "40" { "4096".into() } else { a.to_owned() }).collect();
     let mut command = wattwise(folder.path());

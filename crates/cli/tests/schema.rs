@@ -240,6 +240,8 @@ fn lists_recordings_studies_and_settings_are_valid() {
 fn a_search_is_valid() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.toml").display().to_string();
+    let log = |name: &str| folder.path().join(name).display().to_string();
+    let (first, second) = (log("a.jsonl"), log("b.jsonl"));
     let tune = [
         "tune",
         "tbench",
@@ -252,14 +254,17 @@ fn a_search_is_valid() {
         "40",
         "-o",
         &file,
+        "--log",
+        &first,
         "--json",
     ];
     holds("tune-1.json", &[&tune[..], &["--space", "burst"]].concat());
     // Without a test set, and with a space that is soon looked at.
-    std::fs::remove_file(folder.path().join("a.jsonl")).unwrap();
     let one = [
         "tune",
         "tbench",
+        "--log",
+        &second,
         "-m",
         "thinkpad-r51",
         "--space",

@@ -16,7 +16,21 @@ fn text(bytes: &[u8]) -> String {
 /// A search in a folder of its own.
 fn tune(folder: &Path, args: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_wattwise"));
-    program.current_dir(folder).arg("tune").args(args).output().unwrap()
+    program
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .arg("tune")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+/// The log of the only search in a folder, where nobody named one.
+fn log_of(folder: &Path) -> std::path::PathBuf {
+    let mut all = std::fs::read_dir(folder.join("state/wattwise")).unwrap();
+    let log = all.next().unwrap().unwrap().path();
+    assert!(all.next().is_none(), "one search, one log");
+    log
 }
 
 fn json(out: &Output) -> Value {
@@ -128,18 +142,19 @@ fn the_result_hangs_on_the_seed_alone() {
         let folder = tempfile::tempdir().unwrap();
         let works = works(folder.path());
         let mut program = Command::new(env!("CARGO_BIN_EXE_wattwise"));
-        program.current_dir(folder.path()).arg("tune").env("RAYON_NUM_THREADS", threads);
+        program.current_dir(folder.path()).env("XDG_STATE_HOME", folder.path().join("state"));
+        program.arg("tune").env("RAYON_NUM_THREADS", threads);
         if let Some(trials) = first {
             // A search that is interrupted leaves its log; here the log of a whole one is cut after some trials.
             let all = program.args(args(&works, &["--json", "--seed", seed])).output().unwrap();
             assert!(all.status.success(), "{}", text(&all.stderr));
-            let log = folder.path().join("wattwise-tuned.jsonl");
+            let log = log_of(folder.path());
             let lines = std::fs::read_to_string(&log).unwrap();
             let keep: usize = trials.parse::<usize>().unwrap() + 2;
             let cut: String = lines.lines().take(keep).map(|l| format!("{l}\n")).collect();
             std::fs::write(&log, cut + "{\"trial\":{\"pol").unwrap();
             let again =
-                tune(folder.path(), &["--resume", "wattwise-tuned.jsonl", "--budget", "40", "--json"]);
+                tune(folder.path(), &["--resume", &log.display().to_string(), "--budget", "40", "--json"]);
             assert!(again.status.success(), "{}", text(&again.stderr));
             assert_eq!(std::fs::read_to_string(&log).unwrap(), lines, "the log is whole again");
             return again.stdout;
@@ -171,13 +186,13 @@ fn a_search_knows_its_machine() {
     let at = asked.iter().position(|a| *a == "thinkpad-r51").unwrap();
     asked[at] = "web 1.wattwise";
     let whole = json(&tune(folder.path(), &asked));
-    let log = folder.path().join("wattwise-tuned.jsonl");
+    let log = log_of(folder.path());
     let lines = std::fs::read_to_string(&log).unwrap();
     let part: String = lines.lines().take(22).map(|l| format!("{l}\n")).collect();
     std::fs::write(&log, &part).unwrap();
 
     capture("emulated:amd-laptop");
-    let resume = ["--resume", "wattwise-tuned.jsonl", "--json"];
+    let resume = ["--resume", &log.display().to_string(), "--json"];
     let out = tune(folder.path(), &resume);
     let why = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{why}");
@@ -204,7 +219,8 @@ fn the_test_set_is_opened_once() {
     let folder = tempfile::tempdir().unwrap();
     let works = works(folder.path());
     json(&tune(folder.path(), &args(&works, &["--json"])));
-    let out = tune(folder.path(), &["--resume", "wattwise-tuned.jsonl", "--budget", "80"]);
+    let log = log_of(folder.path()).display().to_string();
+    let out = tune(folder.path(), &["--resume", &log, "--budget", "80"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("test set has been opened"), "{}", text(&out.stderr));
 }
@@ -361,11 +377,34 @@ fn a_full_disk_does_not_end_the_search() {
 fn an_interrupted_log_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let works = works(folder.path());
-    json(&tune(folder.path(), &args(&works, &["--json"])));
-    let log = folder.path().join("wattwise-tuned.jsonl");
+    let named = ["--log", "trials.jsonl"];
+    json(&tune(folder.path(), &args(&works, &[&named[..], &["--json"]].concat())));
+    let log = folder.path().join("trials.jsonl");
     let lines = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, lines.lines().take(9).map(|l| format!("{l}\n")).collect::<String>()).unwrap();
-    let out = tune(folder.path(), &args(&works, &[]));
+    let out = tune(folder.path(), &args(&works, &named));
     assert_eq!(out.status.code(), Some(2));
-    assert!(text(&out.stderr).contains("tune --resume wattwise-tuned.jsonl"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("tune --resume trials.jsonl"), "{}", text(&out.stderr));
+}
+
+/// A log that nobody named is in the folder of states, not beside the work; where there is no such folder the search goes on.
+#[test]
+fn the_working_folder_gets_the_policy_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = works(folder.path());
+    json(&tune(folder.path(), &args(&works, &["--json"])));
+    assert!(log_of(folder.path()).file_name().is_some_and(|n| n.to_string_lossy().starts_with("tune-")));
+    let at_work = std::fs::read_dir(folder.path()).unwrap().flatten().map(|e| e.file_name());
+    let mut at_work: Vec<String> = at_work.map(|n| n.to_string_lossy().into_owned()).collect();
+    // The policy is there if it is worth it.
+    at_work.retain(|name| name != "wattwise-tuned.toml");
+    at_work.sort();
+    assert_eq!(at_work, ["a.toml", "b.toml", "c.toml", "d.toml", "state"]);
+
+    // No folder can be made below a file.
+    let mut program = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+    program.current_dir(folder.path()).env("XDG_STATE_HOME", folder.path().join("a.toml"));
+    let out = program.arg("tune").args(args(&works, &["--json"])).output().unwrap();
+    json(&out);
+    assert!(text(&out.stderr).contains("the search is not logged: "), "{}", text(&out.stderr));
 }

@@ -2,6 +2,7 @@
 
 use crate::args::output::{OpenOutput, OutputPath, not_opened};
 use crate::args::policy;
+use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::model::cases::{Asked, Case, cases};
 use crate::model::compare::GoalWord;
@@ -86,7 +87,8 @@ pub(crate) struct Args {
     /// The policy file; with --resume that of the plan, unless another is named
     #[arg(long, short, value_name = "FILE", default_value = USUAL_OUTPUT)]
     output: OutputPath,
-    /// Every trial, as JSON lines [default: the policy file's name with .jsonl]
+    /// Every trial, as JSON lines [default: tune-TIME-PID.jsonl in the folder of states, $XDG_STATE_HOME/wattwise or
+    /// ~/.local/state/wattwise; as root /var/lib/wattwise]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     log: Option<OutputPath>,
     /// Go on with the log of a search or a test that was broken off, by its own plan and budget, to the result that it would
@@ -347,9 +349,14 @@ impl Args {
         }
         let path = match &self.log {
             Some(path) => path.clone(),
-            None if self.output.is_file() => self.output.path().with_extension("jsonl").into(),
-            // Beside a pipe or a device there is no place for one.
-            None => return Ok((Log::none(), None)),
+            None => match state::lasting_log("tune", "--log") {
+                Ok(path) => path.into(),
+                // A search goes on without one: it cannot be resumed, and that is all.
+                Err(why) => {
+                    say!("the search is not logged: {}", why.message);
+                    return Ok((Log::none(), None));
+                }
+            },
         };
         let name = format!("--log {}", path.display());
         // What is no file, such as /dev/null, holds nothing that could be lost.
