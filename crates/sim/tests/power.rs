@@ -94,6 +94,27 @@ fn the_short_limit_holds_at_any_time() {
     assert!((35.0..=40.0).contains(&most), "{most} W");
 }
 
+/// While few cores are awake no limit is looked at: once they all wake it holds as soon as ever.
+#[test]
+fn the_short_limit_holds_after_a_rest() {
+    let mut m = limited(30.0, 40.0, 28.0);
+    // Its cores are counted.
+    m.packages[0].boosts = true;
+    let work = || {
+        let rest = Step::Sleep(Dist::Fixed(500 * MS));
+        let runs = std::iter::repeat_with(|| Step::Run(Dist::Fixed(3_000_000_000))).take(10);
+        task("t", Program::Pattern(pattern(1, std::iter::once(rest).chain(runs).collect())))
+    };
+    let w = workload((0..4).map(|_| work()).collect(), 0);
+    let make = idle_maker("fixed");
+    let mut sim = Simulation::new(Setup::new(&m, &w, speed_policy(&m, "performance"), &make));
+    let joules: Vec<f64> = (1..200).map(|i| sim.run_until(i * 5 * MS).energy.package_j[0]).collect();
+    let watts: Vec<f64> = joules.windows(2).map(|j| (j[1] - j[0]) / 5e-3).collect();
+    assert!(watts[20..95].iter().all(|w| *w < 5.0), "asleep: {watts:?}");
+    let most = watts[102..].iter().copied().fold(0.0, f64::max);
+    assert!((35.0..=40.0).contains(&most), "{most} W");
+}
+
 #[test]
 fn a_limit_that_cannot_be_reached_changes_nothing() {
     let w = bursty(6);

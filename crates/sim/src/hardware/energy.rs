@@ -14,7 +14,8 @@ impl Hardware<'_> {
 
     /// A package's energy so far, its cores' included; call [`Hardware::settle`] first.
     pub(super) fn package_joules(&self, p: usize) -> f64 {
-        self.cores_joules(p) + self.leakage_joules(p) + self.uncore_joules(p)
+        let cores = self.cores_joules(p);
+        cores + self.leakage_joules(p, cores) + self.uncore_joules(p)
     }
 
     /// A package's cores, at the temperature that the model's watts are for.
@@ -22,24 +23,25 @@ impl Hardware<'_> {
         self.machine.packages[p].cores.iter().map(|&c| self.core_joules(usize::from(c))).sum()
     }
 
-    /// What a package's temperature adds: up to its last reading, and since then at the present temperature.
-    pub(super) fn leakage_joules(&self, p: usize) -> f64 {
+    /// What a package's temperature adds to its cores' energy `cores`: up to its last reading, and since then at the present
+    /// temperature.
+    pub(super) fn leakage_joules(&self, p: usize, cores: f64) -> f64 {
         let per_c = self.machine.packages[p].thermal.leakage_per_c;
         if per_c == 0.0 {
             return 0.0;
         }
         let account = &self.packages[p];
-        let since = self.cores_joules(p) - account.core_joules;
+        let since = cores - account.core_joules;
         account.leakage_joules + since * per_c * (account.celsius - REFERENCE_C)
     }
 
     fn core_joules(&self, core: usize) -> f64 {
         let account = &self.cores[core];
         let kind = &self.machine.kinds[usize::from(account.kind)];
-        account.slots().map(|(l, code, ns)| ns as f64 * 1e-9 * account.watts(kind, l, code)).sum()
+        account.used_slots().map(|(l, code, ns)| ns as f64 * 1e-9 * account.watts(kind, l, code)).sum()
     }
 
-    fn uncore_joules(&self, p: usize) -> f64 {
+    pub(super) fn uncore_joules(&self, p: usize) -> f64 {
         let model = &self.machine.packages[p];
         let watts = |slot: usize| match (slot, &model.uncore) {
             (0, _) => model.uncore_w,
@@ -116,7 +118,7 @@ impl Hardware<'_> {
             busy_j: 0.0,
             stall_j: 0.0,
             idle_j: Vec::new(),
-            leakage_j: packages().map(|p| self.leakage_joules(p)).sum(),
+            leakage_j: packages().map(|p| self.leakage_joules(p, self.cores_joules(p))).sum(),
             uncore_j: packages().map(|p| self.uncore_joules(p)).sum(),
             memory_j: self.memory_joules(now),
             platform_j: self.platform_joules(now),

@@ -30,11 +30,9 @@ impl Hardware<'_> {
         for p in 0..self.packages.len() {
             let model = &self.machine.packages[p];
             let thermal = model.thermal;
-            let joules = self.package_joules(p);
-            let (core_joules, leakage_joules) = match thermal.leakage_per_c {
-                0.0 => (0.0, 0.0),
-                _ => (self.cores_joules(p), self.leakage_joules(p)),
-            };
+            let core_joules = self.cores_joules(p);
+            let leakage_joules = self.leakage_joules(p, core_joules);
+            let joules = core_joules + leakage_joules + self.uncore_joules(p);
             let package = &mut self.packages[p];
             (package.core_joules, package.leakage_joules) = (core_joules, leakage_joules);
             let watts = (joules - package.joules) / seconds;

@@ -14,12 +14,12 @@
 //! 4. Below the base speed too, and down to the lowest; like boost it acts at once and costs nothing.
 //!
 //! Nothing is looked at before the limit can be reached: the next look is when the mean would be there at the most that the package
-//! can draw.
+//! can draw. While so few cores are awake that they cannot reach it, a look only sees that.
 
 use super::Hardware;
 use super::heat::approach;
 use crate::calendar::NEVER;
-use wattwise_model::machine::{MachineModel, PowerLimit, REFERENCE_C};
+use wattwise_model::machine::{CoreKind, MachineModel, PowerLimit, REFERENCE_C};
 
 /// Period of the regulation, in ns: that of short windows, and where the short limit has to be kept; and the longest.
 const PERIOD_NS: u64 = 1_000_000;
@@ -35,7 +35,8 @@ pub(super) struct LimitAccount {
     limit: PowerLimit,
     /// Slope of the budget; less where the window is so short that it would overshoot.
     slope: f64,
-    /// The most that the package can draw, in watts.
+    /// The most that the package can draw, in watts: with so many cores awake as the index says, and with any number.
+    most_by_awake_w: Vec<f64>,
     most_w: f64,
     /// The mean, and the energy at the last look.
     mean_w: f64,
@@ -57,7 +58,8 @@ impl LimitAccount {
         let mut limit = package.limit?;
         limit.long_w = long_w.unwrap_or(limit.long_w);
         limit.short_w = limit.short_w.max(limit.long_w);
-        let most_w = most_watts(machine, p);
+        let most_by_awake_w = most_watts(machine, p);
+        let most_w = most_by_awake_w.iter().copied().fold(0.0, f64::max);
         if most_w <= limit.long_w {
             return None;
         }
@@ -79,6 +81,7 @@ impl LimitAccount {
         let mut account = LimitAccount {
             limit,
             slope,
+            most_by_awake_w,
             most_w,
             mean_w,
             joules,
@@ -101,6 +104,11 @@ impl LimitAccount {
         (self.limit.long_w + self.slope * (self.limit.long_w - self.mean_w)).min(self.limit.short_w)
     }
 
+    /// Whether so few cores are awake that neither limit can be reached; what was drawn meanwhile is in the next mean.
+    fn cannot_bind(&self, awake: usize) -> bool {
+        self.cap == 0 && self.most_by_awake_w[awake] <= self.limit.long_w
+    }
+
     /// When the budget could be less than what the package draws.
     fn next_look(&self, now: u64) -> u64 {
         let soon = now + self.period_ns;
@@ -114,10 +122,12 @@ impl LimitAccount {
 }
 
 /// The most that a package can draw, whatever its cores do: for each number of awake cores those that draw most at the speed
-/// that boost leaves them.
-fn most_watts(machine: &MachineModel, p: usize) -> f64 {
+/// that boost leaves them, and the others in the shallowest state.
+fn most_watts(machine: &MachineModel, p: usize) -> Vec<f64> {
     let package = &machine.packages[p];
-    let watts_at = |awake: usize| {
+    let shallow_w = |k: &CoreKind| k.idle.first().and_then(|s| s.watts.first().copied()).unwrap_or(0.0);
+    let asleep_w = machine.kinds.iter().map(shallow_w).fold(0.0, f64::max);
+    let cores_at = |awake: usize| {
         let of = |&c: &u16| {
             let core = &machine.cores[usize::from(c)];
             let boost = &machine.domains[usize::from(core.domain)].boost;
@@ -127,13 +137,12 @@ fn most_watts(machine: &MachineModel, p: usize) -> f64 {
         };
         let mut watts: Vec<f64> = package.cores.iter().map(of).collect();
         watts.sort_unstable_by(|a, b| b.total_cmp(a));
-        watts.iter().take(awake).sum::<f64>()
+        watts.iter().take(awake).sum::<f64>() + (watts.len() - awake) as f64 * asleep_w
     };
     let hot = 1.0 + package.thermal.leakage_per_c * (package.thermal.critical_c - REFERENCE_C).max(0.0);
-    let cores = (1..=package.cores.len()).map(watts_at).fold(0.0, f64::max) * hot;
-    let uncore = package.uncore.as_ref().map_or(0.0, |u| u.step_w + u.follow_w);
-    // Idle cores beside the busy ones draw something too; a tenth covers it.
-    (cores + package.uncore_w + uncore) * 1.1
+    let uncore = package.uncore_w + package.uncore.as_ref().map_or(0.0, |u| u.step_w + u.follow_w);
+    // A tenth for what is in none of these.
+    (0..=package.cores.len()).map(|awake| (cores_at(awake) * hot + uncore) * 1.1).collect()
 }
 
 impl Hardware<'_> {
@@ -144,11 +153,18 @@ impl Hardware<'_> {
 
     /// Moves the means of the packages that are due on and caps their clocks. The CPUs to re-time are [`Hardware::next_changed`].
     pub(crate) fn limit(&mut self, now: u64) {
-        self.settle(now);
+        let mut settled = false;
         for p in 0..self.limits.len() {
-            if self.limits[p].as_ref().is_some_and(|l| l.next_at <= now) {
-                self.regulate(now, p);
+            let Some(account) = self.limits[p].as_mut().filter(|l| l.next_at <= now) else { continue };
+            // A package whose cores are not counted has them all among the awake.
+            if account.cannot_bind(usize::from(self.packages[p].cores[0])) {
+                account.next_at = now + account.period_ns;
+                continue;
             }
+            if !std::mem::replace(&mut settled, true) {
+                self.settle(now);
+            }
+            self.regulate(now, p);
         }
     }
 

@@ -289,6 +289,13 @@ impl CoreAccount {
         levels.flat_map(|(level, codes)| codes.iter().enumerate().map(move |(code, &ns)| (level, code, ns)))
     }
 
+    /// The same without the levels that were never in force: a core uses few of many.
+    pub(super) fn used_slots(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
+        let levels = self.residency.times.chunks(usize::from(self.codes)).enumerate();
+        let used = levels.filter(|(_, codes)| codes.iter().fold(0, |any, ns| any | ns) > 0);
+        used.flat_map(|(level, codes)| codes.iter().enumerate().map(move |(code, &ns)| (level, code, ns)))
+    }
+
     /// A thread's times so far, a slice of codes for each level.
     pub(super) fn thread_times<'t>(
         &'t self,
