@@ -12,7 +12,7 @@
 //! | `periodic` | threads that wake at a rate and work for a share of the period |
 //! | `ring` | a token that goes round a ring of tasks, with work at each hop |
 //! | `pairs` | clients that each wait for the answer of their server (tbench, netperf) |
-//! | `forks` | a shell that starts short programs one after the other (a test suite) |
+//! | `forks` | shells that each start short programs one after the other (a test suite) |
 //! | `build` | a build by so many jobs, with a link at its end |
 //! | `requests` | requests that arrive whatever the load, through a chain of services |
 //! | `video` | frames decoded and shown at a rate |
@@ -145,6 +145,7 @@ pub static ALL: &[Generator] = &[
             parameter("programs", "", "400", "programs"),
             parameter("us", "us", "500..8000", "work of each"),
             parameter("shell", "us", "200", "work of the shell for each"),
+            parameter("shells", "", "1", "shells side by side that share the programs (make test -j)"),
         ],
         tasks: forks,
     },
@@ -308,16 +309,22 @@ fn ring(v: &Values) -> String {
 }
 
 fn forks(v: &Values) -> String {
-    let n = v.count("programs").min(20_000);
-    let mut shell = Vec::new();
+    let (n, shells) = (v.count("programs").min(20_000), v.count("shells").min(1000));
     let mut text = String::new();
-    for i in 0..n {
-        let name = format!("program{i}");
-        shell.extend([run(v.number("shell")), wake(&name), block()]);
-        let steps = [block(), format!("{{ run_us = {} }}", v.spread("us")), wake("shell")];
-        text += &task(&name, 1, "rounds = 1\nforked = true", &steps);
+    for shell in 0..shells {
+        let name = if shells == 1 { "shell".to_owned() } else { format!("shell{shell}") };
+        let mut steps = Vec::new();
+        for i in (shell..n).step_by(shells as usize) {
+            let program = format!("program{i}");
+            steps.extend([run(v.number("shell")), wake(&program), block()]);
+            let work = [block(), format!("{{ run_us = {} }}", v.spread("us")), wake(&name)];
+            text += &task(&program, 1, "rounds = 1\nforked = true", &work);
+        }
+        if !steps.is_empty() {
+            text = task(&name, 1, "rounds = 1", &steps) + &text;
+        }
     }
-    task("shell", 1, "rounds = 1", &shell) + &text
+    text
 }
 
 fn requests(v: &Values) -> String {
