@@ -100,6 +100,9 @@ impl Scheduler<'_> {
         let (topology, stay) = (self.chooser.topology(), self.stays[c].mean);
         let spans = [Distance::Core, Distance::Llc, Distance::Package, Distance::Machine];
         let sizes = topology.sizes_around(c);
+        if stay < self.placement.idler_least_ns {
+            return None;
+        }
         let mut spent = 0;
         let mut reach = None;
         for (span, cpus) in spans.into_iter().zip(sizes) {

@@ -35,7 +35,7 @@ const POWER: &str = include_str!("../../../../studies/coreidle_power.csv");
 /// The machine's highest speed, at which the study's governor held it.
 const KHZ: u32 = 2_900_000;
 /// The governor is given this long to come to rest: the study's had been on before its loads began.
-const SETTLE_NS: u64 = 3_000_000_000;
+const SETTLE_NS: u64 = 30_000_000_000;
 /// The time looked at: cyclictest was watched for 5 s; tbench for 20 s, which would say the same.
 const WATCH_NS: u64 = 5_000_000_000;
 
@@ -62,6 +62,8 @@ pub struct Numbers {
     pub ramp_ns: f64,
     /// Time between two wake-ups of each CPU by what else the machine does, in ns.
     pub other_ns: u64,
+    /// Tenths of a load that a task counts as which ran at the last tick.
+    pub load_tenths: u32,
 }
 
 impl Numbers {
@@ -73,6 +75,7 @@ impl Numbers {
         demote_ns: 1_000_000,
         ramp_ns: 5_800.0,
         other_ns: 15_000_000,
+        load_tenths: 1,
     };
 }
 
@@ -287,9 +290,10 @@ fn cases(bench: &Bench, n: &Numbers) -> Result<Vec<Case>, StudyError> {
     let all: Vec<_> =
         loads.into_iter().flat_map(|load| SCHEDULERS.map(|scheduler| (load, scheduler))).collect();
     wattwise_threads::map(all, |((load, make), (scheduler, policy))| {
+        let policy = policy.replace("menu-3.1", &format!("menu-3.1:load={}", n.load_tenths));
         let runs = SEEDS
             .iter()
-            .map(|&seed| see(bench, n, &make(n, seed), policy))
+            .map(|&seed| see(bench, n, &make(n, seed), &policy))
             .collect::<Result<_, StudyError>>()?;
         Ok(Case { load, scheduler, runs })
     })
