@@ -66,7 +66,8 @@ impl IdlePolicy for Menu31 {
             (timer_us, waits + ENDS_US.iter().take_while(|&&e| timer_us >= e).count());
         let by_timer = timer_us * self.factors[self.bucket] / UNITY;
         let predicted_ns = pattern(&self.slept_us, timer_us).unwrap_or(by_timer) * 1000;
-        let multiplier = 1 + TENTH * self.task_tenths * u64::from(query.ran_at_tick) + WAITER * u64::from(query.iowaiters);
+        let multiplier =
+            1 + TENTH * self.task_tenths * u64::from(query.ran_at_tick) + WAITER * u64::from(query.iowaiters);
         let fits = |s: &IdleState| {
             s.enabled
                 && s.target_ns <= predicted_ns

@@ -16,7 +16,7 @@
 mod clock;
 mod ours;
 
-use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, rows, table};
+use crate::{Basis, Bench, Figure, Study, StudyError, figure_table, number, open, rows, table};
 use clock::{Waking, Watch};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -362,6 +362,19 @@ fn figures_of(case: &Case, first: &Case) -> Vec<Figure> {
     out
 }
 
+/// For each load and seed the power under the default scheduler and under coreidle, by the study's formula.
+fn powers(cases: &[Case]) -> Vec<(&'static str, f64, f64)> {
+    let under =
+        |load: &str, scheduler: &str| cases.iter().find(|c| c.load == load && c.scheduler == scheduler);
+    let loads = ["cyclictest", "tbench"].into_iter();
+    loads
+        .filter_map(|load| Some((load, under(load, SCHEDULERS[0].0)?, under(load, SCHEDULERS[2].0)?)))
+        .flat_map(|(load, d, c)| {
+            d.runs.iter().zip(&c.runs).map(move |(d, c)| (load, d.formula_w(), c.formula_w()))
+        })
+        .collect()
+}
+
 /// turbostat's table with the model's figures beside.
 fn residency_table(cases: &[Case]) -> Table {
     let mut out = Vec::new();
@@ -419,6 +432,7 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
         ));
     }
     let (printed, score) = ours::printed(&cases, &figures);
+    let open = open::coreidle::questions(&powers(&cases));
     let differences = differences(&figures);
     let fitted: Vec<String> = FITTED.map(str::to_owned).to_vec();
     let residencies = residency_table(&cases);
@@ -448,6 +462,7 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
         Section::Table(residencies.clone()),
         Section::Text { title: "Fitted".into(), body: fitted.join("\n\n") },
         Section::Text { title: "What differs, and why".into(), body: differences.join("\n\n") },
+        open::section(&open),
         table::printed(&printed),
     ];
     Ok(Study {
@@ -459,6 +474,7 @@ pub fn run_with(n: &Numbers) -> Result<Study, StudyError> {
         tables: vec![residencies],
         fitted,
         differences,
+        open,
         page,
     })
 }

@@ -196,7 +196,11 @@ mod tests {
                 .map(|key| causes.iter().any(|c| c.about.iter().any(|a| a == key)))
         };
         assert_eq!(about("none", 0.0, 0.0), [true; 3]);
-        assert_eq!(about("cyclictest:default:0:c3", 60.0, 0.0), [false, true, true], "the busier core sleeps deeper");
+        assert_eq!(
+            about("cyclictest:default:0:c3", 60.0, 0.0),
+            [false, true, true],
+            "the busier core sleeps deeper"
+        );
         assert_eq!(about("tbench:default:2:c7", 42.0, 1.0), [true, false, true], "no chance in it");
         assert_eq!(about("tbench:default:latency", 9.0, 0.0), [true, true, false], "near the study's");
     }

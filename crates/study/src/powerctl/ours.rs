@@ -20,12 +20,17 @@ const P_STATES: std::ops::RangeInclusive<usize> = 1..=12;
 const SHORT: f64 = 3.7;
 const LONG: f64 = 366.0;
 
-fn place(machine: &MachineModel, threads: usize, (cs, ncs): (f64, f64)) -> Case<'_> {
+pub(crate) fn place(machine: &MachineModel, threads: usize, (cs, ncs): (f64, f64)) -> Case<'_> {
     Case { machine, threads, cs: Length::Uniform(0.0, cs), ncs: Length::Uniform(0.0, ncs) }
 }
 
 /// Change of a metric of one policy against another, in %, by seed.
-fn change(case: &Case<'_>, policy: &str, base: &str, metric: Metric) -> Result<Vec<f64>, StudyError> {
+pub(crate) fn change(
+    case: &Case<'_>,
+    policy: &str,
+    base: &str,
+    metric: Metric,
+) -> Result<Vec<f64>, StudyError> {
     Ok(case.changes(&[policy.to_owned()], base, metric)?.swap_remove(0))
 }
 
