@@ -187,6 +187,37 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cause_goes_with_the_figures_that_it_explains() {
+        let causes = |burst: f64, eight: f64, sd: f64, descent: f64| {
+            let mut ours = Ours::default();
+            ours.set("run_time:burst", burst);
+            ours.set("run_time_sd:powerd", sd);
+            ours.set("descent", descent);
+            let result = |what: &str, modelled: f64| Figure {
+                what: what.to_owned(),
+                unit: "ms",
+                published: None,
+                published_sd: None,
+                modelled,
+                modelled_sd: None,
+                basis: Basis::Predicted,
+            };
+            let results = [
+                result("8 ticks of 100 Hz", eight),
+                result("10 ticks of 128 Hz", 278.0),
+                result("4 ticks of hz, 100 Hz", 252.6),
+            ];
+            super::causes(&ours, &results).iter().map(|c| c.about[0].clone()).collect::<Vec<_>>()
+        };
+        let all = ["run_time:burst", "run_time_sd:powerd", "descent"];
+        assert_eq!(causes(247.6, 278.5, 26.5, 30.1), all);
+        assert_eq!(causes(279.0, 278.5, 26.5, 30.1), all[1..], "the run time agrees");
+        assert_eq!(causes(247.6, 300.0, 26.5, 30.1), all[1..], "eight ticks do not explain it");
+        assert_eq!(causes(247.6, 278.5, 30.0, 30.1), [all[0], all[2]]);
+        assert_eq!(causes(247.6, 278.5, 26.5, 27.0), all[..2]);
+    }
+
+    #[test]
     fn pairs_are_in_the_published_order() {
         let list = List::read("000", PRINTED);
         assert!(ORDERS.iter().all(|p| list.has_order(p)));
