@@ -56,3 +56,43 @@ pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> 
     let package = || order.iter().find_map(|set| s.idle_set.first_in(set, &s.allowed));
     in_core.or_else(package).unwrap_or(target)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Hardware;
+    use crate::sched::WokenBy;
+    use wattwise_model::machine::{MachineModel, builtin, file};
+
+    /// Study 002's notebook: CPUs 0 and 1 are a core, 2 and 3 the other.
+    fn notebook() -> MachineModel {
+        let name = "core-i5-2gen";
+        file::parse(builtin::text(name).expect("bundled"), name).expect("sound")
+    }
+
+    /// Where task 0, which slept on CPU `last`, is sent from CPU 0 while these idle; by a timer, or by a task.
+    fn sent(last: u32, idle: &[usize], by_task: bool) -> usize {
+        let m = notebook();
+        let hardware = Hardware::new(&m, 0);
+        let mut s = Scheduler::new(&m, &AFFINE, &[]);
+        s.add(last, 0, false);
+        s.add(0, 0, false);
+        idle.iter().for_each(|&c| s.idles(c, 0));
+        let waker = by_task.then_some(1);
+        s.choose(0, WokenBy { from: 0, current: 1, waker }, false, 0, &hardware)
+    }
+
+    #[test]
+    fn a_timer_s_task_stays_in_its_core_whatever_idles_elsewhere() {
+        assert_eq!(sent(0, &[0, 1, 2, 3], false), 0, "the CPU itself");
+        assert_eq!(sent(0, &[1, 2, 3], false), 1, "its sibling");
+        assert_eq!(sent(0, &[2, 3], false), 0, "it waits");
+    }
+
+    #[test]
+    fn a_task_s_wakee_goes_to_an_idle_cpu_of_its_waker_s_core_else_of_the_package() {
+        assert_eq!(sent(2, &[1, 2, 3], true), 1);
+        assert_eq!(sent(0, &[3], true), 3);
+        assert_eq!(sent(2, &[], true), 0);
+    }
+}
