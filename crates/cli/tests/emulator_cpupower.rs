@@ -346,3 +346,47 @@ fn the_command_mounts_while_another_runs() {
     assert!(child.wait().unwrap().success());
     assert!(!there.exists(), "unmounted");
 }
+
+/// What `--for` starts has the machine in `/sys` and `/proc`, whatever it is; nobody else has.
+#[test]
+fn to_the_command_the_machine_is_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let m = wattwise_emulator::named("bc10").unwrap();
+    if mounted(&m, folder.path()).is_none() {
+        return;
+    }
+    let at = folder.path().to_str().unwrap();
+    let under = |command: &[&str]| {
+        let mut all = Command::new(env!("CARGO_BIN_EXE_wattwise"));
+        all.args(["emulate", "bc10", at, "--for"]).args(command).env("LC_ALL", "C").output().unwrap()
+    };
+    let out = under(&["cpupower", "frequency-info"]);
+    let pages = by_cpu(&out);
+    let lines = &pages.first().unwrap_or_else(|| panic!("{out:?}")).1;
+    for line in [
+        "driver: omap",
+        "hardware limits: 125 MHz - 600 MHz",
+        "available frequency steps: 125 MHz, 250 MHz, 500 MHz, 550 MHz, 600 MHz",
+    ] {
+        let plain = |l: &String| l.split_whitespace().eq(line.split_whitespace());
+        assert!(lines.iter().any(plain), "no '{line}' in {lines:#?}");
+    }
+    // What this machine has and that one has not is not there; our own commands take it for theirs too.
+    let out = under(&["sh", "-c", "ls /sys/class/powercap /sys/class/hwmon 2>/dev/null; cat /proc/cpuinfo"]);
+    let info = root::text(&m, "proc/cpuinfo").unwrap();
+    assert_eq!(
+        text(&out.stdout).replace("/sys/class/powercap:", "").replace("/sys/class/hwmon:", "").trim(),
+        info.trim()
+    );
+    let own = under(&[env!("CARGO_BIN_EXE_wattwise"), "info", "--json"]);
+    assert!(text(&own.stdout).contains("\"omap\""), "{own:?}");
+    // A setting reaches the machine, and not this one.
+    let script = "cpupower frequency-set -f 250MHz >/dev/null && cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
+    assert_eq!(text(&under(&["sh", "-c", script]).stdout), "250000\n");
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let over =
+        |l: &&str| l.contains(at) || l.contains(" /sys/devices/system/cpu ") || l.contains(" /proc/cpuinfo ");
+    assert_eq!(mounts.lines().find(over), None, "nothing is left mounted");
+    let out = under(&["no-such-program"]);
+    assert_eq!(out.status.code(), Some(2), "{out:?}");
+}

@@ -117,6 +117,9 @@ fn what_cannot_be_run_or_set_is_refused_in_a_line() {
         refused(&["report", junk.to_str().unwrap()], 2, "junk");
         refused(&["ab", "--resume", junk.to_str().unwrap()], 2, "junk");
     }
+    // No loop here feels the speeds of a machine that is not this one.
+    let elsewhere = ["bench", "transition", "--root", "emulated:skylake-server-passive", "--trials", "1"];
+    refused(&elsewhere, 3, "cannot be timed from here");
     if !Path::new("/sys/class/power_supply/BAT0").exists() {
         refused(&["ab", "--battery", "--window", "60s", "true", "true"], 3, "no battery");
     }

@@ -17,6 +17,8 @@ mod fault;
 #[cfg(feature = "mount")]
 pub mod fuse;
 mod host;
+#[cfg(feature = "mount")]
+pub mod namespace;
 mod registers;
 #[cfg(test)]
 mod tests;

@@ -259,6 +259,7 @@ fn idle_policies_survive_anything_without_allocating() {
                         tick_stopped: random.below(3) == 0,
                         latency_limit_ns: if random.below(3) == 0 { random.time() } else { u64::MAX },
                         iowaiters: random.below(3) as u32,
+                        ran_at_tick: random.below(3) as u32,
                         states: &states,
                     };
                     let choice = p.select(&query);

@@ -211,7 +211,17 @@ fn ns(section: Section) -> Dist {
 /// One cell. Where the packages would draw more than the machine's limit for long, the clock goes up and down between the two
 /// levels whose mean keeps to it, as it does over many of a limit's time constants.
 pub fn cell(machine: &MachineModel, policy: &WaitPolicy, place: Place, seed: u64) -> LockOutcome {
-    let costs = costs(&machine.name);
+    cell_at(machine, costs(&machine.name), policy, place, seed)
+}
+
+/// The same at other costs than the machine's.
+pub fn cell_at(
+    machine: &MachineModel,
+    costs: Costs,
+    policy: &WaitPolicy,
+    place: Place,
+    seed: u64,
+) -> LockOutcome {
     let at = |cap: usize| {
         simulate(&LockSetup {
             machine,

@@ -57,6 +57,9 @@ fn told(out: &mut String, study: &Study) {
     }
     list(out, "Fitted", &study.fitted);
     list(out, "What differs, and why", &study.differences);
+    let open: Vec<String> =
+        study.open.iter().map(|o| format!("{} {}. {}", o.question, o.told(), o.tried)).collect();
+    list(out, "What the author left open", &open);
     let unknown =
         study.figures.iter().filter(|f| !f.trivial && f.cause.as_deref() == Some("unknown")).count();
     _ = writeln!(out, "\nMisses without a tested cause: {unknown}.");

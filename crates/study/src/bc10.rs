@@ -11,7 +11,7 @@
 //! Nothing limits the throughput: 550 and 600 MHz, at which it was measured to *fall*, are predicted too fast, and stay so.
 
 use crate::printed::{Cause, List, Ours};
-use crate::{Basis, Bench, Figure, Study, StudyError, beside, figure_table, table};
+use crate::{Basis, Bench, Figure, Study, StudyError, beside, figure_table, open, table};
 use wattwise_model::workload::{Dist, Pattern, Program, Step, Task, Workload};
 use wattwise_page::{Axis, Plot, Point, Section, Series, Shape};
 
@@ -54,12 +54,13 @@ impl PerMegabit {
     }
 }
 
-/// A stream that has all of the board's CPU, as long as somebody looks.
-fn stream(cost: PerMegabit) -> Workload {
+/// A stream as long as somebody looks: one that has all of the board's CPU, or one of so many Mb/s.
+fn stream(cost: PerMegabit, mbps: Option<f64>) -> Workload {
     let at_top_s = cost.fixed_s + cost.cycles_m * 1e3 / f64::from(KHZ);
     let kcycles = PIECE_MBIT * at_top_s * f64::from(KHZ);
+    let pace = mbps.map(|rate| Step::Period((PIECE_MBIT / rate * 1e9) as u64));
     let pattern = Pattern {
-        steps: vec![Step::Run(Dist::Fixed((kcycles * 1e3) as u64))],
+        steps: pace.into_iter().chain([Step::Run(Dist::Fixed((kcycles * 1e3) as u64))]).collect(),
         start: Dist::Fixed(0),
         rounds: u64::MAX,
         until_ns: SPAN_NS,
@@ -71,13 +72,24 @@ fn stream(cost: PerMegabit) -> Workload {
 }
 
 /// What a policy gives: Mb/s and W.
-struct Seen {
-    mbps: f64,
-    watts: f64,
+pub(crate) struct Seen {
+    pub(crate) mbps: f64,
+    pub(crate) watts: f64,
 }
 
-fn see(bench: &Bench, cost: PerMegabit, policy: &str) -> Result<Seen, StudyError> {
-    let work = stream(cost);
+/// A stream that has all of the CPU.
+pub(crate) fn see(bench: &Bench, cost: PerMegabit, policy: &str) -> Result<Seen, StudyError> {
+    see_stream(bench, cost, policy, None)
+}
+
+/// A stream, paced or not.
+pub(crate) fn see_stream(
+    bench: &Bench,
+    cost: PerMegabit,
+    policy: &str,
+    mbps: Option<f64>,
+) -> Result<Seen, StudyError> {
+    let work = stream(cost, mbps);
     let mut sim = bench.simulation(&work, policy, |s| s.initial_khz = KHZ)?;
     let from = sim.run_until(SPAN_NS / 10);
     let to = sim.run_until(SPAN_NS);
@@ -118,6 +130,7 @@ pub fn run() -> Result<Study, StudyError> {
     listings(&mut ours, &bench);
     governors(&bench, cost, &mut results)?;
     let causes = causes(&ours, &known);
+    let open = open::bc10::questions(&bench, &|mhz| known(mhz, "mbps"))?;
     let (figures, score) = beside(&list, &ours, &causes, &ORDERS);
     let fitted = fitted(cost);
     let differences: Vec<String> = causes.iter().map(|c| c.text.clone()).collect();
@@ -125,6 +138,7 @@ pub fn run() -> Result<Study, StudyError> {
         Section::Text { title: "What was done".into(), body: what_was_done() },
         chart(&ours, cost, &known),
         figure_table(&results),
+        open::section(&open),
         table::printed(&figures),
         Section::Text { title: "Fitted".into(), body: fitted.join("\n\n") },
         Section::Text { title: "What differs, and why".into(), body: differences.join("\n\n") },
@@ -138,6 +152,7 @@ pub fn run() -> Result<Study, StudyError> {
         tables: Vec::new(),
         fitted,
         differences,
+        open,
         page,
     })
 }

@@ -7,6 +7,7 @@ pub mod bc10;
 pub mod coreidle;
 pub mod external;
 pub mod hardware;
+pub mod open;
 pub mod openbsd;
 pub mod powerctl;
 pub mod printed;
@@ -46,6 +47,8 @@ pub struct Study {
     pub fitted: Vec<String>,
     /// What differs and why, a sentence each.
     pub differences: Vec<String>,
+    /// What the author left open, tried.
+    pub open: Vec<open::Open>,
     /// The page: tables and plots.
     #[serde(skip)]
     pub page: Vec<Section>,
@@ -162,7 +165,11 @@ struct Bench {
 
 impl Bench {
     fn new(machine: &str) -> Result<Bench, StudyError> {
-        let machine = library::machine(machine)?;
+        Bench::on(library::machine(machine)?)
+    }
+
+    /// On a machine that is in no file.
+    fn on(machine: MachineModel) -> Result<Bench, StudyError> {
         let idle = machine_idle(&machine)?;
         Ok(Bench { machine, idle, demotion: None })
     }

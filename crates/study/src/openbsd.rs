@@ -6,7 +6,9 @@
 //! lowest and highest mode, are what the model says then.
 
 use crate::printed::{List, Ours};
-use crate::{Basis, Bench, Figure, Study, StudyError, beside, figure_table, number, rows, table, workload};
+use crate::{
+    Basis, Bench, Figure, Study, StudyError, beside, figure_table, number, open, rows, table, workload,
+};
 use wattwise_model::workload::{Dist, Step};
 use wattwise_page::{Bar, Bars, Section};
 use wattwise_policy::PowerSource;
@@ -17,21 +19,21 @@ const PRINTED: &str = include_str!("../../../studies/figures/openbsd.csv");
 /// The build's length at the highest level, in s: the published time under `auto`.
 const BUILD_S: u64 = 871;
 /// The equal window, in s: the published time under `powersaving`.
-const WINDOW_S: f64 = 1123.0;
+pub(crate) const WINDOW_S: f64 = 1123.0;
 /// Pieces of work each core does: a build is many short jobs.
 const JOBS: u64 = 200;
 
 const WH: f64 = 3600.0;
 
 /// One policy's build.
-struct PublishedRow {
-    compile_s: f64,
+pub(crate) struct PublishedRow {
+    pub(crate) compile_s: f64,
     idle_s: f64,
-    compile_wh: f64,
-    idle_wh: f64,
+    pub(crate) compile_wh: f64,
+    pub(crate) idle_wh: f64,
 }
 
-fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<PublishedRow, StudyError> {
+pub(crate) fn build(bench: &Bench, policy: &str, window_s: f64) -> Result<PublishedRow, StudyError> {
     let khz = bench.machine.kinds[0].levels[0].khz;
     let cycles = u64::from(khz) * 1000 * BUILD_S / JOBS;
     let steps = || vec![Step::Run(Dist::Fixed(cycles))];
@@ -107,6 +109,8 @@ pub fn run() -> Result<Study, StudyError> {
     let ours = ours(&figures);
     let (printed, score) = beside(&List::read("001", PRINTED), &ours, &[], &[]);
     let mut page = page(&figures, &fitted, &differences, groups);
+    let open = open::openbsd::questions()?;
+    page.push(open::section(&open));
     page.push(table::printed(&printed));
     Ok(Study {
         name: "openbsd",
@@ -117,6 +121,7 @@ pub fn run() -> Result<Study, StudyError> {
         tables: Vec::new(),
         fitted,
         differences,
+        open,
         page,
     })
 }

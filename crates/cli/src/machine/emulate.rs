@@ -13,8 +13,12 @@ mod mount;
 use mount::serve;
 
 #[derive(clap::Args)]
-#[command(after_help = "The command sees the folder's name in WATTWISE_ROOT. Example:\n  \
-    wattwise emulate bc10 /mnt --for cat /mnt/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")]
+#[command(
+    after_help = "To the command of --for the machine is its own: it finds it in /sys and /proc, in a mount namespace that is \
+    gone with it (root; else it finds the folder's name in WATTWISE_ROOT). Examples:\n  \
+    wattwise emulate bc10 /mnt --for cpupower frequency-info\n  \
+    wattwise emulate bc10 /mnt --for wattwise info"
+)]
 pub(crate) struct Args {
     /// A bundled machine's name (with or without emulated:), a description (.toml), a folder with sys and proc, or a capture
     machine: String,

@@ -117,7 +117,14 @@ fn text(study: &Study, look: Look) -> String {
     for t in &study.tables {
         _ = writeln!(out, "\n{}\n{}\n{}", t.title, table(&t.head, &t.rows, look), wrapped(&t.note, ""));
     }
-    for (title, lines) in [("Fitted", &study.fitted), ("What differs, and why", &study.differences)] {
+    let open: Vec<String> =
+        study.open.iter().map(|o| format!("{} {}. {}", o.question, o.told(), o.tried)).collect();
+    let parts = [
+        ("Fitted", &study.fitted),
+        ("What differs, and why", &study.differences),
+        ("What the author left open", &open),
+    ];
+    for (title, lines) in parts {
         _ = writeln!(out, "\n{title}");
         lines.iter().for_each(|l| _ = writeln!(out, "{}", wrapped(&format!("- {l}"), "  ")));
     }

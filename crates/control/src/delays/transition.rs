@@ -167,6 +167,13 @@ impl Live {
             Live { setspeed, status: Status::Loop { steps: 0, ns: Vec::new() }, start: Instant::now() };
         match root.open(&shown, Access::Read) {
             Ok(node) => live.status = Status::File(node),
+            Err(_) if !root.is_this_machine() => {
+                return Err(format!(
+                    "{} cannot be timed from here: it shows no speed in force (cpuinfo_cur_freq), and a loop on this machine's CPU \
+                     does not feel the speeds of another",
+                    policy.name()
+                ));
+            }
             Err(_) => live.calibrate(levels_khz)?,
         }
         Ok(live)
@@ -203,7 +210,8 @@ impl Live {
             let ratio = pair[0].1.max(pair[1].1) / pair[0].1.min(pair[1].1);
             if ratio < 1.02 {
                 return Err(format!(
-                    "{} and {} kHz cannot be told apart: a loop takes the same time at both, so the driver or a hypervisor ignores the request",
+                    "{} and {} kHz cannot be told apart: a loop takes the same time at both, so that nothing here can time a change; whoever \
+                     has the clock ignores the request",
                     pair[0].0, pair[1].0
                 ));
             }

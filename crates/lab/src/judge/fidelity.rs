@@ -302,6 +302,7 @@ fn rested(policy: &mut dyn IdlePolicy, states: &[IdleState]) {
             tick_stopped: false,
             latency_limit_ns: u64::MAX,
             iowaiters: 0,
+            ran_at_tick: 0,
             states,
         };
         let state = policy.select(&query).state;
@@ -667,6 +668,7 @@ mod tests {
             tick_stopped: false,
             latency_limit_ns: u64::MAX,
             iowaiters: 0,
+            ran_at_tick: 0,
             states: &states,
         };
         policy.select(&query);

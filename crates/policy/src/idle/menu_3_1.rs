@@ -5,17 +5,16 @@
 //! 1. The timer's distance times the factor of its bucket: 12 of them, six decades with and without tasks that wait for I/O.
 //! 2. A pattern: the plain mean of the last 8 sleeps, where it is no longer than the timer's distance and their variance is below
 //!    400 us^2. Nothing is dropped, and no deviations are counted.
-//! 3. The deepest enabled state whose target residency is within the prediction, and whose exit latency, times 1 and 10 more for
-//!    each task that waits for I/O, is too.
+//! 3. The deepest enabled state whose target residency is within the prediction, and whose exit latency times a multiplier is too.
+//!    The multiplier is 1, 10 more for each task that waits for I/O, and 2 for each tenth of the load at the last tick (`cpu_load`).
+//!    A task of nice level 0 counts as 5 tenths (`load`), so that after a tick that found one running the multiplier is 11. Where
+//!    tasks are grouped (`CONFIG_SCHED_AUTOGROUP`) the group has one such weight on all CPUs together: a quarter of it is 1 tenth.
 //! 4. The tick: the idle loop stopped it before it asked, whatever the answer.
 //!
 //! Learning: a factor loses a quarter (later kernels: an eighth) and gains as much of measured over distance.
-//!
-//! Left out: the multiplier's share of the load, 2 for each tenth of `cpu_load`; a policy here does not see the load at the last
-//! tick.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
-use crate::Settings;
+use crate::{Param, ParamKind, Settings};
 use alloc::boxed::Box;
 
 /// Sleeps remembered.
@@ -36,10 +35,14 @@ const UNITY: u64 = RESOLUTION * DECAY;
 const MAX_INTERESTING_US: u64 = 50_000;
 /// What each task that waits for I/O adds to the multiplier of the exit latency.
 const WAITER: u64 = 10;
+/// What each tenth of the load adds (`performance_multiplier()`).
+const TENTH: u64 = 2;
 /// Longest distance reckoned with, in us.
 const LONGEST_US: u64 = 1 << 30;
 
 struct Menu31 {
+    /// Tenths that a task counts as.
+    task_tenths: u64,
     slept_us: [u64; INTERVALS],
     at: usize,
     factors: [u64; BUCKETS],
@@ -63,7 +66,8 @@ impl IdlePolicy for Menu31 {
             (timer_us, waits + ENDS_US.iter().take_while(|&&e| timer_us >= e).count());
         let by_timer = timer_us * self.factors[self.bucket] / UNITY;
         let predicted_ns = pattern(&self.slept_us, timer_us).unwrap_or(by_timer) * 1000;
-        let multiplier = 1 + WAITER * u64::from(query.iowaiters);
+        let multiplier =
+            1 + TENTH * self.task_tenths * u64::from(query.ran_at_tick) + WAITER * u64::from(query.iowaiters);
         let fits = |s: &IdleState| {
             s.enabled
                 && s.target_ns <= predicted_ns
@@ -97,9 +101,14 @@ pub(super) static MENU_3_1: Idle = Idle {
     summary: "Linux 3.1: the timer corrected by experience, or a plain mean of eight like sleeps",
     follows: "Linux 3.1, drivers/cpuidle/governors/menu.c",
     source: include_str!("menu_3_1.rs"),
-    params: &[],
-    build: |_, _, _: &Settings| {
+    params: &[Param {
+        name: "load",
+        help: "tenths of a load that a task counts as which ran at the last tick; fewer where tasks are grouped",
+        kind: ParamKind::Number { unit: "", min: 0.0, max: 10.0, default: 5.0 },
+    }],
+    build: |_, _, s: &Settings| {
         Box::new(Menu31 {
+            task_tenths: s.count("load"),
             slept_us: [0; INTERVALS],
             at: 0,
             factors: [UNITY; BUCKETS],
@@ -126,7 +135,7 @@ mod tests {
     /// 4096 less a quarter is 3072, and 2 of 8 ms gain 256: 8 ms are taken for 8 x 3328 / 4096 = 6.5.
     #[test]
     fn a_factor_forgets_a_quarter() {
-        let mut m = (MENU_3_1.build)(&STATES, 4 * MS, &Settings::defaults(&[]));
+        let mut m = (MENU_3_1.build)(&STATES, 4 * MS, &Settings::defaults(MENU_3_1.params));
         m.select(&query(8 * MS, &STATES));
         m.reflect(&outcome(0, 2 * MS + STATES[0].exit_ns), &STATES);
         let near = [
@@ -139,12 +148,26 @@ mod tests {
 
     #[test]
     fn who_waits_for_io_is_not_held_up() {
-        let mut m = (MENU_3_1.build)(&STATES, 4 * MS, &Settings::defaults(&[]));
+        let mut m = (MENU_3_1.build)(&STATES, 4 * MS, &Settings::defaults(MENU_3_1.params));
         // Eight sleeps of 0, with which it begins, are a pattern: one of 1 ms breaks it.
         m.select(&query(MS, &STATES));
         m.reflect(&outcome(0, MS + STATES[0].exit_ns), &STATES);
         let query = |iowaiters| IdleQuery { iowaiters, ..query(MS, &STATES) };
         let deep = m.select(&query(0)).state;
         assert!(m.select(&query(99)).state < deep);
+    }
+
+    /// C3 of study 002's machine leaves in 80 us: after a tick that found one task 880 us must be expected, after two 1680.
+    #[test]
+    fn the_load_at_the_last_tick_keeps_sleeps_shallow() {
+        let states = [STATES[0], IdleState { exit_ns: 80 * US, target_ns: 211 * US, enabled: true }];
+        let chosen = |timer_us: u64, ran_at_tick: u32| {
+            let mut m = (MENU_3_1.build)(&states, 4 * MS, &Settings::defaults(MENU_3_1.params));
+            m.select(&query(MS, &states));
+            m.reflect(&outcome(0, MS + STATES[0].exit_ns), &states);
+            m.select(&IdleQuery { ran_at_tick, ..query(timer_us * US, &states) }).state
+        };
+        assert_eq!([chosen(211, 0), chosen(879, 1), chosen(880, 1)], [1, 0, 1]);
+        assert_eq!([chosen(1679, 2), chosen(1680, 2)], [0, 1]);
     }
 }

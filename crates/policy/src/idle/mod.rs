@@ -39,6 +39,8 @@ pub struct IdleQuery<'a> {
     pub latency_limit_ns: u64,
     /// Tasks of this CPU that wait for I/O.
     pub iowaiters: u32,
+    /// Tasks that this CPU ran at the last tick that found it awake.
+    pub ran_at_tick: u32,
     /// This CPU's states, shallowest first; never empty; state 0 is always allowed.
     pub states: &'a [IdleState],
 }

@@ -56,6 +56,7 @@ mod tests {
                         tick_stopped: true,
                         latency_limit_ns: u64::MAX,
                         iowaiters: 0,
+                        ran_at_tick: 0,
                         states: &states,
                     };
                     last = p.select(&query).state;

@@ -21,6 +21,7 @@ pub(crate) fn query(timer_ns: u64, states: &[IdleState]) -> IdleQuery<'_> {
         tick_stopped: false,
         latency_limit_ns: u64::MAX,
         iowaiters: 0,
+        ran_at_tick: 0,
         states,
     }
 }

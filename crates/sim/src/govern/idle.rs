@@ -47,6 +47,8 @@ struct Stay {
     iowaiters: u32,
     /// A task that had waited for a device woke here since the last sample.
     io_wake: bool,
+    /// A task ran here at the last tick that found the CPU awake.
+    ran_at_tick: bool,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -117,6 +119,7 @@ impl Idlers {
             tick_stopped: stay.tick_stopped,
             latency_limit_ns: self.latency_limit_ns,
             iowaiters: stay.iowaiters,
+            ran_at_tick: u32::from(stay.ran_at_tick),
             states: &self.tables[usize::from(kind)],
         };
         let choice = self.policies[c].select(&query);
@@ -130,6 +133,12 @@ impl Idlers {
         stay.tick_stopped = stop;
         stay.tickless |= counts_asked & asked;
         Entered { state, tick_at: if stop { NEVER } else { next_tick } }
+    }
+
+    /// A tick found a CPU awake, which ran a task then or was on its way into idle.
+    #[inline]
+    pub(crate) fn ticked(&mut self, c: usize, ran: bool) {
+        self.stays[c].ran_at_tick = ran;
     }
 
     /// The C-state of a CPU's present stay, and since when it is in it.

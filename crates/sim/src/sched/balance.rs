@@ -100,6 +100,9 @@ impl Scheduler<'_> {
         let (topology, stay) = (self.chooser.topology(), self.stays[c].mean);
         let spans = [Distance::Core, Distance::Llc, Distance::Package, Distance::Machine];
         let sizes = topology.sizes_around(c);
+        if stay < self.placement.idler_least_ns {
+            return None;
+        }
         let mut spent = 0;
         let mut reach = None;
         for (span, cpus) in spans.into_iter().zip(sizes) {
@@ -215,7 +218,7 @@ impl Scheduler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::placement::{LINUX, Placement, SPREAD};
+    use crate::sched::placement::{AFFINE, LINUX, Placement, SPREAD};
     use wattwise_model::machine::{MachineModel, builtin, file};
 
     const MS: u64 = 1_000_000;
@@ -275,6 +278,22 @@ mod tests {
         assert_eq!(stolen(&mut s, SIBLING, 200 * MS), None);
         stays(&mut s, SIBLING, 1_000);
         assert_eq!(stolen(&mut s, SIBLING, 200 * MS), Some(1));
+    }
+
+    /// Linux 3.1's `idle_balance()`: `avg_idle` below the migration cost, 500 us.
+    #[test]
+    fn in_linux_3_1_who_idles_for_less_than_the_migration_cost_pulls_nothing() {
+        let m = laptop();
+        let after = |stay_ns: u64| {
+            let mut s = crowded(&m, &AFFINE);
+            for i in 0..100 {
+                s.idles(FAR, i * MS);
+                s.wakes(FAR, i * MS + stay_ns);
+            }
+            stolen(&mut s, FAR, 200 * MS)
+        };
+        assert_eq!(after(WARM_NS - 10_000), None);
+        assert_eq!(after(WARM_NS + 10_000), Some(1));
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl Simulation<'_> {
 
     /// Puts the running task back on its queue; returns it.
     fn requeue_current(&mut self, c: usize) -> u32 {
+        self.note_run(c, false);
         let s = &mut self.cpus[c];
         let t = std::mem::replace(&mut s.current, NONE);
         s.phase = Phase::Switching;
@@ -149,6 +150,7 @@ impl Simulation<'_> {
         if self.governor.follows_tasks() {
             self.follow(c, t, false);
         }
+        self.note_run(c, true);
         let s = &mut self.cpus[c];
         s.current = t;
         s.phase = Phase::Task;
@@ -192,6 +194,7 @@ impl Simulation<'_> {
         let s = &mut self.cpus[c];
         s.current = NONE;
         s.slice_end = NEVER;
+        self.note_run(c, false);
         self.tasks.check_done(self.clock.now());
         if self.governor.is_told() {
             self.hook(c);

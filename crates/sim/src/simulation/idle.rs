@@ -11,6 +11,7 @@ impl Simulation<'_> {
     /// A CPU has nothing to do: it enters the C-state that its policy chooses.
     pub(super) fn enter_idle(&mut self, c: usize) {
         let (now, next_tick) = (self.clock.now(), self.clock.tick());
+        self.note_tick(c, next_tick);
         let s = &mut self.cpus[c];
         let follows = self.governor.follows_tasks();
         let entered = self.idlers.enter(c, s.kind, now, next_tick, s.timers.first_at(), follows);
@@ -24,6 +25,29 @@ impl Simulation<'_> {
         self.sched.idles(c, now);
         self.arm_unshare(c);
         self.arm(c);
+    }
+
+    /// Tells the idle policy's keeper what the last tick found, where that was since the CPU's last tasks began: Linux's load of a
+    /// CPU (`cpu_load`) is that of its last tick, and a CPU whose tick is stopped keeps it.
+    #[inline]
+    fn note_tick(&mut self, c: usize, next_tick: u64) {
+        let Some(&(from, to)) = self.ran.get(c) else { return };
+        let last = next_tick.saturating_sub(self.hardware.machine().tick.period_ns);
+        if last >= from {
+            self.idlers.ticked(c, last < to);
+        }
+    }
+
+    /// A task begins to run on a CPU, or leaves it.
+    #[inline]
+    pub(super) fn note_run(&mut self, c: usize, begins: bool) {
+        let now = self.clock.now();
+        let Some((from, to)) = self.ran.get_mut(c) else { return };
+        match begins {
+            true if *to != now => *from = now,
+            true => {}
+            false => *to = now,
+        }
     }
 
     /// An idle CPU is wanted: it is awake when the C-state, and the package's, have been left.

@@ -70,6 +70,8 @@ pub struct Simulation<'a> {
     tasks: Tasks<'a>,
     idlers: Idlers,
     idle_work: IdleWork,
+    /// When each CPU's last tasks in a row began and ended; empty where the kernel's way into idle takes no time.
+    ran: Vec<(u64, u64)>,
     governor: SpeedGovernor,
     keeper: Option<CoreGovernor>,
     record: Record<'a>,
@@ -126,6 +128,7 @@ impl<'a> Simulation<'a> {
             tasks: Tasks::new(workload, setup.interrupts, daemon_first.is_some(), replaying),
             idlers: Idlers::new(machine, idle_tables(machine), setup.idle, setup.latency_limit_ns),
             idle_work: setup.idle_work,
+            ran: if setup.idle_work.enter_ns > 0 { vec![(0, 0); cpus] } else { Vec::new() },
             governor,
             keeper: setup.cores.map(|policy| CoreGovernor::new(policy, machine, &core_powers(machine))),
             record: Record::new(setup.timeline, workload.span_ns, cpus).watched_by(

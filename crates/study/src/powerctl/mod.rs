@@ -5,7 +5,8 @@
 
 mod ours;
 
-use crate::{Basis, Figure, Study, StudyError, number, rows, table as tables};
+use crate::{Basis, Figure, Study, StudyError, number, open, rows, table as tables};
+pub(crate) use ours::{change, place};
 use wattwise_figure::mean_sd;
 use wattwise_lockbench::Place;
 use wattwise_lockbench::section::Section as Length;
@@ -35,7 +36,7 @@ const FITTED: [[&str; 5]; 4] = [
     ["mwait", "C1", "3.7", "3.7", "throughput"],
 ];
 
-struct Case<'a> {
+pub(crate) struct Case<'a> {
     machine: &'a MachineModel,
     threads: usize,
     cs: Length,
@@ -44,7 +45,7 @@ struct Case<'a> {
 
 /// What a cell of the matrix is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Metric {
+pub(crate) enum Metric {
     /// Acquisitions a second.
     Throughput,
     /// Acquisitions a joule.
@@ -116,6 +117,8 @@ pub fn run() -> Result<Study, StudyError> {
     let mut differences = differences(&figures);
     differences.extend(causes.into_iter().map(|c| c.text));
     let mut page = page(&figures, table, &differences);
+    let open = open::powerctl::questions()?;
+    page.push(open::section(&open));
     page.push(tables::printed(&printed));
     Ok(Study {
         name: "powerctl",
@@ -126,6 +129,7 @@ pub fn run() -> Result<Study, StudyError> {
         tables: Vec::new(),
         fitted,
         differences,
+        open,
         page,
     })
 }

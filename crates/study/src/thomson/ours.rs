@@ -1,14 +1,15 @@
 //! What the rerun says of each figure that the paper prints.
 //!
-//! FreeBSD 8.1's clocks decide two of them:
+//! FreeBSD 8.1's clocks decide two of them, and its driver table 2 (`driver.rs`):
 //!
 //! 1. The patch counts in `statclock` (appendix C.1), which follows `stathz`: the RTC's 128 Hz, or 133 Hz where the local APIC
 //!    gives the clock at `kern.hz` = 100; `hz` itself only if a hint says so.
 //! 2. `powerd` sleeps by `usleep(250 ms)`. `tvtohz` rounds up to whole ticks and adds one: at 100 Hz that is 26 ticks, 260 ms.
 
-use super::{JOB_MS, KHZ, PRINTED, TRANSITION, descent, descent_of, runtimes_over};
+use super::driver::SPEEDS;
+use super::{JOB_MS, KHZ, PRINTED, descent_of, laptop, runtimes_over, table_2};
 use crate::printed::{Cause, List, Ours, PrintedFigure, Score};
-use crate::{Basis, Bench, Figure, StudyError, beside, number, rows, workload};
+use crate::{Basis, Bench, Figure, StudyError, beside, workload};
 use wattwise_figure::mean_sd;
 use wattwise_model::workload::{Dist, Step};
 use wattwise_policy::MS;
@@ -36,7 +37,7 @@ const ORDERS: [(&str, &str); 4] = [
 
 /// The machine with the tick that the patch counts in.
 fn with_tick(hz: u64) -> Result<Bench, StudyError> {
-    let mut bench = Bench::new("thinkpad-r51")?;
+    let mut bench = laptop()?;
     bench.machine.tick.period_ns = 1_000_000_000 / hz;
     Ok(bench)
 }
@@ -63,7 +64,7 @@ fn at_rest_c(bench: &Bench, policy: &str) -> Result<f64, StudyError> {
 fn worst_delay_ms(bench: &Bench) -> Result<f64, StudyError> {
     let times = runtimes_over(bench, POWERD_2010, PERIOD_NS)?;
     let lost = 1.0 - 600.0 / 1700.0;
-    let stall_ms = 0.735;
+    let stall_ms = table_2().us(SPEEDS[5], SPEEDS[0]) * 1e-3;
     Ok(times.iter().map(|t| (t - JOB_MS - stall_ms) / lost).fold(0.0, f64::max))
 }
 
@@ -74,10 +75,15 @@ pub(super) fn answers(
     results: &mut Vec<Figure>,
 ) -> Result<Ours, StudyError> {
     let mut ours = Ours::default();
-    for row in rows(TRANSITION) {
-        ours.set(format!("transition:{}:{}", row[0], row[1]), number(row[2]));
+    let driver = table_2();
+    for from in SPEEDS {
+        for to in SPEEDS.into_iter().filter(|to| *to != from) {
+            ours.set(format!("transition:{}:{}", from.0, to.0), driver.us(from, to));
+        }
     }
-    let delays = || rows(TRANSITION).map(|r| (r[1] == "1700", number(r[2])));
+    let pairs =
+        || SPEEDS.into_iter().flat_map(|from| SPEEDS.map(|to| (from, to))).filter(|(from, to)| from != to);
+    let delays = || pairs().map(|(from, to)| (to == SPEEDS[0], driver.us(from, to)));
     let longest = delays().map(|d| d.1).fold(0.0, f64::max);
     ours.set("to_max", delays().filter(|d| d.0).map(|d| d.1).fold(0.0, f64::max) * 1e-3);
     ours.set("longest", longest * 1e-3);
@@ -96,12 +102,12 @@ pub(super) fn answers(
     }
     ours.set("descent", descent_of(throttled, POWERD)?);
     ours.set("worst_delay", worst_delay_ms(bench)?);
-    beside_it(bench, throttled, results)?;
+    beside_it(bench, results)?;
     Ok(ours)
 }
 
-/// Other readings of the clocks, and what the author left open.
-fn beside_it(bench: &Bench, throttled: &Bench, results: &mut Vec<Figure>) -> Result<(), StudyError> {
+/// Other readings of the clocks.
+fn beside_it(bench: &Bench, results: &mut Vec<Figure>) -> Result<(), StudyError> {
     let mut add = |what: &str, unit, (mean, sd): (f64, Option<f64>)| {
         results.push(Figure {
             what: what.to_owned(),
@@ -122,11 +128,6 @@ fn beside_it(bench: &Bench, throttled: &Bench, results: &mut Vec<Figure>) -> Res
     for (name, policy) in [("hiadaptive", POWERD), ("printed form", POWERD_2010)] {
         let times = mean_sd(&runtimes_over(bench, policy, PERIOD_NS)?);
         add(&format!("old algorithm, {name}, at 26 ticks"), "ms", spread(times));
-    }
-    // Left open: larger steps down.
-    for policy in ["burst", "burst:down=proportional"] {
-        let (seconds, _) = descent(throttled, policy, 4000 * MS, 40_000 * MS)?;
-        add(&format!("open question, steps down: 1700 to 75 MHz under {policy}"), "s", (seconds, None));
     }
     Ok(())
 }
@@ -184,6 +185,37 @@ fn causes(ours: &Ours, results: &[Figure]) -> Vec<Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_goes_with_the_figures_that_it_explains() {
+        let causes = |burst: f64, eight: f64, sd: f64, descent: f64| {
+            let mut ours = Ours::default();
+            ours.set("run_time:burst", burst);
+            ours.set("run_time_sd:powerd", sd);
+            ours.set("descent", descent);
+            let result = |what: &str, modelled: f64| Figure {
+                what: what.to_owned(),
+                unit: "ms",
+                published: None,
+                published_sd: None,
+                modelled,
+                modelled_sd: None,
+                basis: Basis::Predicted,
+            };
+            let results = [
+                result("8 ticks of 100 Hz", eight),
+                result("10 ticks of 128 Hz", 278.0),
+                result("4 ticks of hz, 100 Hz", 252.6),
+            ];
+            super::causes(&ours, &results).iter().map(|c| c.about[0].clone()).collect::<Vec<_>>()
+        };
+        let all = ["run_time:burst", "run_time_sd:powerd", "descent"];
+        assert_eq!(causes(247.6, 278.5, 26.5, 30.1), all);
+        assert_eq!(causes(279.0, 278.5, 26.5, 30.1), all[1..], "the run time agrees");
+        assert_eq!(causes(247.6, 300.0, 26.5, 30.1), all[1..], "eight ticks do not explain it");
+        assert_eq!(causes(247.6, 278.5, 30.0, 30.1), [all[0], all[2]]);
+        assert_eq!(causes(247.6, 278.5, 26.5, 27.0), all[..2]);
+    }
 
     #[test]
     fn pairs_are_in_the_published_order() {

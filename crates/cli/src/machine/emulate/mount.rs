@@ -2,12 +2,14 @@
 
 use super::Args;
 use crate::exit::{Failure, Outcome};
+use crate::show::screen::note;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wattwise_emulator::{Emulator, fuse};
+use wattwise_emulator::{Emulator, fuse, namespace};
 
 /// How finely the machine's time follows the clock.
 const BEAT: Duration = Duration::from_millis(50);
@@ -29,10 +31,7 @@ pub(super) fn serve(args: &Args, machine: &Emulator) -> Outcome {
     })?;
     let mut child = match args.command.split_first() {
         None => None,
-        Some((program, rest)) => {
-            let child = Command::new(program).args(rest).env("WATTWISE_ROOT", mounted.path()).spawn();
-            Some(child.map_err(|e| Failure::input(format!("--for {program}: {e}")))?)
-        }
+        Some((program, rest)) => Some(start(Command::new(program).args(rest), mounted.path(), program)?),
     };
     let mut last = Instant::now();
     while !stop.load(Ordering::Relaxed) {
@@ -53,4 +52,17 @@ pub(super) fn serve(args: &Args, machine: &Emulator) -> Outcome {
         _ = child.wait();
     }
     Ok(0)
+}
+
+/// Starts the command, to which the machine is its own where this user may have a mount namespace.
+fn start(command: &mut Command, root: &Path, program: &str) -> Result<Child, Failure> {
+    command.env("WATTWISE_ROOT", root);
+    let started = match namespace::spawn(command, root) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            note!("{program} sees this machine in /sys: that it sees {} there takes root", root.display());
+            command.spawn()
+        }
+        started => started,
+    };
+    started.map_err(|e| Failure::input(format!("--for {program}: {e}")))
 }

@@ -97,6 +97,8 @@ pub struct Placement {
     /// Whether stealing goes by caches, as Linux's does: from near CPUs before far ones, no task that has just run there,
     /// and not by a CPU that expects to idle for no longer than the search takes.
     pub(crate) climbs: bool,
+    /// A CPU that runs out of work takes a waiting task only if it idles for at least so long on average, in ns.
+    pub(crate) idler_least_ns: u64,
     /// Whether distance costs a task time: when it moves to another CPU, and when one on another CPU wakes it.
     pub(crate) charges_distance: bool,
 }
@@ -155,6 +157,7 @@ const FAIR: Placement = Placement {
     evens_out: true,
     unshares: false,
     climbs: false,
+    idler_least_ns: 0,
     charges_distance: true,
 };
 
