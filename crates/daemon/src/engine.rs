@@ -260,7 +260,14 @@ impl<'r> Engine<'r> {
     fn begin_live(&self, orders: &mut Orders, now_ns: u64) -> Option<Live> {
         let (choice, authority) = orders.live.take()?;
         let cpufreq = Cpufreq::read(&self.standing.before());
-        match Live::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, now_ns) {
+        let (source, celsius) = self.feed();
+        match Live::begin(
+            self.root,
+            &cpufreq,
+            (&choice, authority),
+            &orders.changes,
+            (now_ns, source, celsius),
+        ) {
             Ok((live, first)) => {
                 orders.changes.extend(first);
                 Some(live)
@@ -296,15 +303,20 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Has the followed policy decide.
-    fn follow(&mut self, now_ns: u64) {
+    /// What feeds the machine and how hot it is, for a policy that is followed.
+    fn feed(&self) -> (PowerSource, Option<f64>) {
         let facts = self.brain.facts();
         let source = match facts.map(|f| f.source) {
             None => PowerSource::Unknown,
             Some(Source::Mains) => PowerSource::Mains,
             Some(Source::Battery) => PowerSource::Battery,
         };
-        let celsius = facts.and_then(|f| f.celsius);
+        (source, facts.and_then(|f| f.celsius))
+    }
+
+    /// Has the followed policy decide.
+    fn follow(&mut self, now_ns: u64) {
+        let (source, celsius) = self.feed();
         let Some(live) = &mut self.live else { return };
         match live.step(now_ns, source, celsius) {
             Ok(writes) => {
@@ -463,6 +475,11 @@ impl<'r> Engine<'r> {
     /// The speed policy that is followed here.
     pub fn followed(&self) -> Option<&str> {
         self.live.as_ref().map(|l| l.text.as_str())
+    }
+
+    /// How often it was asked since it came into force.
+    pub fn followed_decisions(&self) -> u64 {
+        self.live.as_ref().map_or(0, |l| l.decisions)
     }
 
     /// Puts everything back.

@@ -2,19 +2,20 @@
 //!
 //! 1. The policy is the very object that the model runs. A period of it is no shorter than five ticks of `/proc/stat` (10 ms
 //!    each), so that a share of it means something; one that counts ticks (`burst`) is asked at each.
-//! 2. What it cannot be told here: the scheduler's load (`util_est`, moved utilisation), wake-ups after I/O, whether a tick was stopped.
-//!    Policies that need those are the kernel's ([`crate::actuator`]).
+//! 2. It sees what a program sees ([`wattwise_policy::ticks`]): not the scheduler's load, wake-ups after I/O, nor stopped ticks. Policies
+//!    that need those are the kernel's ([`crate::actuator`]). A model of the same sight (`compare -p powerd+ticks`) decides alike, to the
+//!    last decision: `tests/decisions.rs`.
 //! 3. What it wants goes to the driver by [`Authority`]: `scaling_setspeed`, or both limits, or a cap below which the hardware
 //!    chooses. Nothing is written that stands, and each file stays open.
 
 use crate::actuator::{Authority, platform};
 use crate::profile::SpeedChoice;
-use wattwise_control::govern::cores::samples;
 use wattwise_control::set::target::Target;
 use wattwise_control::set::transaction::Change;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
+use wattwise_policy::ticks::sample;
 use wattwise_policy::{
     Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource,
     Scope, SpeedPolicy,
@@ -47,7 +48,6 @@ pub struct Live {
     domains: Vec<Domain>,
     stat: StatFile,
     then: Stat,
-    cpus: Vec<u32>,
     tick_ns: u64,
     period_ns: Option<u64>,
     by_ticks: bool,
@@ -139,6 +139,10 @@ fn pace(cadence: Cadence, tick_ns: u64) -> Result<(u64, Option<u64>, bool), Stri
     }
 }
 
+fn millicelsius(celsius: Option<f64>) -> Option<i32> {
+    celsius.map(|c| (c * 1000.0) as i32)
+}
+
 impl Live {
     /// A policy for a machine, and the first values of its files; nothing is written yet.
     ///
@@ -149,7 +153,7 @@ impl Live {
         cpufreq: &Cpufreq,
         (choice, authority): (&SpeedChoice, Authority),
         beside: &[Change],
-        now_ns: u64,
+        (now_ns, source, celsius): (u64, PowerSource, Option<f64>),
     ) -> Result<(Live, Vec<Change>), String> {
         let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
         let mut stat = StatFile::open(root).map_err(seen)?;
@@ -167,7 +171,6 @@ impl Live {
             policy,
             intent: Intent::neutral(domains.len()),
             samples: vec![CpuSample::default(); usize::from(platform.cpus)],
-            cpus: (0..u32::from(platform.cpus)).collect(),
             platform,
             domains,
             stat,
@@ -177,7 +180,7 @@ impl Live {
             by_ticks,
             due_ns: now_ns.saturating_add(first_ns),
         };
-        live.ask(now_ns, Scope::All, PowerSource::Unknown, None, true);
+        live.ask(now_ns, Scope::All, source, millicelsius(celsius), true);
         let first = live.wanted().into_iter().map(|(target, what, value)| Change {
             target,
             what,
@@ -227,8 +230,12 @@ impl Live {
         }
         let now = self.stat.look().map_err(|e| format!("/proc/stat: {e}"))?;
         let then = std::mem::replace(&mut self.then, now);
-        self.samples = samples(&self.then, &then, &self.cpus, self.tick_ns);
-        let mc = celsius.map(|c| (c * 1000.0) as i32);
+        for (cpu, seen) in (0..).zip(&mut self.samples) {
+            let passed = self.then.cpu(cpu).zip(then.cpu(cpu)).map(|(now, then)| now.since(then));
+            let passed = passed.unwrap_or_default();
+            *seen = sample(passed.busy, passed.idle, passed.iowait, self.tick_ns);
+        }
+        let mc = millicelsius(celsius);
         if self.by_ticks {
             for cpu in 0..self.platform.cpus {
                 self.ask(now_ns, Scope::Cpu(cpu), source, mc, false);
