@@ -312,6 +312,9 @@ impl<'r> Standing<'r> {
                 kept.left = Some(now);
                 continue;
             }
+            // In a folder of plain files a write puts another file in the old one's place, which an open descriptor still shows.
+            kept.node = None;
+            let Some(now) = kept.now(root).filter(|again| *again != ours) else { continue };
             let (what, target) = (kept.item.what.clone(), kept.item.target.clone());
             foreign.push(Foreign { what, target, ours, now });
         }
