@@ -65,6 +65,8 @@ pub struct Engine<'r> {
     minute: u16,
     ended: Vec<Hold>,
     revision: u64,
+    /// Writes are not told one by one.
+    quiet: bool,
 }
 
 /// Whether a machine has anything that profiles can set.
@@ -107,6 +109,7 @@ impl<'r> Engine<'r> {
             minute: 0,
             ended: Vec::new(),
             revision: 0,
+            quiet: false,
         }
     }
 
@@ -227,7 +230,10 @@ impl<'r> Engine<'r> {
             }
             self.begun = true;
             let why = format!("{}: {}", decision.profile, decision.why);
+            // A proof's turns come every minute: they are counted, not told.
+            self.quiet = decision.turn || self.decision.turn;
             self.put_in_force(now_ns, &decision, &why);
+            self.quiet = false;
         }
         self.decision = decision;
     }
@@ -261,13 +267,9 @@ impl<'r> Engine<'r> {
         let (choice, authority) = orders.live.take()?;
         let cpufreq = Cpufreq::read(&self.standing.before());
         let (source, celsius) = self.feed();
-        match Live::begin(
-            self.root,
-            &cpufreq,
-            (&choice, authority),
-            &orders.changes,
-            (now_ns, source, celsius),
-        ) {
+        let record = self.brain.config().options.record.as_deref();
+        let seen = (now_ns, source, celsius);
+        match Live::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, seen, record) {
             Ok((live, first)) => {
                 orders.changes.extend(first);
                 Some(live)
@@ -416,7 +418,7 @@ impl<'r> Engine<'r> {
     fn told_of(&mut self, changed: &Changed, why: &str) {
         self.counts.writes += changed.wrote.len() as u64;
         self.counts.failed += changed.failed.len() as u64;
-        for w in &changed.wrote {
+        for w in changed.wrote.iter().filter(|_| !self.quiet).collect::<Vec<_>>() {
             self.note(Kind::Wrote, format!("{}: {} -> {} ({why})", w.what, w.old, w.got));
         }
         for (target, _, why) in &changed.failed {
@@ -430,6 +432,14 @@ impl<'r> Engine<'r> {
         let line = format!("{what}: {why}");
         if self.told.insert(line.clone()) {
             self.note(Kind::Refused, line);
+        }
+    }
+
+    /// Adds a line to the log.
+    pub fn tell(&mut self, kind: Kind, text: String) {
+        match kind {
+            Kind::Refused if !self.told.insert(text.clone()) => {}
+            _ => self.note(kind, text),
         }
     }
 

@@ -10,6 +10,8 @@
 
 use crate::actuator::{Authority, platform};
 use crate::profile::SpeedChoice;
+use crate::witness::{Decided, Witness, ticks, word};
+use std::path::Path;
 use wattwise_control::set::target::Target;
 use wattwise_control::set::transaction::Change;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
@@ -54,6 +56,7 @@ pub struct Live {
     due_ns: u64,
     samples: Vec<CpuSample>,
     intent: Intent,
+    witness: Witness,
 }
 
 /// A domain as policies see it; none where its range is not known.
@@ -154,6 +157,7 @@ impl Live {
         (choice, authority): (&SpeedChoice, Authority),
         beside: &[Change],
         (now_ns, source, celsius): (u64, PowerSource, Option<f64>),
+        record: Option<&Path>,
     ) -> Result<(Live, Vec<Change>), String> {
         let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
         let mut stat = StatFile::open(root).map_err(seen)?;
@@ -165,7 +169,10 @@ impl Live {
         let policy = (choice.speed.build)(&platform, &choice.settings);
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let (first_ns, period_ns, by_ticks) = pace(policy.cadence(), tick_ns)?;
+        let limits: Vec<_> = domains.iter().map(|d| (d.low.0, d.high.0)).collect();
+        let witness = Witness::begin(record, &choice.text, tick_ns, &platform, &limits);
         let mut live = Live {
+            witness,
             text: choice.text.clone(),
             decisions: 0,
             policy,
@@ -181,12 +188,11 @@ impl Live {
             due_ns: now_ns.saturating_add(first_ns),
         };
         live.ask(now_ns, Scope::All, source, millicelsius(celsius), true);
-        let first = live.wanted().into_iter().map(|(target, what, value)| Change {
-            target,
-            what,
-            value,
-            elsewhere: None,
-        });
+        let before = live.khz();
+        let first = live.wanted();
+        live.tell(now_ns, source, celsius, (true, before));
+        let first =
+            first.into_iter().map(|(target, what, value)| Change { target, what, value, elsewhere: None });
         let first = first.collect();
         Ok((live, first))
     }
@@ -246,7 +252,27 @@ impl Live {
         self.decisions += 1;
         let period = self.intent.next_ns.or(self.period_ns).unwrap_or(u64::MAX);
         self.due_ns = now_ns.saturating_add(period.max(self.tick_ns));
-        Ok(self.wanted().into_iter().map(|(target, _, value)| (target, value)).collect())
+        let before = self.khz();
+        let wanted = self.wanted();
+        self.tell(now_ns, source, celsius, (false, before));
+        Ok(wanted.into_iter().map(|(target, _, value)| (target, value)).collect())
+    }
+
+    fn khz(&self) -> Vec<u32> {
+        self.domains.iter().map(|d| d.khz.0).collect()
+    }
+
+    fn tell(
+        &mut self,
+        at_ns: u64,
+        source: PowerSource,
+        celsius: Option<f64>,
+        (start, before): (bool, Vec<u32>),
+    ) {
+        let (khz, cpus) = (self.khz(), self.platform.cpus);
+        let (witness, stat) = (&mut self.witness, &self.then);
+        let source = word(source);
+        witness.line(|| Decided { at_ns, start, source, celsius, ticks: ticks(stat, cpus), before, khz });
     }
 
     /// What is to stand in each file; the end of a range that moves outwards comes first.
