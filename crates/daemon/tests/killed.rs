@@ -307,3 +307,31 @@ fn the_unit_is_hardened() {
         assert!(out.status.success(), "{unit}: {}", String::from_utf8_lossy(&out.stdout));
     }
 }
+
+/// The man page has every option, and what it shows of the configuration is one.
+#[test]
+fn the_man_page_has_every_option() {
+    let page = include_str!("../../../packaging/man/wattwised.8");
+    let help = Command::new(env!("CARGO_BIN_EXE_wattwised")).arg("--help").output().expect("runs");
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let options: Vec<&str> = help.split([' ', ',', '\n']).filter(|word| word.starts_with("--")).collect();
+    assert!(options.len() >= 10, "{options:?}");
+    for option in options {
+        let name =
+            option.trim_start_matches('-').split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next();
+        let escaped = format!("\\-\\-{}", name.expect("a name").replace('-', "\\-"));
+        assert!(page.contains(&escaped), "{option}: {escaped}");
+    }
+    let example = page.split(".nf\n").nth(1).and_then(|p| p.split(".fi").next()).expect("an example");
+    let config =
+        wattwise_daemon::config::Config::from_text("wattwised.8", example).expect("it is a configuration");
+    assert!(config.profiles.contains_key("quiet") && config.options.record.is_some());
+    // Every key of the daemon's own table is in it.
+    let wrong =
+        wattwise_daemon::config::Config::from_text("t", "[daemon]\nnothing = 1\n").expect_err("no such key");
+    let keys: Vec<&str> = wrong.message.split('`').skip(3).step_by(2).collect();
+    assert!(keys.len() >= 8, "{}", wrong.message);
+    for key in keys {
+        assert!(example.contains(&format!("{key} = ")), "{key}");
+    }
+}
