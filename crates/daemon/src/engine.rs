@@ -16,7 +16,7 @@ use crate::config::OnForeign;
 use crate::facts::{Needs, Watch};
 pub use crate::input::{Counts, Input, Kind, Note};
 use crate::live::Live;
-use crate::profile::Condition;
+use crate::profile::{Condition, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wattwise_control::cores::hold::Options as HoldOptions;
@@ -67,6 +67,8 @@ pub struct Engine<'r> {
     revision: u64,
     /// Writes are not told one by one.
     quiet: bool,
+    /// What the turns of a proof mean here.
+    plans: Vec<(Wish, Orders)>,
 }
 
 /// Whether a machine has anything that profiles can set.
@@ -110,6 +112,7 @@ impl<'r> Engine<'r> {
             ended: Vec::new(),
             revision: 0,
             quiet: false,
+            plans: Vec::new(),
         }
     }
 
@@ -159,6 +162,7 @@ impl<'r> Engine<'r> {
         self.ended.extend(ended);
         if is_config {
             self.told.clear();
+            self.plans.clear();
             self.look_due_ns = now_ns;
         }
         self.act(now_ns);
@@ -206,6 +210,7 @@ impl<'r> Engine<'r> {
             return;
         }
         self.online = text(self.root, ONLINE).unwrap_or_default();
+        self.plans.clear();
         let changed = self.standing.reassert();
         let why = if resumed { "lost over the suspend" } else { "a CPU has come or gone" };
         self.told_of(&changed, why);
@@ -243,9 +248,10 @@ impl<'r> Engine<'r> {
         self.back_off.clear();
         self.forced.clear();
         self.live = None;
-        let mut orders = actuator::orders(&self.standing.before(), &decision.wish);
+        let mut orders = self.orders(&decision.wish);
         let live = self.begin_live(&mut orders, now_ns);
         self.cores(decision, &mut orders);
+        self.standing.come_and_go(self.quiet);
         let changed = match self.standing.want(&orders.changes, &orders.beside) {
             Ok(changed) => changed,
             Err(e) => {
@@ -261,6 +267,21 @@ impl<'r> Engine<'r> {
         }
         let failed = changed.failed.iter().map(|(target, _, why)| (target.clone(), why.clone()));
         self.refused.extend(failed);
+    }
+
+    /// What a wish means here. A proof's turns come every minute and want the same: they are planned once, until anything else happens.
+    fn orders(&mut self, wish: &Wish) -> Orders {
+        if !self.quiet {
+            self.plans.clear();
+        }
+        if let Some((_, orders)) = self.plans.iter().find(|(of, _)| of == wish) {
+            return orders.clone();
+        }
+        let orders = actuator::orders(&self.standing.before(), wish);
+        if self.quiet {
+            self.plans.push((wish.clone(), orders.clone()));
+        }
+        orders
     }
 
     fn begin_live(&self, orders: &mut Orders, now_ns: u64) -> Option<Live> {
@@ -380,6 +401,7 @@ impl<'r> Engine<'r> {
         match on {
             OnForeign::Yield => {
                 self.standing.let_go(&found.target);
+                self.plans.clear();
                 self.note(Kind::Foreign, format!("{said}; it stays until the profile changes"));
             }
             OnForeign::Warn if first => {
