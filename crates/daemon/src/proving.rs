@@ -190,7 +190,7 @@ impl<'r> Proving<'r> {
     fn set_aside(&self) -> Result<(), String> {
         let failed = |e: std::io::Error| format!("{}: {e}", self.path.display());
         let folder = self.path.parent().unwrap_or(std::path::Path::new("/"));
-        wattwise_control::private::PrivateFolder::make(folder).map_err(failed)?;
+        let folder = wattwise_control::private::PrivateFolder::make(folder).map_err(failed)?;
         if !self.path.exists() {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl<'r> Proving<'r> {
             Ok(read) => format!("proof-{}.jsonl", read.header.started),
             Err(_) => "proof-unreadable.jsonl".to_owned(),
         };
-        std::fs::rename(&self.path, self.path.with_file_name(name)).map_err(failed)
+        folder.rename(FILE, &name).map_err(failed)
     }
 
     fn header(&self, engine: &mut Engine<'_>, baseline: &Turn, chosen: &str, unix_s: u64) -> Header {

@@ -71,7 +71,7 @@ fn value(random: &mut Random) -> Value<'static> {
         3 => Value::from(random.unit()),
         4 => Value::from(vec![text(random), text(random)]),
         5 => Value::from((text(random), random.bits() as i32)),
-        _ => Value::from(Value::from(text(random))),
+        _ => Value::Value(Box::new(Value::from(text(random)))),
     }
 }
 
