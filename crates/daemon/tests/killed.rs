@@ -10,6 +10,29 @@ use std::time::{Duration, Instant};
 #[path = "support/tree.rs"]
 mod tree;
 
+/// A daemon that ends with its test, also where that fails.
+struct Daemon(Child);
+
+impl std::ops::Deref for Daemon {
+    type Target = Child;
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Daemon {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -42,8 +65,8 @@ impl Machine {
         command
     }
 
-    fn start(&self, args: &[&str]) -> Child {
-        self.command(args).stderr(Stdio::piped()).spawn().expect("runs")
+    fn start(&self, args: &[&str]) -> Daemon {
+        Daemon(self.command(args).stderr(Stdio::piped()).spawn().expect("runs"))
     }
 
     /// Runs one that ends by itself; one that does not is killed, and has no exit code.
@@ -171,6 +194,23 @@ fn killed(times: u64) {
 fn killed_at_random_moments_it_is_put_back_by_the_restorer() {
     let times = std::env::var("WATTWISE_KILLS").ok().and_then(|n| n.parse().ok());
     killed(times.unwrap_or(20));
+}
+
+/// Where no restorer ran, the next daemon puts back what the killed one left, whatever it wants itself.
+#[test]
+fn the_next_daemon_puts_back_what_a_killed_one_left() {
+    let machine = Machine::of("amd-laptop");
+    std::fs::write(machine.at("profiles.toml"), "[profile.nothing]\n").expect("written");
+    let before = machine.settings();
+    let mut daemon = machine.start(&["--profile", "power-saver"]);
+    machine.until("in force", || machine.epp() == "power");
+    daemon.kill().expect("ours");
+    _ = daemon.wait();
+    let mut daemon = machine.start(&["--profile", "nothing"]);
+    assert!(machine.ask(r#"{"do":"status"}"#).contains("\"profile\":\"nothing\""));
+    assert_eq!(machine.settings(), before);
+    signal(&daemon, libc::SIGTERM);
+    _ = daemon.wait();
 }
 
 #[test]
