@@ -70,13 +70,16 @@ stage() { # stage TREE BUILT
     put 644 "$tree/usr/share/polkit-1/rules.d" packaging/polkit/*.rules
     put 644 "$tree/usr/lib/udev/rules.d" packaging/udev/*.rules
     put 644 "$tree/etc/wattwise" packaging/etc/*
-    put 644 "$tree/usr/share/wattwise" packaging/share/*
+    put 644 "$tree/usr/share/wattwise" packaging/share/* packaging/prometheus/*
     # From the commands themselves.
     "$built/wattwise" --quiet man --out "$tree/man" >/dev/null
     for page in "$tree"/man/*; do
         packed "$tree/usr/share/man/man1/$(basename "$page").gz" "$page"
     done
     rm -r "$tree/man"
+    for page in packaging/man/*.8; do
+        packed "$tree/usr/share/man/man8/$(basename "$page").gz" "$page"
+    done
     mkdir -p "$tree/usr/share/bash-completion/completions" "$tree/usr/share/zsh/vendor-completions" "$tree/usr/share/fish/vendor_completions.d"
     "$built/wattwise" completions bash >"$tree/usr/share/bash-completion/completions/wattwise"
     "$built/wattwise" completions zsh >"$tree/usr/share/zsh/vendor-completions/_wattwise"

@@ -38,6 +38,10 @@ if [ "$tier" = verify ]; then
     # Packages are installed and purged in a Debian of their own.
     need debootstrap debootstrap
     need rpmbuild rpm
+    # The daemon's metrics are scraped; who may choose a profile is judged; both by Debian's own. A client's tests need its bindings.
+    need prometheus prometheus
+    need pkaction polkitd
+    [ -e /usr/lib/python3/dist-packages/dbus ] || missing="$missing python3-dbus python3-gi python3-venv"
     [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || missing="$missing busybox-static"
     # What runs for long under the interposer.
     need redis-server redis-server

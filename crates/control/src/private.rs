@@ -126,6 +126,14 @@ impl PrivateFolder {
         fault::around(|| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?))
     }
 
+    /// Gives a file another name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fault::around(|| Ok(rustix::fs::renameat(&self.fd, from, &self.fd, to)?))
+    }
+
     /// Removes a file; that it has gone already is as good.
     ///
     /// # Errors

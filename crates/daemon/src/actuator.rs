@@ -213,7 +213,16 @@ pub fn orders(root: &dyn Root, wish: &Wish) -> Orders {
             Err(why) => orders.refused.push((format!("speed {}", choice.text), why)),
         }
     }
-    wish.settings.iter().for_each(|s| add(&mut settings, s.clone()));
+    for setting in &wish.settings {
+        // The governor is how a followed policy's word reaches the driver.
+        match (&orders.live, setting) {
+            (Some((choice, _)), Setting::Governor(name)) => {
+                let why = format!("{} is followed here, and chooses the speed in its place", choice.text);
+                orders.refused.push((format!("governor {name}"), why));
+            }
+            _ => add(&mut settings, setting.clone()),
+        }
+    }
     planned(root, &inventory, settings, &mut orders);
     orders
 }

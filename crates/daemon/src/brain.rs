@@ -12,6 +12,7 @@
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::profile::{Condition, Ppd, Profile, Wish};
+use std::collections::BTreeMap;
 use wattwise_hw::states::supply::Source;
 
 /// Percent of charge by which a condition that holds goes on.
@@ -62,8 +63,28 @@ pub enum Event {
     Pause(Client, String),
     /// Another configuration.
     Config(Box<Config>),
+    /// Somebody's turn for a while, or nobody's any more.
+    Turn(Option<Turn>),
     /// Whether the battery counts; where it does not, the machine is taken to be on mains.
     BatteryAware(bool),
+}
+
+/// Whose turn it is while it is proved what a profile saves ([`crate::proving`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The machine is as it was before the daemon.
+    Untouched,
+    /// A profile's.
+    Profile(String),
+}
+
+impl std::fmt::Display for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Turn::Untouched => "untouched",
+            Turn::Profile(name) => name,
+        })
+    }
 }
 
 /// What is in force and wanted now.
@@ -79,6 +100,8 @@ pub struct Decision {
     pub wish: Wish,
     /// Nothing is wanted, for a measurement.
     pub paused: bool,
+    /// It is somebody's turn, for a proof.
+    pub turn: bool,
 }
 
 /// The state of all that.
@@ -89,8 +112,9 @@ pub struct Brain {
     holds: Vec<Hold>,
     pauses: Vec<(Client, String)>,
     facts: Option<Facts>,
-    /// Which cases of which profile held at the last decision.
-    held: (String, Vec<Vec<bool>>),
+    turn: Option<Turn>,
+    /// Which cases of each profile held at its last decision.
+    held: BTreeMap<String, Vec<Vec<bool>>>,
     cookies: u32,
     battery_ignored: bool,
 }
@@ -134,17 +158,29 @@ impl Brain {
         self.cookies
     }
 
-    /// Whether a condition of the profile in force, or of any that is held, is about such things.
-    pub fn asks_for(&self, of: impl Fn(&Condition) -> bool) -> bool {
+    /// Conditions of the profile in force, and of one whose turn it is.
+    fn conditions_now(&self) -> impl Iterator<Item = &Condition> {
+        let own = match &self.turn {
+            Some(Turn::Profile(name)) => self.config.profiles.get(name),
+            _ => None,
+        };
         let profile = self.config.profiles.get(&self.in_force().0);
-        profile.is_some_and(|p| p.cases.iter().flat_map(|c| &c.when).any(of))
+        own.into_iter().chain(profile).flat_map(|p| &p.cases).flat_map(|c| &c.when)
     }
 
-    /// The programs that conditions of any profile name.
+    /// Whether somebody holds a profile, or measures: then nobody takes turns.
+    pub fn is_taken(&self) -> bool {
+        !self.holds.is_empty() || !self.pauses.is_empty()
+    }
+
+    /// Whether any of those conditions is about such things.
+    pub fn asks_for(&self, of: impl Fn(&Condition) -> bool) -> bool {
+        self.conditions_now().any(of)
+    }
+
+    /// The programs that those conditions name.
     pub fn programs(&self) -> Vec<&str> {
-        let profile = self.config.profiles.get(&self.in_force().0);
-        let cases = profile.iter().flat_map(|p| &p.cases).flat_map(|c| &c.when);
-        cases
+        self.conditions_now()
             .filter_map(|c| if let Condition::Program(name) = c { Some(name.as_str()) } else { None })
             .collect()
     }
@@ -170,6 +206,7 @@ impl Brain {
                 end(&mut self.holds, &|h| h.client == client);
                 self.pauses.retain(|(c, _)| *c != client);
             }
+            Event::Turn(turn) => self.turn = turn,
             Event::BatteryAware(on) => self.battery_ignored = !on,
             Event::Pause(client, why) => self.pauses.push((client, why)),
             Event::Config(config) => {
@@ -208,12 +245,25 @@ impl Brain {
         let ppd = self.ppd_of(&name);
         if let Some((_, what)) = self.pauses.last() {
             let why = format!("paused for {what}");
-            return Decision { profile: name, ppd, why, wish: Wish::default(), paused: true };
+            return Decision { profile: name, ppd, why, paused: true, ..Decision::default() };
         }
-        let Some(profile) = self.config.profiles.get(&name) else {
+        let turn = self.turn.as_ref().filter(|_| self.holds.is_empty());
+        if let Some(turn) = turn {
+            why = format!("{why}; {turn} has its turn, for a proof");
+        }
+        // To desktops the chosen profile is in force all the time.
+        let turn = turn.cloned();
+        let wanted = match &turn {
+            Some(Turn::Untouched) => {
+                return Decision { profile: name, ppd, why, turn: true, ..Decision::default() };
+            }
+            Some(Turn::Profile(of)) => of.clone(),
+            None => name.clone(),
+        };
+        let Some(profile) = self.config.profiles.get(&wanted) else {
             return Decision { profile: name, ppd, why, ..Decision::default() };
         };
-        let before = if self.held.0 == name { std::mem::take(&mut self.held.1) } else { Vec::new() };
+        let before = self.held.remove(&wanted).unwrap_or_default();
         let holds = self.conditions(profile, &before);
         let mut wish = profile.base.clone();
         for (case, _) in profile.cases.iter().zip(&holds).filter(|(_, h)| h.iter().all(|h| *h)) {
@@ -221,13 +271,13 @@ impl Brain {
             let words: Vec<String> = case.when.iter().map(ToString::to_string).collect();
             why = format!("{why}; {}", words.join(" and "));
         }
-        self.held = (name.clone(), holds);
+        self.held.insert(wanted, holds);
         if let Some(facts) =
             self.facts.as_ref().filter(|_| profile.cases.iter().any(|c| is_of_power(&c.when)))
         {
             why = format!("{why} ({})", facts.source_why);
         }
-        Decision { profile: name, ppd, why, wish, paused: false }
+        Decision { profile: name, ppd, why, wish, paused: false, turn: turn.is_some() }
     }
 
     fn conditions(&self, profile: &Profile, before: &[Vec<bool>]) -> Vec<Vec<bool>> {

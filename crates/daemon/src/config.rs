@@ -3,6 +3,7 @@
 //! What is wrong is told with file, line and column; the daemon goes on with what it had. What is built in is a file like
 //! any other (`builtin.toml`), read by the same code.
 
+use crate::brain::Turn;
 use crate::profile::{Bias, Case, Condition, CoresChoice, Ppd, Profile, SpeedChoice, Wish};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -56,6 +57,12 @@ pub struct Options {
     pub textfile: Option<PathBuf>,
     /// Where metrics are served; nowhere unless asked for.
     pub listen: Option<Listen>,
+    /// Where it is recorded what followed policies see and decide; nowhere unless asked for.
+    pub record: Option<PathBuf>,
+    /// Against what it is proved what the chosen profile saves; nothing is proved unless asked for.
+    pub prove: Option<Turn>,
+    /// For how long, ns.
+    pub prove_ns: u64,
 }
 
 impl Default for Options {
@@ -67,6 +74,9 @@ impl Default for Options {
             look_ns: 30_000_000_000,
             textfile: None,
             listen: None,
+            record: None,
+            prove: None,
+            prove_ns: 7 * 24 * 3600 * 1_000_000_000,
         }
     }
 }
@@ -112,6 +122,9 @@ struct DaemonTable {
     look: Option<Spanned<String>>,
     textfile: Option<Spanned<PathBuf>>,
     listen: Option<Spanned<String>>,
+    record: Option<Spanned<PathBuf>>,
+    prove: Option<Spanned<String>>,
+    prove_for: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -343,16 +356,18 @@ impl Reader<'_> {
         profiles: &BTreeMap<String, Profile>,
     ) -> Result<Options, ConfigError> {
         let defaults = Options::default();
-        let default = match &table.default {
-            None => defaults.default,
-            Some(name) if profiles.contains_key(name.get_ref()) => name.get_ref().clone(),
-            Some(name) => {
+        let known = |name: &Spanned<String>| match profiles.contains_key(name.get_ref()) {
+            true => Ok(name.get_ref().clone()),
+            false => {
                 let near = nearest(name.get_ref(), profiles.keys().map(String::as_str));
-                return Err(self.at(
-                    name.span().start,
-                    format!("no profile '{}'; did you mean {near}?", name.get_ref()),
-                ));
+                let text = format!("no profile '{}'; did you mean {near}?", name.get_ref());
+                Err(self.at(name.span().start, text))
             }
+        };
+        let default = table.default.as_ref().map(known).transpose()?.unwrap_or(defaults.default);
+        let prove = match &table.prove {
+            Some(word) if word.get_ref() == "untouched" => Some(Turn::Untouched),
+            given => given.as_ref().map(known).transpose()?.map(Turn::Profile),
         };
         let absolute = |path: &Spanned<PathBuf>| match path.get_ref().is_absolute() {
             true => Ok(path.get_ref().clone()),
@@ -365,6 +380,9 @@ impl Reader<'_> {
             look_ns: self.duration(&table.look, defaults.look_ns, 1_000_000_000)?,
             textfile: table.textfile.as_ref().map(absolute).transpose()?,
             listen: table.listen.as_ref().map(|l| self.listen(l)).transpose()?,
+            record: table.record.as_ref().map(absolute).transpose()?,
+            prove,
+            prove_ns: self.duration(&table.prove_for, defaults.prove_ns, 600_000_000_000)?,
         })
     }
 

@@ -16,7 +16,7 @@ use crate::config::OnForeign;
 use crate::facts::{Needs, Watch};
 pub use crate::input::{Counts, Input, Kind, Note};
 use crate::live::Live;
-use crate::profile::Condition;
+use crate::profile::{Condition, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wattwise_control::cores::hold::Options as HoldOptions;
@@ -65,6 +65,10 @@ pub struct Engine<'r> {
     minute: u16,
     ended: Vec<Hold>,
     revision: u64,
+    /// Writes are not told one by one.
+    quiet: bool,
+    /// What the turns of a proof mean here.
+    plans: Vec<(Wish, Orders)>,
 }
 
 /// Whether a machine has anything that profiles can set.
@@ -107,6 +111,8 @@ impl<'r> Engine<'r> {
             minute: 0,
             ended: Vec::new(),
             revision: 0,
+            quiet: false,
+            plans: Vec::new(),
         }
     }
 
@@ -156,6 +162,7 @@ impl<'r> Engine<'r> {
         self.ended.extend(ended);
         if is_config {
             self.told.clear();
+            self.plans.clear();
             self.look_due_ns = now_ns;
         }
         self.act(now_ns);
@@ -203,6 +210,7 @@ impl<'r> Engine<'r> {
             return;
         }
         self.online = text(self.root, ONLINE).unwrap_or_default();
+        self.plans.clear();
         let changed = self.standing.reassert();
         let why = if resumed { "lost over the suspend" } else { "a CPU has come or gone" };
         self.told_of(&changed, why);
@@ -227,7 +235,10 @@ impl<'r> Engine<'r> {
             }
             self.begun = true;
             let why = format!("{}: {}", decision.profile, decision.why);
+            // A proof's turns come every minute: they are counted, not told.
+            self.quiet = decision.turn || self.decision.turn;
             self.put_in_force(now_ns, &decision, &why);
+            self.quiet = false;
         }
         self.decision = decision;
     }
@@ -237,9 +248,10 @@ impl<'r> Engine<'r> {
         self.back_off.clear();
         self.forced.clear();
         self.live = None;
-        let mut orders = actuator::orders(&self.standing.before(), &decision.wish);
+        let mut orders = self.orders(&decision.wish);
         let live = self.begin_live(&mut orders, now_ns);
         self.cores(decision, &mut orders);
+        self.standing.come_and_go(self.quiet);
         let changed = match self.standing.want(&orders.changes, &orders.beside) {
             Ok(changed) => changed,
             Err(e) => {
@@ -257,10 +269,28 @@ impl<'r> Engine<'r> {
         self.refused.extend(failed);
     }
 
+    /// What a wish means here. A proof's turns come every minute and want the same: they are planned once, until anything else happens.
+    fn orders(&mut self, wish: &Wish) -> Orders {
+        if !self.quiet {
+            self.plans.clear();
+        }
+        if let Some((_, orders)) = self.plans.iter().find(|(of, _)| of == wish) {
+            return orders.clone();
+        }
+        let orders = actuator::orders(&self.standing.before(), wish);
+        if self.quiet {
+            self.plans.push((wish.clone(), orders.clone()));
+        }
+        orders
+    }
+
     fn begin_live(&self, orders: &mut Orders, now_ns: u64) -> Option<Live> {
         let (choice, authority) = orders.live.take()?;
         let cpufreq = Cpufreq::read(&self.standing.before());
-        match Live::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, now_ns) {
+        let (source, celsius) = self.feed();
+        let record = self.brain.config().options.record.as_deref();
+        let seen = (now_ns, source, celsius);
+        match Live::begin(self.root, &cpufreq, (&choice, authority), &orders.changes, seen, record) {
             Ok((live, first)) => {
                 orders.changes.extend(first);
                 Some(live)
@@ -296,15 +326,20 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Has the followed policy decide.
-    fn follow(&mut self, now_ns: u64) {
+    /// What feeds the machine and how hot it is, for a policy that is followed.
+    fn feed(&self) -> (PowerSource, Option<f64>) {
         let facts = self.brain.facts();
         let source = match facts.map(|f| f.source) {
             None => PowerSource::Unknown,
             Some(Source::Mains) => PowerSource::Mains,
             Some(Source::Battery) => PowerSource::Battery,
         };
-        let celsius = facts.and_then(|f| f.celsius);
+        (source, facts.and_then(|f| f.celsius))
+    }
+
+    /// Has the followed policy decide.
+    fn follow(&mut self, now_ns: u64) {
+        let (source, celsius) = self.feed();
         let Some(live) = &mut self.live else { return };
         match live.step(now_ns, source, celsius) {
             Ok(writes) => {
@@ -366,6 +401,7 @@ impl<'r> Engine<'r> {
         match on {
             OnForeign::Yield => {
                 self.standing.let_go(&found.target);
+                self.plans.clear();
                 self.note(Kind::Foreign, format!("{said}; it stays until the profile changes"));
             }
             OnForeign::Warn if first => {
@@ -404,7 +440,7 @@ impl<'r> Engine<'r> {
     fn told_of(&mut self, changed: &Changed, why: &str) {
         self.counts.writes += changed.wrote.len() as u64;
         self.counts.failed += changed.failed.len() as u64;
-        for w in &changed.wrote {
+        for w in changed.wrote.iter().filter(|_| !self.quiet).collect::<Vec<_>>() {
             self.note(Kind::Wrote, format!("{}: {} -> {} ({why})", w.what, w.old, w.got));
         }
         for (target, _, why) in &changed.failed {
@@ -418,6 +454,14 @@ impl<'r> Engine<'r> {
         let line = format!("{what}: {why}");
         if self.told.insert(line.clone()) {
             self.note(Kind::Refused, line);
+        }
+    }
+
+    /// Adds a line to the log.
+    pub fn tell(&mut self, kind: Kind, text: String) {
+        match kind {
+            Kind::Refused if !self.told.insert(text.clone()) => {}
+            _ => self.note(kind, text),
         }
     }
 
@@ -463,6 +507,11 @@ impl<'r> Engine<'r> {
     /// The speed policy that is followed here.
     pub fn followed(&self) -> Option<&str> {
         self.live.as_ref().map(|l| l.text.as_str())
+    }
+
+    /// How often it was asked since it came into force.
+    pub fn followed_decisions(&self) -> u64 {
+        self.live.as_ref().map_or(0, |l| l.decisions)
     }
 
     /// Puts everything back.

@@ -6,9 +6,9 @@
 //! brain     which profile is in force and what it wants now: pure, no clock and no file
 //! facts     what the conditions are about, read from a machine
 //! actuator  what is wanted, as this machine's settings; who has no authority, and why
-//! live      a speed policy that is followed on the machine
+//! live      a speed policy that is followed on the machine; witness: a recording of it
 //! engine    all of it, over any root and any clock: the emulator drives it in virtual time
-//! state     what is remembered over boots
+//! state     what is remembered over boots     proving  what the profile saves, by random turns
 //! protocol  what the socket speaks; client: who speaks it
 //! server    the socket     uevent  the kernel's events     metrics  what Prometheus reads; scrape: who asks
 //! sources   all that can wake the daemon     copy  a machine on which is tried what would be done
@@ -35,6 +35,7 @@ pub mod places;
 pub mod ppd;
 pub mod profile;
 pub mod protocol;
+pub mod proving;
 pub mod run;
 mod scrape;
 mod server;
@@ -42,3 +43,4 @@ mod sources;
 pub mod state;
 mod systemd;
 mod uevent;
+mod witness;

@@ -2,19 +2,22 @@
 //!
 //! 1. The policy is the very object that the model runs. A period of it is no shorter than five ticks of `/proc/stat` (10 ms
 //!    each), so that a share of it means something; one that counts ticks (`burst`) is asked at each.
-//! 2. What it cannot be told here: the scheduler's load (`util_est`, moved utilisation), wake-ups after I/O, whether a tick was stopped.
-//!    Policies that need those are the kernel's ([`crate::actuator`]).
+//! 2. It sees what a program sees ([`wattwise_policy::ticks`]): not the scheduler's load, wake-ups after I/O, nor stopped ticks. Policies
+//!    that need those are the kernel's ([`crate::actuator`]). A model of the same sight (`compare -p powerd+ticks`) decides alike, to the
+//!    last decision: `tests/decisions.rs`.
 //! 3. What it wants goes to the driver by [`Authority`]: `scaling_setspeed`, or both limits, or a cap below which the hardware
 //!    chooses. Nothing is written that stands, and each file stays open.
 
 use crate::actuator::{Authority, platform};
 use crate::profile::SpeedChoice;
-use wattwise_control::govern::cores::samples;
+use crate::witness::{Decided, Witness, ticks, word};
+use std::path::Path;
 use wattwise_control::set::target::Target;
 use wattwise_control::set::transaction::Change;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
 use wattwise_hw::root::Root;
 use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
+use wattwise_policy::ticks::sample;
 use wattwise_policy::{
     Cadence, CpuSample, DomainInfo, DomainSample, Intent, Khz, Level, Observation, Platform, PowerSource,
     Scope, SpeedPolicy,
@@ -47,13 +50,13 @@ pub struct Live {
     domains: Vec<Domain>,
     stat: StatFile,
     then: Stat,
-    cpus: Vec<u32>,
     tick_ns: u64,
     period_ns: Option<u64>,
     by_ticks: bool,
     due_ns: u64,
     samples: Vec<CpuSample>,
     intent: Intent,
+    witness: Witness,
 }
 
 /// A domain as policies see it; none where its range is not known.
@@ -139,6 +142,10 @@ fn pace(cadence: Cadence, tick_ns: u64) -> Result<(u64, Option<u64>, bool), Stri
     }
 }
 
+fn millicelsius(celsius: Option<f64>) -> Option<i32> {
+    celsius.map(|c| (c * 1000.0) as i32)
+}
+
 impl Live {
     /// A policy for a machine, and the first values of its files; nothing is written yet.
     ///
@@ -149,7 +156,8 @@ impl Live {
         cpufreq: &Cpufreq,
         (choice, authority): (&SpeedChoice, Authority),
         beside: &[Change],
-        now_ns: u64,
+        (now_ns, source, celsius): (u64, PowerSource, Option<f64>),
+        record: Option<&Path>,
     ) -> Result<(Live, Vec<Change>), String> {
         let seen = |e: std::io::Error| format!("/proc/stat: {e}; a policy that is followed needs it");
         let mut stat = StatFile::open(root).map_err(seen)?;
@@ -161,13 +169,15 @@ impl Live {
         let policy = (choice.speed.build)(&platform, &choice.settings);
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let (first_ns, period_ns, by_ticks) = pace(policy.cadence(), tick_ns)?;
+        let limits: Vec<_> = domains.iter().map(|d| (d.low.0, d.high.0)).collect();
+        let witness = Witness::begin(record, &choice.text, tick_ns, &platform, &limits);
         let mut live = Live {
+            witness,
             text: choice.text.clone(),
             decisions: 0,
             policy,
             intent: Intent::neutral(domains.len()),
             samples: vec![CpuSample::default(); usize::from(platform.cpus)],
-            cpus: (0..u32::from(platform.cpus)).collect(),
             platform,
             domains,
             stat,
@@ -177,13 +187,12 @@ impl Live {
             by_ticks,
             due_ns: now_ns.saturating_add(first_ns),
         };
-        live.ask(now_ns, Scope::All, PowerSource::Unknown, None, true);
-        let first = live.wanted().into_iter().map(|(target, what, value)| Change {
-            target,
-            what,
-            value,
-            elsewhere: None,
-        });
+        live.ask(now_ns, Scope::All, source, millicelsius(celsius), true);
+        let before = live.khz();
+        let first = live.wanted();
+        live.tell(now_ns, source, celsius, (true, before));
+        let first =
+            first.into_iter().map(|(target, what, value)| Change { target, what, value, elsewhere: None });
         let first = first.collect();
         Ok((live, first))
     }
@@ -227,8 +236,12 @@ impl Live {
         }
         let now = self.stat.look().map_err(|e| format!("/proc/stat: {e}"))?;
         let then = std::mem::replace(&mut self.then, now);
-        self.samples = samples(&self.then, &then, &self.cpus, self.tick_ns);
-        let mc = celsius.map(|c| (c * 1000.0) as i32);
+        for (cpu, seen) in (0..).zip(&mut self.samples) {
+            let passed = self.then.cpu(cpu).zip(then.cpu(cpu)).map(|(now, then)| now.since(then));
+            let passed = passed.unwrap_or_default();
+            *seen = sample(passed.busy, passed.idle, passed.iowait, self.tick_ns);
+        }
+        let mc = millicelsius(celsius);
         if self.by_ticks {
             for cpu in 0..self.platform.cpus {
                 self.ask(now_ns, Scope::Cpu(cpu), source, mc, false);
@@ -239,7 +252,27 @@ impl Live {
         self.decisions += 1;
         let period = self.intent.next_ns.or(self.period_ns).unwrap_or(u64::MAX);
         self.due_ns = now_ns.saturating_add(period.max(self.tick_ns));
-        Ok(self.wanted().into_iter().map(|(target, _, value)| (target, value)).collect())
+        let before = self.khz();
+        let wanted = self.wanted();
+        self.tell(now_ns, source, celsius, (false, before));
+        Ok(wanted.into_iter().map(|(target, _, value)| (target, value)).collect())
+    }
+
+    fn khz(&self) -> Vec<u32> {
+        self.domains.iter().map(|d| d.khz.0).collect()
+    }
+
+    fn tell(
+        &mut self,
+        at_ns: u64,
+        source: PowerSource,
+        celsius: Option<f64>,
+        (start, before): (bool, Vec<u32>),
+    ) {
+        let (khz, cpus) = (self.khz(), self.platform.cpus);
+        let (witness, stat) = (&mut self.witness, &self.then);
+        let source = word(source);
+        witness.line(|| Decided { at_ns, start, source, celsius, ticks: ticks(stat, cpus), before, khz });
     }
 
     /// What is to stand in each file; the end of a range that moves outwards comes first.

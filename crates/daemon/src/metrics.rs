@@ -6,12 +6,13 @@
 //! battery's, never their sum.
 
 use crate::engine::Engine;
+use crate::protocol::Proof;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use wattwise_figure::one_line;
 use wattwise_hw::clock::Moment;
-use wattwise_hw::cpus::topology::Topology;
-use wattwise_hw::root::Root;
-use wattwise_hw::states::cpuidle::Cpuidle;
+use wattwise_hw::cpus::set::CpuSet;
+use wattwise_hw::root::{Access, Node, Root, text};
 use wattwise_hw::states::supply::Source;
 use wattwise_meter::Meter;
 use wattwise_meter::domain::Domain;
@@ -21,7 +22,10 @@ pub struct Metrics {
     meter: Meter,
     last: Vec<(Domain, f64)>,
     at: Moment,
+    residency: Residency,
 }
+
+const ONLINE: &str = "sys/devices/system/cpu/online";
 
 fn escaped(label: &str) -> String {
     one_line(label).replace('\\', "\\\\").replace('"', "\\\"")
@@ -45,7 +49,7 @@ impl Metrics {
     pub fn open(root: &dyn Root, at: Moment) -> Metrics {
         let mut meter = Meter::open(root);
         meter.begin(at);
-        Metrics { meter, last: Vec::new(), at }
+        Metrics { meter, last: Vec::new(), at, residency: Residency::default() }
     }
 
     /// Reads the counters, so that none wraps unseen.
@@ -59,12 +63,19 @@ impl Metrics {
     }
 
     /// All of it, in Prometheus' text format 0.0.4.
-    pub fn text(&mut self, root: &dyn Root, engine: &mut Engine<'_>, at: Moment) -> String {
+    pub fn text(
+        &mut self,
+        root: &dyn Root,
+        engine: &mut Engine<'_>,
+        proof: Option<&Proof>,
+        at: Moment,
+    ) -> String {
         self.meter.sample(at);
         let mut out = String::new();
         self.energy(&mut out, at);
-        residency(&mut out, root);
+        self.residency.tell(&mut out, root);
         of_daemon(&mut out, engine);
+        proof.into_iter().for_each(|proof| of_proof(&mut out, proof));
         out
     }
 
@@ -106,22 +117,79 @@ impl Metrics {
     }
 }
 
-fn residency(out: &mut String, root: &dyn Root) {
-    let idle = Cpuidle::read(root, &Topology::read(root));
-    let mut states: Vec<(String, f64)> = Vec::new();
-    for state in idle.cpus().iter().flat_map(|c| &c.states) {
-        let us = state.time_us;
-        match states.iter_mut().find(|(name, _)| *name == state.name) {
-            Some((_, s)) => *s += us as f64 / 1e6,
-            None => states.push((state.name.clone(), us as f64 / 1e6)),
+/// Time in C-states: a file for each state of each CPU. Their names are read and the files opened once, and again when CPUs came or went.
+#[derive(Default)]
+struct Residency {
+    online: String,
+    /// By name.
+    states: BTreeMap<String, Vec<Box<dyn Node>>>,
+}
+
+impl Residency {
+    fn open(root: &dyn Root, online: String) -> Residency {
+        let mut states: BTreeMap<String, Vec<Box<dyn Node>>> = BTreeMap::new();
+        let cpus = CpuSet::parse(online.trim()).unwrap_or_default();
+        for cpu in cpus.iter() {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
+            for state in root.list(&folder).unwrap_or_default() {
+                let path = format!("{folder}/{state}");
+                let name = text(root, &format!("{path}/name"));
+                let node = root.open(&format!("{path}/time"), Access::Read);
+                if let (Some(name), Ok(node)) = (name, node) {
+                    states.entry(name).or_default().push(node);
+                }
+            }
         }
+        Residency { online, states }
     }
-    if !states.is_empty() {
+
+    /// Seconds in a state, all CPUs; one that has just gone is left out.
+    fn seconds(nodes: &mut [Box<dyn Node>]) -> f64 {
+        let read = |node: &mut Box<dyn Node>| {
+            let mut bytes = [0; 32];
+            let n = node.read_at(0, &mut bytes).ok()?;
+            std::str::from_utf8(&bytes[..n]).ok()?.trim().parse::<u64>().ok()
+        };
+        nodes.iter_mut().filter_map(read).map(|us| us as f64 / 1e6).sum()
+    }
+
+    fn tell(&mut self, out: &mut String, root: &dyn Root) {
+        let online = text(root, ONLINE).unwrap_or_default();
+        if online != self.online {
+            *self = Residency::open(root, online);
+        }
+        if self.states.is_empty() {
+            return;
+        }
         let metric = "wattwise_cpu_idle_seconds_total";
         _ = writeln!(out, "# HELP {metric} Time of all CPUs in each C-state.\n# TYPE {metric} counter");
-        for (name, s) in states {
-            _ = writeln!(out, "{metric}{{state=\"{}\"}} {s}", escaped(&name));
+        for (name, nodes) in &mut self.states {
+            _ = writeln!(out, "{metric}{{state=\"{}\"}} {}", escaped(name), Residency::seconds(nodes));
         }
+    }
+}
+
+fn of_proof(out: &mut String, proof: &Proof) {
+    let labels =
+        format!("{{baseline=\"{}\",profile=\"{}\"}}", escaped(&proof.baseline), escaped(&proof.profile));
+    let [saved, low, high] = proof.saving.map_or([None; 3], |ends| ends.map(Some));
+    for (metric, help, value) in [
+        (
+            "wattwise_proof_saving_ratio",
+            "Share of energy that the profile saves against the baseline.",
+            saved,
+        ),
+        ("wattwise_proof_saving_low_ratio", "Low end of that share's interval.", low),
+        ("wattwise_proof_saving_high_ratio", "High end of that share's interval.", high),
+        (
+            "wattwise_proof_measured_seconds",
+            "Time that counts for the proof.",
+            Some(proof.measured_h * 3600.0),
+        ),
+        ("wattwise_proof_left_out_seconds", "Time that does not count.", Some(proof.left_out_h * 3600.0)),
+    ] {
+        let Some(value) = value else { continue };
+        _ = writeln!(out, "# HELP {metric} {help}\n# TYPE {metric} gauge\n{metric}{labels} {value}");
     }
 }
 

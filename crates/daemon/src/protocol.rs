@@ -112,8 +112,32 @@ pub struct Missing {
     pub why: String,
 }
 
+/// What the profile saves, as far as it is proved.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Proof {
+    /// Against what: `untouched`, or a profile.
+    pub baseline: String,
+    /// The profile.
+    pub profile: String,
+    /// `3.1 % (2.0 to 4.2), 41 h measured, 6 h left out: suspend`.
+    pub line: String,
+    /// In a sentence.
+    pub words: String,
+    /// The share that is saved, and the ends of its interval; none where nothing can be said yet.
+    pub saving: Option<[f64; 3]>,
+    /// Hours that count.
+    pub measured_h: f64,
+    /// Hours that do not.
+    pub left_out_h: f64,
+    /// Pairs of turns that count.
+    pub pairs: u64,
+    /// Pairs that are planned.
+    pub planned: u64,
+}
+
 /// What is in force.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
     /// The profile in force.
@@ -149,10 +173,13 @@ pub struct Status {
     pub transitions: u64,
     /// Others' writes since then.
     pub foreign_writes: u64,
+    /// What the profile saves, where the configuration has that proved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 /// A reply.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// Why not, with the exit code that says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]

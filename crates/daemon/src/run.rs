@@ -10,6 +10,7 @@ use crate::engine::{Engine, Input, Kind, has_control};
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::protocol::{Held, Listed, Missing, Reply, Request, Status};
+use crate::proving::Proving;
 use crate::scrape::serve_metrics;
 use crate::sources::Sources;
 use crate::state::Memory;
@@ -26,6 +27,8 @@ use wattwise_output::{Output, Scratch};
 
 /// More time asleep than this between two looks at the clock is a suspend, s.
 const SUSPEND_S: f64 = 0.1;
+/// A proof is judged for metrics after so many more blocks: a week has ten thousand of them.
+const MOST_STALE: usize = 10;
 
 /// Why the daemon ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -113,10 +116,14 @@ fn ns(at: Moment) -> u64 {
     (at.boot_s * 1e9) as u64
 }
 
+/// Seconds since 1970.
+fn since_1970() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
 /// Minutes since midnight where the machine is.
 fn minute_of_day() -> u16 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let time = now as libc::time_t;
+    let time = since_1970() as libc::time_t;
     // SAFETY: both point to values of ours that live through the call; `localtime_r` writes the second alone.
     let local = unsafe {
         let mut tm: libc::tm = std::mem::zeroed();
@@ -136,6 +143,7 @@ struct Daemon<'r> {
     conflicts: Vec<Missing>,
     reload_ns: Option<u64>,
     textfile_ns: u64,
+    proving: Proving<'r>,
 }
 
 impl<'r> Daemon<'r> {
@@ -158,13 +166,17 @@ impl<'r> Daemon<'r> {
         let mut engine = Engine::new(root, &places.journal, Brain::new(config, chosen.as_deref()));
         engine.start(ns(now), minute_of_day());
         let (places, metrics, reload_ns) = (places.clone(), None, None);
-        Daemon { root, places, engine, memory, metrics, conflicts, reload_ns, textfile_ns: 0 }
+        let proving = Proving::new(root, &places.state);
+        Daemon { root, places, engine, memory, metrics, conflicts, reload_ns, textfile_ns: 0, proving }
     }
 
     fn answer(&mut self, now: Moment, request: Request, client: Client) -> Reply {
         let known = |engine: &mut Engine<'_>, name: &str| engine.brain().config().profile(name).map(|_| ());
         match request {
-            Request::Status => Reply { status: Some(self.status()), ..Reply::default() },
+            Request::Status => {
+                let proof = self.proving.told(0);
+                Reply { status: Some(Status { proof, ..self.status() }), ..Reply::default() }
+            }
             Request::List => Reply { profiles: listed(self.engine.brain().config()), ..Reply::default() },
             Request::Set { profile } => match known(&mut self.engine, &profile) {
                 Err(why) => Reply::refused(2, why),
@@ -206,7 +218,15 @@ impl<'r> Daemon<'r> {
             },
             Request::Metrics => {
                 let metrics = self.metrics.get_or_insert_with(|| Metrics::open(self.root, now));
-                Reply { text: Some(metrics.text(self.root, &mut self.engine, now)), ..Reply::default() }
+                Reply {
+                    text: Some(metrics.text(
+                        self.root,
+                        &mut self.engine,
+                        self.proving.told(MOST_STALE).as_ref(),
+                        now,
+                    )),
+                    ..Reply::default()
+                }
             }
             Request::BatteryAware { on } => {
                 self.engine.event(ns(now), Event::BatteryAware(on));
@@ -244,6 +264,7 @@ impl<'r> Daemon<'r> {
             writes: counts.writes,
             transitions: counts.transitions,
             foreign_writes: counts.foreign,
+            proof: None,
         }
     }
 
@@ -277,7 +298,7 @@ impl<'r> Daemon<'r> {
     }
 
     fn due_ns(&self) -> u64 {
-        self.engine.due_ns().min(self.reload_ns.unwrap_or(u64::MAX))
+        self.engine.due_ns().min(self.proving.due_ns()).min(self.reload_ns.unwrap_or(u64::MAX))
     }
 }
 
@@ -375,6 +396,7 @@ pub fn run(root: &dyn Root, places: &Places, profile: Option<&str>) -> Result<u8
         let gone = sources.serve(&mut |request, client| daemon.answer(now, request, client));
         gone.into_iter().for_each(|client| daemon.engine.event(ns(now), Event::Gone(client)));
         daemon.engine.tick(ns(now), minute_of_day());
+        daemon.proving.step(now, since_1970(), &mut daemon.engine);
     }
 }
 

@@ -317,6 +317,12 @@ fn a_read_only_sysfs_is_named_and_no_reason_to_end() {
     let mut day = Day::begin(&scene, "");
     day.pass(120 * SECOND);
     assert!(day.lines(Kind::Refused).iter().any(|r| r.contains("policy0")), "{:?}", day.log);
+    // Whoever asks what is in force is told as well, for as long as it is so.
+    assert!(
+        day.engine.refused().iter().any(|(what, _)| what.contains("policy0")),
+        "{:?}",
+        day.engine.refused()
+    );
     assert_eq!(day.engine.decision().profile, "balanced");
 }
 

@@ -219,3 +219,17 @@ fn no_authority_is_said_and_the_rest_done() {
     assert!(refused.len() == 1 && refused[0].contains("no authority"), "{refused:?}");
     assert_eq!(scene.text(&format!("{CPU}/cpu0/power/pm_qos_resume_latency_us")), "100");
 }
+
+/// Two wishes for one thing: a governor would take the word from the policy that is followed.
+#[test]
+fn a_governor_beside_a_followed_policy_is_refused_and_said() {
+    let scene = Scene::of("core-i5-2gen");
+    let config = "[profile.p]\nspeed = \"powerd\"\nsettings = [\"governor=performance\", \"max=60%\"]\n";
+    let day = Day::remembered(&scene, config, Some("p"));
+    assert_eq!((scene.governor(0).as_str(), day.engine.followed()), ("userspace", Some("powerd")));
+    let refused = day.lines(Kind::Refused);
+    assert!(
+        refused.len() == 1 && refused[0].starts_with("governor performance: powerd is followed"),
+        "{refused:?}"
+    );
+}

@@ -6,7 +6,8 @@
 
 pub mod ab;
 pub mod bench;
-pub mod lines;
 pub mod prove;
 pub mod run;
 pub mod top;
+
+pub use wattwise_proof::lines;

@@ -32,6 +32,7 @@ mod params;
 pub mod pelt;
 pub mod speed;
 mod system;
+pub mod ticks;
 
 pub use cores::{CoreObservation, CorePolicy, CorePower, Cores, Draw};
 pub use idle::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! SPEED[:key=value,...][+IDLE[:key=value,...]][+PLACEMENT][+CORES][+LIMIT...]
-//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | latency=50us | power=15W
+//! LIMIT: max=60% | max=2600MHz | max=min | min=1.2GHz | noboost | cmax=C1E | cmax=1 | latency=50us | power=15W | ticks
 //! ```
 //!
 //! This is the one language for policies: `compare`, `tune`, `run -p`, `ab`, `set --policy`, policy files and Python take it.
 //!
 //! A speed policy, then an idle policy where the machine's own is not wanted, a placement, which CPUs are kept, and
 //! the user's limits: the highest and the lowest speed (a percentage is of a core's highest), no boost, the deepest C-state
-//! (by name, or by index from 0, the shallowest), the longest wake-up from a C-state, the mean power of each package. A `+` only separates when what follows it is a known word, since `powerd++`
+//! (by name, or by index from 0, the shallowest), the longest wake-up from a C-state, the mean power of each package. `ticks` has the speed policy see CPU time in whole
+//! ticks, as a program that follows it does ([`wattwise_policy::ticks`]). A `+` only separates when what follows it is a known word, since `powerd++`
 //! has its own. Any value may be a scan of many ([`expand`]).
 
 use std::path::Path;
@@ -20,9 +21,10 @@ use wattwise_policy::chosen::{ChoiceError, CoresSpec, IdleSpec};
 use wattwise_policy::idle::shallow::no_deeper_than;
 use wattwise_policy::limits::{Bound, Limits};
 use wattwise_policy::speed::tunables::our_name;
+use wattwise_policy::ticks::{InTicks, TICK_NS};
 use wattwise_policy::{
-    IdlePolicy, IdleState, Khz, Param, ParamKind, Platform, Settings, SpecError, Speed, SpeedPolicy, cores,
-    idle, speed,
+    Autonomy, Cadence, DomainInfo, IdlePolicy, IdleState, Khz, Level, Param, ParamKind, Platform, Settings,
+    SpecError, Speed, SpeedPolicy, cores, idle, speed,
 };
 use wattwise_sim::placement::{self, Placement};
 
@@ -48,6 +50,8 @@ pub struct PolicySpec {
     pub deepest: Option<Deepest>,
     /// The longest wake-up allowed, in ns: C-states with a longer one are left alone; `None`: any.
     pub latency_ns: Option<u64>,
+    /// The speed policy sees what a program sees: CPU time in whole ticks.
+    pub ticks: bool,
     /// As it can be given again.
     pub text: String,
 }
@@ -119,7 +123,7 @@ pub enum PolicyError {
     },
     /// A second word of a kind, or a word in the wrong place.
     #[error(
-        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..]",
+        "{}'{word}' is one part too many; expected SPEED[+IDLE][+PLACEMENT][+CORES][+max=..][+min=..][+noboost][+cmax=..][+latency=..][+power=..][+ticks]",
         flag(.given)
     )]
     Twice {
@@ -198,7 +202,7 @@ pub(crate) fn is_limit(part: &str) -> bool {
     let name = part.split_once('=').map_or(part, |(name, _)| name);
     match part.contains('=') {
         true => ["max", "min", "cmax", "latency", "power"].contains(&name),
-        false => name == "noboost",
+        false => ["noboost", "ticks"].contains(&name),
     }
 }
 
@@ -231,6 +235,7 @@ impl PolicySpec {
             limits: Limits::default(),
             deepest: None,
             latency_ns: None,
+            ticks: false,
             text: String::new(),
         }
     }
@@ -291,6 +296,13 @@ impl PolicySpec {
             let expected = format!("at most max={}", bound_text(max));
             return Err(PolicyError::Limit { given: given(), limit, expected });
         }
+        if spec.ticks && is_the_schedulers(&spec) {
+            let expected = format!(
+                "a policy that a program can follow, such as powerd; {} needs the scheduler's own hooks",
+                spec.speed.name
+            );
+            return Err(PolicyError::Limit { given: given(), limit: "ticks".into(), expected });
+        }
         spec.text = spec.canonical();
         Ok(spec)
     }
@@ -341,7 +353,7 @@ impl PolicySpec {
 
     /// `now` with those parts that this has.
     fn over(&self, now: &PolicySpec) -> PolicySpec {
-        let PolicySpec { idle, placement, cores, limits, deepest, latency_ns, .. } = self.clone();
+        let PolicySpec { idle, placement, cores, limits, deepest, latency_ns, ticks, .. } = self.clone();
         PolicySpec {
             idle: idle.or_else(|| now.idle.clone()),
             placement: placement.or(now.placement),
@@ -354,6 +366,7 @@ impl PolicySpec {
             },
             deepest: deepest.or_else(|| now.deepest.clone()),
             latency_ns: latency_ns.or(now.latency_ns),
+            ticks: ticks || now.ticks,
             ..now.clone()
         }
         .renamed()
@@ -373,6 +386,7 @@ impl PolicySpec {
             "power" => self.limits.power_uw.replace(power(given, part, value)?).is_none(),
             "cmax" => self.deepest.replace(deepest(given, part, value)?).is_none(),
             "latency" => self.latency_ns.replace(latency(given, part, value)?).is_none(),
+            "ticks" => !std::mem::replace(&mut self.ticks, true),
             _ => !std::mem::replace(&mut self.limits.no_boost, true),
         };
         match first {
@@ -383,7 +397,11 @@ impl PolicySpec {
 
     /// Builds the speed policy, within the limits.
     pub fn build_speed(&self, platform: &Platform) -> Box<dyn SpeedPolicy> {
-        self.limits.build(self.speed, platform, &self.speed_settings)
+        let policy = self.limits.build(self.speed, platform, &self.speed_settings);
+        match self.ticks {
+            true => Box::new(InTicks::around(policy, platform.cpus)),
+            false => policy,
+        }
     }
 
     /// Builds the idle policy of one CPU: this one's, else `usual`, no deeper than `deepest` ([`PolicySpec::deepest_on`]).
@@ -448,8 +466,20 @@ impl PolicySpec {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.message().to_owned()))?;
         let mut words = Vec::new();
         for key in table.keys() {
-            if !["speed", "idle", "placement", "cores", "max", "min", "noboost", "cmax", "latency", "power"]
-                .contains(&key.as_str())
+            if ![
+                "speed",
+                "idle",
+                "placement",
+                "cores",
+                "max",
+                "min",
+                "noboost",
+                "cmax",
+                "latency",
+                "power",
+                "ticks",
+            ]
+            .contains(&key.as_str())
             {
                 return Err(fail(format!("unknown key '{key}'")));
             }
@@ -473,10 +503,12 @@ impl PolicySpec {
                 Some(_) => return Err(fail(format!("'{key}' is neither text nor a whole number"))),
             }
         }
-        match table.get("noboost") {
-            None | Some(toml::Value::Boolean(false)) => {}
-            Some(toml::Value::Boolean(true)) => words.push("noboost".to_owned()),
-            Some(_) => return Err(fail("'noboost' is neither true nor false".into())),
+        for key in ["noboost", "ticks"] {
+            match table.get(key) {
+                None | Some(toml::Value::Boolean(false)) => {}
+                Some(toml::Value::Boolean(true)) => words.push(key.to_owned()),
+                Some(_) => return Err(fail(format!("'{key}' is neither true nor false"))),
+            }
         }
         PolicySpec::parse(&words.join("+"))
     }
@@ -529,6 +561,9 @@ impl PolicySpec {
         if let Some(uw) = self.limits.power_uw {
             out += &format!("power = \"{}\"\n", power_text(uw));
         }
+        if self.ticks {
+            out += "ticks = true\n";
+        }
         out
     }
 
@@ -563,6 +598,9 @@ impl PolicySpec {
         if let Some(uw) = self.limits.power_uw {
             text.push_str(&format!("+power={}", power_text(uw)));
         }
+        if self.ticks {
+            text.push_str("+ticks");
+        }
         text
     }
 }
@@ -580,6 +618,24 @@ impl std::fmt::Display for Deepest {
             Deepest::Name(name) => f.write_str(name),
         }
     }
+}
+
+/// Whether the scheduler itself asks the speed policy.
+fn is_the_schedulers(spec: &PolicySpec) -> bool {
+    let level = Level { khz: Khz(1_000_000), busy_uw: None };
+    let domain =
+        DomainInfo { cpus: vec![0], levels: vec![level], transition_ns: 0, base: level.khz, capacity: 1024 };
+    let one = Platform {
+        domains: vec![domain],
+        cpus: 1,
+        tick_ns: TICK_NS,
+        load_invariant: false,
+        boost: true,
+        deepest_idle_uw: None,
+        awake_uw: None,
+        autonomy: Autonomy::default(),
+    };
+    matches!(spec.build_speed(&one).cadence(), Cadence::Scheduler { .. })
 }
 
 /// Reads one end of the range of speeds.
@@ -720,6 +776,7 @@ mod tests {
             "schedutil+cmax=C6+latency=50us+power=15W",
             "schedutil+latency=0us",
             "schedutil+latency=1.5us",
+            "powerd+max=60%+ticks",
         ] {
             assert_eq!(PolicySpec::parse(text).unwrap().text, text);
         }
@@ -770,6 +827,8 @@ mod tests {
             ("schedutil+latency=1us+latency=2us", "one part too many"),
             ("schedutil+cmax=-1", "such as C1E"),
             ("schedutil+noboost=1", "did you mean 'schedutil'"),
+            ("powerd+ticks+ticks", "one part too many"),
+            ("schedutil+ticks", "a policy that a program can follow, such as powerd"),
         ] {
             let error = PolicySpec::parse(given).err().unwrap().to_string();
             assert!(error.contains(told) && error.contains(given) && !error.contains('\n'), "{error}");

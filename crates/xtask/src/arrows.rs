@@ -33,8 +33,9 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("emulator", &["hw", "model"]),
     ("meter", &["hw", "figure"]),
     ("control", &["meter", "hw", "policy", "figure", "child", "threads"]),
-    ("daemon", &["control", "emulator", "meter", "hw", "policy", "figure"]),
-    ("live", &["control", "meter", "hw", "model", "lockbench", "locks", "figure"]),
+    ("proof", &["hw", "figure", "output"]),
+    ("daemon", &["control", "proof", "emulator", "meter", "hw", "policy", "figure"]),
+    ("live", &["control", "proof", "meter", "hw", "model", "lockbench", "locks", "figure"]),
     // Bridges and faces.
     ("report", &["page", "advice", "live"]),
     ("calibrate", &["live", "emulator", "page"]),

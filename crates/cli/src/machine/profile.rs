@@ -359,6 +359,9 @@ fn shown(status: &Status) -> String {
         [("values", status.values), ("writes", status.writes), ("changes of profile", status.transitions)];
     let counts: Vec<String> = counts.iter().map(|(what, n)| format!("{n} {what}")).collect();
     _ = writeln!(out, "counts    {}, {} by other programs", counts.join(", "), status.foreign_writes);
+    if let Some(proof) = &status.proof {
+        _ = writeln!(out, "saved     {} (against {})", on_screen(&proof.line), on_screen(&proof.baseline));
+    }
     for h in &status.holds {
         _ = writeln!(
             out,
@@ -385,7 +388,10 @@ fn table(root: &dyn Root, name: &str, policy: &str) -> Result<String, Failure> {
     let (settings, cores, followed) = match arm.wishes(policy) {
         Ok(wishes) => (wishes.settings, wishes.cores, None),
         Err(refused) => {
-            let text = PolicySpec::parse(policy).map_or_else(|_| policy.to_owned(), |spec| spec.text);
+            let text = PolicySpec::parse(policy).map_or_else(
+                |_| policy.to_owned(),
+                |spec| PolicySpec { ticks: false, ..spec }.renamed().text,
+            );
             let (head, rest) = text.split_once('+').map_or((&*text, None), |(h, r)| (h, Some(r)));
             if !can_be_followed(head) {
                 return Err(refused);

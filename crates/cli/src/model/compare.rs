@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
     #[arg(long, short)]
     machine: Vec<String>,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E][+latency=50us], with 'current'
+    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E][+latency=50us][+ticks], with 'current'
     /// for what the machine does now; a policy file, or @RESULT for what a result recommends; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
     #[arg(long, short)]
     policy: Vec<String>,

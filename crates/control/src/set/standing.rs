@@ -72,6 +72,10 @@ struct Kept {
     refused: Option<String>,
     /// Another's since, or as it was: nothing of ours until it is wanted anew.
     let_go: bool,
+    /// Which item of the journal it is.
+    journalled: usize,
+    /// As it was, and journalled still: it will be wanted again soon.
+    rests: bool,
     /// It follows from what is wanted (a limit from boost), and goes back with it.
     follows: bool,
     node: Option<Box<dyn Node>>,
@@ -87,13 +91,25 @@ pub struct Standing<'r> {
     journal: Option<Journal>,
     kept: Vec<Kept>,
     at: BTreeMap<Target, usize>,
+    /// Items in the journal so far.
+    journalled: usize,
+    come_and_go: bool,
 }
 
 impl<'r> Standing<'r> {
     /// Nothing is wanted yet, and nothing is written.
     pub fn new(root: &'r dyn Root, folder: &Path, command: &str) -> Standing<'r> {
         let (folder, command) = (folder.to_owned(), command.to_owned());
-        Standing { root, folder, command, journal: None, kept: Vec::new(), at: BTreeMap::new() }
+        Standing {
+            root,
+            folder,
+            command,
+            journal: None,
+            kept: Vec::new(),
+            at: BTreeMap::new(),
+            journalled: 0,
+            come_and_go: false,
+        }
     }
 
     /// The machine as it was before the first change.
@@ -103,6 +119,11 @@ impl<'r> Standing<'r> {
             Target::Register { .. } => None,
         });
         Before { root: self.root, originals: originals.collect() }
+    }
+
+    /// Whether wishes come and go every minute: what goes back to what it was then stays journalled, so that the journal does not grow.
+    pub fn come_and_go(&mut self, do_they: bool) {
+        self.come_and_go = do_they;
     }
 
     /// Has exactly these changes in force, from now on. `beside` is what follows from them and goes back with them.
@@ -163,7 +184,13 @@ impl<'r> Standing<'r> {
         what: &str,
         appeared: bool,
     ) -> Result<io::Result<usize>, TransactionError> {
-        if let Some(&at) = self.at.get(target) {
+        let slot = self.at.get(target).copied();
+        if let Some(at) = slot {
+            // What was put there while nobody wanted anything of it is what was there before.
+            let rests = std::mem::take(&mut self.kept[at].rests);
+            if rests && target.read(self.root).is_ok_and(|now| now != self.kept[at].item.original) {
+                self.forget(at);
+            }
             let kept = &mut self.kept[at];
             // Wanted anew: what another program left there is what it was before.
             if !kept.let_go {
@@ -193,9 +220,10 @@ impl<'r> Standing<'r> {
                     Some(Journal::begin(&self.folder, &boot, &self.command, items).map_err(failed)?);
             }
         }
-        self.at.insert(target.clone(), self.kept.len());
-        self.kept.push(Kept {
+        let kept = Kept {
             item,
+            journalled: self.journalled,
+            rests: false,
             wanted: None,
             left: Some(original),
             refused: None,
@@ -203,8 +231,16 @@ impl<'r> Standing<'r> {
             follows: false,
             node: None,
             writer: None,
-        });
-        Ok(Ok(self.kept.len() - 1))
+        };
+        self.journalled += 1;
+        // In the place of what was let go: a daemon lives for months.
+        let at = slot.unwrap_or(self.kept.len());
+        match self.kept.get_mut(at) {
+            Some(place) => *place = kept,
+            None => self.kept.push(kept),
+        }
+        self.at.insert(target.clone(), at);
+        Ok(Ok(at))
     }
 
     /// Originals are on disk before anything is written.
@@ -245,14 +281,14 @@ impl<'r> Standing<'r> {
 
     fn differs(&self, at: usize) -> bool {
         let kept = &self.kept[at];
-        let is_ours = !kept.let_go && !kept.follows;
+        let is_ours = !kept.let_go && !kept.follows && !kept.rests;
         // What is not there cannot be helped; what nobody wants any more least of all.
         is_ours && kept.item.target.read(self.root).is_ok_and(|now| now != Self::goal(kept))
     }
 
     fn write(&mut self, at: usize, changed: &mut Changed) {
         let kept = &mut self.kept[at];
-        if kept.let_go || kept.follows {
+        if kept.let_go || kept.follows || kept.rests {
             return;
         }
         let target = &kept.item.target;
@@ -282,12 +318,21 @@ impl<'r> Standing<'r> {
     /// Notes what stands once all is done; what no wish needs and is as it was is forgotten.
     fn settle(&mut self) {
         for at in 0..self.kept.len() {
+            if self.kept[at].rests && !self.come_and_go {
+                self.forget(at);
+            }
             let kept = &mut self.kept[at];
+            if kept.let_go || kept.rests {
+                continue;
+            }
             let Ok(now) = kept.item.target.read(self.root) else { continue };
             let is_done = kept.wanted.is_none() && !kept.follows && now == kept.item.original;
             kept.left = Some(now);
-            if is_done && !kept.let_go {
-                self.forget(at);
+            if is_done {
+                match self.come_and_go {
+                    true => kept.rests = true,
+                    false => self.forget(at),
+                }
             }
         }
     }
@@ -297,7 +342,7 @@ impl<'r> Standing<'r> {
         self.kept[at].node = None;
         if let Some(journal) = &mut self.journal {
             // A journal that can no longer be written would have it put back: the safe side.
-            _ = journal.let_go(at);
+            _ = journal.let_go(self.kept[at].journalled);
         }
     }
 
@@ -312,6 +357,9 @@ impl<'r> Standing<'r> {
                 kept.left = Some(now);
                 continue;
             }
+            // In a folder of plain files a write puts another file in the old one's place, which an open descriptor still shows.
+            kept.node = None;
+            let Some(now) = kept.now(root).filter(|again| *again != ours) else { continue };
             let (what, target) = (kept.item.what.clone(), kept.item.target.clone());
             foreign.push(Foreign { what, target, ours, now });
         }
@@ -380,7 +428,7 @@ impl<'r> Standing<'r> {
             .into_iter()
             .map(|kept| {
                 let mut item = kept.item;
-                item.back = kept.let_go;
+                item.back = kept.let_go || kept.rests;
                 item.unsettled = kept.wanted.is_none();
                 item.ours.extend(kept.left);
                 item.ours.extend(kept.wanted);

@@ -23,13 +23,19 @@ pub(crate) struct Scene {
     pub(crate) hidden: Arc<Mutex<BTreeSet<String>>>,
 }
 
-struct Text(Vec<u8>);
+/// A file that was laid over: an open one shows what is there now, as the kernel's do.
+struct Text {
+    over: Arc<Mutex<BTreeMap<String, String>>>,
+    path: String,
+}
 
 impl Node for Text {
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let from = (offset as usize).min(self.0.len());
-        let n = into.len().min(self.0.len() - from);
-        into[..n].copy_from_slice(&self.0[from..from + n]);
+        let over = self.over.lock().expect("whole");
+        let text = over.get(&self.path).map_or(&[][..], |text| text.as_bytes());
+        let from = (offset as usize).min(text.len());
+        let n = into.len().min(text.len() - from);
+        into[..n].copy_from_slice(&text[from..from + n]);
         Ok(n)
     }
     fn write_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
@@ -105,8 +111,8 @@ impl Scene {
 impl Root for Scene {
     fn open(&self, path: &str, access: Access) -> io::Result<Box<dyn Node>> {
         let path = path.trim_matches('/');
-        if let Some(text) = self.over.lock().expect("whole").get(path) {
-            return Ok(Box::new(Text(text.clone().into_bytes())));
+        if self.over.lock().expect("whole").contains_key(path) {
+            return Ok(Box::new(Text { over: Arc::clone(&self.over), path: path.to_owned() }));
         }
         match self.is_hidden(path) {
             true => Err(io::ErrorKind::NotFound.into()),

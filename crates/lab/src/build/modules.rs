@@ -102,16 +102,20 @@ pub(crate) fn bpf(root: &Path, lab: &Path) -> Result<(String, PathBuf), String> 
     Ok(("coreidle-scx".to_owned(), out.join("coreidle-scx")))
 }
 
-/// wattwise as the tests have it, without what a debugger wants, and the libraries that it is linked with.
+/// wattwise and wattwised as the tests have them, without what a debugger wants, and the libraries that it is linked with.
 pub(crate) fn product(root: &Path, lab: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     Run::new(Command::new(cargo).args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root))
         .output()?;
-    let built = crate::target(root).join("debug/wattwise");
-    let slim = lab.join("guest/wattwise");
-    Run::new(Command::new("strip").arg("-o").arg(&slim).arg(&built)).output()?;
-    let linked = Run::new(Command::new("ldd").arg(&built)).output()?;
-    let mut found = vec![("wattwise".to_owned(), slim)];
+    let mut found = Vec::new();
+    for name in ["wattwise", "wattwised"] {
+        let slim = lab.join("guest").join(name);
+        let built = crate::target(root).join("debug").join(name);
+        Run::new(Command::new("strip").arg("-o").arg(&slim).arg(&built)).output()?;
+        found.push((name.to_owned(), slim));
+    }
+    // The daemon is linked with no other libraries than the command.
+    let linked = Run::new(Command::new("ldd").arg(crate::target(root).join("debug/wattwise"))).output()?;
     // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the loader's path alone.
     for path in linked.split_whitespace().filter(|word| word.starts_with('/')) {
         found.push((path.to_owned(), PathBuf::from(path)));

@@ -3,11 +3,12 @@
 //! machine (`live`), or noise in the tests. `file` keeps everything that happened.
 
 pub mod arm;
-pub mod conduct;
 pub mod log;
 pub mod result;
 #[cfg(test)]
 mod tests;
+
+pub use wattwise_proof::conduct;
 
 use regex_lite::Regex;
 

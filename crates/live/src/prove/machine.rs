@@ -2,7 +2,7 @@
 
 use crate::ab::conduct::{End, order};
 use crate::lines::Lines;
-use crate::prove::block::{Block, Reason};
+use crate::prove::block::{Block, Reason, by_scope};
 use crate::prove::log::{Header, Line, Read};
 use crate::prove::probe::{EVERY, Watch, response};
 use crate::run::observe::Observer;
@@ -263,34 +263,4 @@ fn in_force(root: &dyn Root) -> Vec<Option<String>> {
         .chain(["sys/firmware/acpi/platform_profile".to_owned()])
         .map(|path| text(root, &path))
         .collect()
-}
-
-/// Joules by scope: `package-0` and `package-1` are one, and sensors of no known place are none.
-fn by_scope(domains: &[(String, f64)]) -> Vec<(String, f64)> {
-    let mut out: Vec<(String, f64)> = Vec::new();
-    for (name, joules) in domains {
-        let scope = name.split('-').next().unwrap_or(name);
-        if scope == "sensor" {
-            continue;
-        }
-        match out.iter_mut().find(|(known, _)| known == scope) {
-            Some((_, sum)) => *sum += joules,
-            None => out.push((scope.to_owned(), *joules)),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packages_are_one_scope_and_sensors_none() {
-        let domains =
-            [("package-0", 1.0), ("dram-0", 0.5), ("package-1", 2.0), ("psys", 9.0), ("sensor-0", 4.0)];
-        let domains = domains.map(|(n, j)| (n.to_owned(), j));
-        let expected = [("package", 3.0), ("dram", 0.5), ("psys", 9.0)].map(|(n, j)| (n.to_owned(), j));
-        assert_eq!(by_scope(&domains), expected);
-    }
 }

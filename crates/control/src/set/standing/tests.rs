@@ -88,3 +88,74 @@ fn a_steady_look_opens_nothing() {
     machine.write(EPP3, b"balance_power").expect("taken");
     assert_eq!(standing.look().len(), 1);
 }
+
+fn journal_bytes(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).expect("there").flatten();
+    files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum()
+}
+
+/// A proof has a profile come and go each minute, for weeks.
+#[test]
+fn wishes_that_come_and_go_let_neither_journal_nor_memory_grow() {
+    let (machine, folder) = laptop();
+    let before = machine.snapshot();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.come_and_go(true);
+    let turn = |standing: &mut Standing<'_>| {
+        standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+        assert_eq!(machine.read(EPP).expect("there"), b"power\n");
+        standing.want(&[], &[]).expect("journalled");
+        assert_eq!(machine.snapshot(), before);
+    };
+    turn(&mut standing);
+    let bytes = journal_bytes(folder.path());
+    assert!(bytes > 0);
+    (0..100).for_each(|_| turn(&mut standing));
+    assert_eq!((journal_bytes(folder.path()), standing.kept.len()), (bytes, 2));
+    // A profile that comes and stays, for months, takes no memory either.
+    standing.come_and_go(false);
+    (0..100).for_each(|_| turn(&mut standing));
+    assert_eq!(standing.kept.len(), 2);
+    standing.end();
+    assert_eq!(machine.snapshot(), before);
+}
+
+/// What somebody put there while nothing was wanted is what was there before: it returns, and stays at the end.
+#[test]
+fn a_value_that_changed_between_two_turns_is_what_was_before() {
+    let (machine, folder) = laptop();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.come_and_go(true);
+    let epp = || String::from_utf8_lossy(&machine.read(EPP).expect("there")).trim().to_owned();
+    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+    standing.want(&[], &[]).expect("journalled");
+    machine.write(EPP, b"balance_power").expect("taken");
+    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+    assert_eq!(epp(), "power");
+    standing.want(&[], &[]).expect("journalled");
+    assert_eq!(epp(), "balance_power");
+    machine.write(EPP, b"performance").expect("taken");
+    standing.end();
+    assert_eq!(epp(), "performance");
+}
+
+/// A killed one's values go back also where they have come and gone before.
+#[test]
+fn a_kill_in_a_turn_is_put_back() {
+    let (machine, folder) = laptop();
+    let before = machine.snapshot();
+    let mut standing = Standing::new(&machine, folder.path(), "test");
+    standing.come_and_go(true);
+    for _ in 0..3 {
+        standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+        standing.want(&[], &[]).expect("journalled");
+    }
+    standing.come_and_go(false);
+    standing.want(&[change(EPP3, "balance_power")], &[]).expect("journalled");
+    standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+    standing.journal = None;
+    standing.kept.clear();
+    drop(standing);
+    restore_left(&machine, folder.path()).expect("restored");
+    assert_eq!(machine.snapshot(), before);
+}

@@ -1,6 +1,6 @@
 //! What a block shows beside energy: how well the machine served, and what the work was. Counters are opened once.
 
-use crate::prove::block::{Covariates, Service};
+use crate::block::{Covariates, Service};
 use perf_event_open_sys as sys;
 use std::fs::File;
 use std::io::Read;

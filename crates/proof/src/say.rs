@@ -1,9 +1,9 @@
 //! A proof in words: the line of the week, the sentence, the tables for a terminal.
 
-use crate::ab::conduct::End;
-use crate::prove::guards::Guarded;
-use crate::prove::log::{Predicted, Read};
-use crate::prove::result::{By, LeftOut, Proof, Proved};
+use crate::conduct::End;
+use crate::guards::Guarded;
+use crate::log::{Predicted, Read};
+use crate::result::{By, LeftOut, Proof, Proved};
 use std::fmt::Write as _;
 use wattwise_figure::Provenance;
 
@@ -136,7 +136,7 @@ pub fn notes(read: &Read, p: &Proof) -> Vec<String> {
             "the log is incomplete: the proof goes on elsewhere, or was interrupted (--resume goes on with the same plan)".to_owned(),
         ),
     }
-    if p.pairs >= super::guards::LEAST && p.guards.is_empty() {
+    if p.pairs >= crate::guards::LEAST && p.guards.is_empty() {
         notes.push(
             "nothing shows here how fast the machine serves: a saving may be bought with slowness".to_owned(),
         );
@@ -205,7 +205,7 @@ pub fn text(p: &Proof) -> String {
 }
 
 /// `± 1 % takes some 42 h (37 to 48) here`.
-pub fn hours(h: &super::hours::Hours) -> String {
+pub fn hours(h: &crate::hours::Hours) -> String {
     format!(
         "± {} % takes some {} ({} to {}) here",
         trimmed(h.precision * 100.0),

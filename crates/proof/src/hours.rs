@@ -4,7 +4,7 @@
 //! machine's own: how far two blocks that follow each other differ, under one policy as under two. Watched for an hour, it is known
 //! within a quarter; over a day, within a twentieth. So the answer has an interval of its own.
 
-use crate::prove::block::Block;
+use crate::block::Block;
 use serde::{Deserialize, Serialize};
 use wattwise_figure::verdict::quantile;
 use wattwise_figure::{mean_sd, normal};

@@ -1,6 +1,6 @@
 //! From pairs to a verdict: with and without what the covariates explain.
 
-use crate::prove::block::{Block, Pair};
+use crate::block::{Block, Pair};
 use serde::{Deserialize, Serialize};
 use wattwise_figure::linear::Triangle;
 use wattwise_figure::sequence;

@@ -152,6 +152,22 @@ pub fn pairs(blocks: &[Block], block_s: f64) -> Pairs<'_> {
     out
 }
 
+/// Joules by scope: `package-0` and `package-1` are one, and sensors of no known place are none.
+pub fn by_scope(domains: &[(String, f64)]) -> Vec<(String, f64)> {
+    let mut out: Vec<(String, f64)> = Vec::new();
+    for (name, joules) in domains {
+        let scope = name.split('-').next().unwrap_or(name);
+        if scope == "sensor" {
+            continue;
+        }
+        match out.iter_mut().find(|(known, _)| known == scope) {
+            Some((_, sum)) => *sum += joules,
+            None => out.push((scope.to_owned(), *joules)),
+        }
+    }
+    out
+}
+
 fn unmetered(a: &Block, b: &Block) -> Option<Reason> {
     (a.watts().is_none() || b.watts().is_none()).then_some(Reason::Meter)
 }
@@ -205,5 +221,14 @@ mod tests {
     fn a_pair_of_a_damaged_log_takes_no_memory() {
         let blocks = [block(usize::MAX - 1, 0, 1.0), block(0, 7, 1.0)];
         assert!(pairs(&blocks, 60.0).counted.is_empty());
+    }
+
+    #[test]
+    fn packages_are_one_scope_and_sensors_none() {
+        let domains =
+            [("package-0", 1.0), ("dram-0", 0.5), ("package-1", 2.0), ("psys", 9.0), ("sensor-0", 4.0)];
+        let domains = domains.map(|(n, j)| (n.to_owned(), j));
+        let expected = [("package", 3.0), ("dram", 0.5), ("psys", 9.0)].map(|(n, j)| (n.to_owned(), j));
+        assert_eq!(by_scope(&domains), expected);
     }
 }

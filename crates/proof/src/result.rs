@@ -1,12 +1,12 @@
 //! What a proof's log says, judged: the same from one just ended and from a file of last year.
 
-use crate::ab::conduct::End;
-use crate::prove::block::{Pair, Reason, pairs};
-use crate::prove::guards::{Guarded, guarded};
-use crate::prove::hours::{self, Hours};
-use crate::prove::judge::{self, Outcome, judged};
-use crate::prove::log::{Predicted, Read, Side};
-use crate::prove::say;
+use crate::block::{Pair, Reason, pairs};
+use crate::conduct::End;
+use crate::guards::{Guarded, guarded};
+use crate::hours::{self, Hours};
+use crate::judge::{self, Outcome, judged};
+use crate::log::{Predicted, Read, Side};
+use crate::say;
 use serde::{Deserialize, Serialize};
 use wattwise_figure::verdict::{Answer, Verdict};
 

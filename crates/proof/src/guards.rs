@@ -1,7 +1,7 @@
 //! Guards: a saving is none that is bought with slowness.
 
-use crate::prove::block::{Block, Pair};
-use crate::prove::judge::judged;
+use crate::block::{Block, Pair};
+use crate::judge::judged;
 use serde::{Deserialize, Serialize};
 use wattwise_figure::verdict::Verdict;
 

@@ -1,8 +1,8 @@
 //! The file of a proof: JSON lines, the plan first, then each block as it ends ([`crate::lines`]).
 
-use crate::ab::conduct::{Design, End};
+use crate::block::Block;
+use crate::conduct::{Design, End};
 use crate::lines::{self, Lines};
-use crate::prove::block::Block;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use wattwise_figure::Provenance;
