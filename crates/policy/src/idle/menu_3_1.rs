@@ -12,6 +12,8 @@
 //! 4. The tick: the idle loop stopped it before it asked, whatever the answer.
 //!
 //! Learning: a factor loses a quarter (later kernels: an eighth) and gains as much of measured over distance.
+//!
+//! Left out: the weight of tasks that wait at the tick beside the one that runs, and of nice levels.
 
 use super::{Idle, IdleChoice, IdleOutcome, IdlePolicy, IdleQuery, IdleState};
 use crate::{Param, ParamKind, Settings};
