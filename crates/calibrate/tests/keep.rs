@@ -7,7 +7,8 @@ mod kept;
 use kept::{Kept, STATES, kept};
 
 /// Machines whose answers give time away where the limit counts from what is in force alone: at their default, with a raised minimum,
-/// in passive mode, at a governor that is faster than the default.
+/// in passive mode. Not among them is what is faster than the default (`performance` on the amd-laptop): nothing in a capture tells
+/// what was in force before, so the second answer may go as far as the default's own limit.
 #[test]
 fn what_was_applied_is_kept() {
     for (name, state, work) in [
@@ -15,7 +16,7 @@ fn what_was_applied_is_kept() {
         ("hybrid-laptop", "min=60%", "build"),
         ("hybrid-laptop", "epp=power", "build"),
         ("hybrid-laptop", "passive", "build"),
-        ("amd-laptop", "performance", "build"),
+        ("amd-laptop", "passive", "build"),
         ("amd-laptop", "max=30%", "build"),
         ("amd-server", "max=60%", "nginx"),
         ("core-i5-2gen", "conservative", "build"),

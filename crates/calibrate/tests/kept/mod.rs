@@ -112,12 +112,7 @@ impl Machine {
 }
 
 /// What is best on a machine, as `compare` asks without being told any policy.
-pub(crate) fn compared(
-    machine: &MachineModel,
-    replaced: &[PolicySpec],
-    work: &str,
-    replicas: u64,
-) -> Comparison {
+pub(crate) fn compared(machine: &MachineModel, work: &str, replicas: u64) -> Comparison {
     let workload = library::workload(work, &Default::default()).unwrap();
     let usual = default_policies(machine, System::find(&machine.system));
     let case = Case::new(&workload, machine.clone(), usual, None).unwrap();
@@ -131,7 +126,7 @@ pub(crate) fn compared(
         budget: wattwise_figure::Budget::default(),
     };
     let apply = apply::on(machine);
-    let standards: Vec<PolicySpec> = untouched(machine).into_iter().chain(replaced.iter().cloned()).collect();
+    let standards: Vec<PolicySpec> = untouched(machine).into_iter().collect();
     let options = Options {
         rule: Rule::default(),
         replicas,
@@ -163,7 +158,7 @@ pub(crate) fn kept(root: Emulator, state_name: &str, work: &str, replicas: u64) 
         return Kept::NotTaken;
     }
     let model = machine.captured();
-    let first = compared(&model, &[], work, replicas);
+    let first = compared(&model, work, replicas);
     if first.answer.recommended == first.reference {
         return Kept::Yes;
     }
@@ -171,8 +166,7 @@ pub(crate) fn kept(root: Emulator, state_name: &str, work: &str, replicas: u64) 
     let commands = apply::on(&model)(&best);
     let Some(settings) = commands.as_ref().ok().and_then(|c| c.settings()) else { return Kept::NotTaken };
     machine.set(settings).unwrap();
-    let before = PolicySpec::parse(&first.reference).unwrap();
-    let second = compared(&machine.captured(), &[before], work, replicas);
+    let second = compared(&machine.captured(), work, replicas);
     let changed = machine.changes(settings);
     if second.answer.recommended == second.reference && changed == 0 {
         return Kept::Yes;
