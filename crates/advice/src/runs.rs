@@ -105,13 +105,13 @@ fn with_standards<'s>(
     policies: &mut Vec<PolicySpec>,
     standards: impl Iterator<Item = &'s PolicySpec>,
 ) -> Vec<usize> {
-    let mut at = |standard: &PolicySpec| {
+    let at = |standard: &'s PolicySpec| {
         policies.iter().position(|p| p.text == standard.text).unwrap_or_else(|| {
             policies.push(standard.clone());
             policies.len() - 1
         })
     };
-    standards.map(|standard| at(standard)).collect()
+    standards.map(at).collect()
 }
 
 impl<'a, 'j> Runs<'a, 'j> {
