@@ -102,6 +102,7 @@ fn options<'a>(reference: &'a PolicySpec, replicas: u64, stop: &'a AtomicBool) -
         rule: Rule::default(),
         replicas,
         reference,
+        standards: &[],
         apply: &|_| Err("nothing is applied".into()),
         done: &|_| {},
         stop,

@@ -68,6 +68,7 @@ fn compared(machine: &MachineModel, workload: &Workload, texts: &[String]) -> Op
         rule: Rule { goal: Goal::Energy, max_slowdown: f64::INFINITY },
         replicas: 64,
         reference: &policies[0],
+        standards: &[],
         apply: &|_| Err("nothing is applied".into()),
         done: &|_| {},
         stop: &AtomicBool::new(false),

@@ -204,6 +204,7 @@ fn one(case: &Case, tally: &mut Tally) -> Result<(), String> {
         rule: Rule::default(),
         replicas: REPLICAS,
         reference: &case.reference,
+        standards: &[],
         apply: &|_| Err(String::new()),
         done: &|_| {},
         stop: &stop,

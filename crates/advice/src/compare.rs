@@ -64,7 +64,7 @@ pub fn search_best(
     }
     let counter = AtomicUsize::new(0);
     let tell = || (options.done)(counter.fetch_add(1, Ordering::Relaxed) + 1);
-    let runs = Runs::new(job, (options.reference, options.rule), &tell)?;
+    let runs = Runs::new(job, (options.reference, options.rule), &tell)?.with_standards(options.standards);
     search::best(&runs, options, first)
 }
 

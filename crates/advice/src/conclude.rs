@@ -253,6 +253,7 @@ pub(crate) fn conclude(
         replicas_asked: stopped.then_some(options.replicas),
         goal: runs.rule.goal,
         max_slowdown: runs.rule.max_slowdown.is_finite().then_some(runs.rule.max_slowdown),
+        standards: runs.standards.iter().map(|&standard| runs.policies[standard].text.clone()).collect(),
         window_s: reference.window_ns.saturating_sub(release_ns) as f64 * 1e-9,
         deciding,
         results,

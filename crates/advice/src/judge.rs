@@ -5,6 +5,9 @@
 //! - the makespan of the foreground that ends, in at least 95 % of the replicas;
 //! - the response times of the foreground that has no end, over all replicas together ([`crate::responses`]);
 //! - deadlines and periods (`missed.rs`).
+//!
+//! It is kept against the reference, and in a search against each standard ([`crate::rule`]) as well, unless the policy is no
+//! slower than the reference.
 
 use crate::limit;
 use crate::missed::{self, Late};
@@ -169,25 +172,37 @@ pub(crate) struct Column {
 
 /// The columns of a field, in the order of the policies.
 pub(crate) fn columns(runs: &Runs<'_, '_>, columns: Vec<Vec<Sample>>, kind: TimeKind) -> Vec<Column> {
-    let reference = Reference::new(runs, columns.get(runs.reference).cloned().unwrap_or_default(), kind);
+    let of = |policy: usize| columns.get(policy).cloned().unwrap_or_default();
+    let standards = runs.standards.iter().map(|&standard| of(standard)).collect();
+    let reference = Reference::new(runs, (of(runs.reference), standards), kind);
     let one = |(policy, own)| column(runs, (own, &reference), policy == runs.reference, kind);
     columns.into_iter().enumerate().map(one).collect()
 }
 
-/// The reference in some replicas.
+/// The reference in some replicas, and the standards.
 pub(crate) struct Reference {
     /// With its single responses.
     raw: Vec<Sample>,
     /// Judged against itself, without them.
     completed: Vec<Sample>,
+    /// As `raw`, each standard's.
+    standards: Vec<Vec<Sample>>,
 }
 
 impl Reference {
-    pub(crate) fn new(runs: &Runs<'_, '_>, raw: Vec<Sample>, kind: TimeKind) -> Reference {
-        let mut completed = raw.clone();
-        keep(runs, &mut completed, &raw, kind);
+    pub(crate) fn new(
+        runs: &Runs<'_, '_>,
+        (raw, mut standards): (Vec<Sample>, Vec<Vec<Sample>>),
+        kind: TimeKind,
+    ) -> Reference {
+        // Of a comparison that was stopped before they ran.
+        standards.retain(|standard| standard.len() == raw.len());
+        let mut reference = Reference { raw, completed: Vec::new(), standards };
+        let mut completed = reference.raw.clone();
+        keep(runs, &mut completed, &reference, kind);
         completed.iter_mut().for_each(Sample::forget_responses);
-        Reference { raw, completed }
+        reference.completed = completed;
+        reference
     }
 }
 
@@ -198,7 +213,7 @@ pub(crate) fn column(
     is_reference: bool,
     kind: TimeKind,
 ) -> Column {
-    let mut kept = keep(runs, &mut own, &reference.raw, kind);
+    let mut kept = keep(runs, &mut own, reference, kind);
     if is_reference {
         (kept.admissible, kept.surely) = (true, true);
     }
@@ -227,48 +242,88 @@ impl Column {
     }
 }
 
-/// Judges one policy over all replicas against the reference, and completes its samples: response times take all of them.
-fn keep(runs: &Runs<'_, '_>, own: &mut [Sample], reference: &[Sample], kind: TimeKind) -> Kept {
-    let limit = runs.rule.max_slowdown;
-    let against = |of: fn(&Sample) -> &Waits| {
-        let own: Vec<&Waits> = own.iter().map(of).collect();
-        let reference: Vec<&Waits> = reference.iter().map(of).collect();
-        Against::new(&own, &reference, &runs.names, limit).verdict()
-    };
-    let judged = kind != TimeKind::Makespan || runs.endless.contains(&true);
-    let verdict = judged.then(|| against(|s| &s.waits));
-    let others = against(|s| &s.others).responses;
-    let missed = missed::missed(&late(own), &late(reference), &runs.workload);
-    let enough = own.len() >= LEAST_REPLICAS;
-    let responsive = |v: &Verdict| !v.responses.slower && (enough || v.unnoticed);
-    let on_time = verdict.as_ref().is_none_or(responsive) && !missed.iter().any(|m| m.slower);
-    let within: Vec<bool> = own.iter().map(|s| s.within).collect();
-    let excess = verdict.as_ref().map_or(1.0, |v| v.responses.excess);
-    let kept = Kept {
-        admissible: on_time && share(within.iter().copied()) >= SURE,
-        surely: limit::surely_within(&within) && excess <= 1.0 + limit,
-        responses: verdict.as_ref().map(|v| v.responses.clone()),
-        others,
-        missed,
-    };
-    if let Some(verdict) = verdict {
-        complete(own, kind, &verdict);
+/// A policy held against another, over all replicas.
+struct Held {
+    admissible: bool,
+    surely: bool,
+    /// By replica, seen by itself.
+    within: Vec<bool>,
+    verdict: Option<Verdict>,
+    missed: Vec<MissedTask>,
+}
+
+impl Held {
+    fn new(runs: &Runs<'_, '_>, (own, against): (&[Sample], &[Sample]), limit: f64, kind: TimeKind) -> Held {
+        let judged = kind != TimeKind::Makespan || runs.endless.contains(&true);
+        let verdict = judged.then(|| responses(runs, (own, against), |s| &s.waits, limit));
+        let missed = missed::missed(&late(own), &late(against), &runs.workload);
+        let enough = own.len() >= LEAST_REPLICAS;
+        let responsive = |v: &Verdict| !v.responses.slower && (enough || v.unnoticed);
+        let on_time = verdict.as_ref().is_none_or(responsive) && !missed.iter().any(|m| m.slower);
+        let most = 1.0 + limit;
+        let done = |(own, against): (&Sample, &Sample)| {
+            kind != TimeKind::Makespan || own.time <= against.time * most
+        };
+        let mut within: Vec<bool> = own.iter().zip(against).map(done).collect();
+        let excess = verdict.as_ref().map_or(1.0, |v| v.responses.excess);
+        let admissible = on_time && share(within.iter().copied()) >= SURE;
+        let surely = limit::surely_within(&within) && excess <= most;
+        let of_responses = verdict.iter().flat_map(|v| &v.within);
+        within.iter_mut().zip(of_responses).for_each(|(within, responses)| *within &= responses);
+        Held { admissible, surely, within, verdict, missed }
     }
-    kept
+
+    /// What keeps the limit against this and against another that either of two allows.
+    fn and_either(&mut self, one: &Held, other: &Held) {
+        self.admissible &= one.admissible || other.admissible;
+        self.surely &= one.surely || other.surely;
+        let either = one.within.iter().zip(&other.within).map(|(one, other)| *one || *other);
+        self.within.iter_mut().zip(either).for_each(|(within, either)| *within &= either);
+    }
+}
+
+/// The verdict on some of a policy's responses against another's.
+fn responses(
+    runs: &Runs<'_, '_>,
+    (own, against): (&[Sample], &[Sample]),
+    of: fn(&Sample) -> &Waits,
+    limit: f64,
+) -> Verdict {
+    let own: Vec<&Waits> = own.iter().map(of).collect();
+    let against: Vec<&Waits> = against.iter().map(of).collect();
+    Against::new(&own, &against, &runs.names, limit).verdict()
+}
+
+/// Judges one policy over all replicas against the reference and the standards, and completes its samples: response times take
+/// all of them.
+fn keep(runs: &Runs<'_, '_>, own: &mut [Sample], reference: &Reference, kind: TimeKind) -> Kept {
+    let limit = runs.rule.max_slowdown;
+    let mut held = Held::new(runs, (own, &reference.raw), limit, kind);
+    if held.admissible && !reference.standards.is_empty() {
+        let no_slower = Held::new(runs, (own, &reference.raw), 0.0, kind);
+        for standard in &reference.standards {
+            let of_standard = Held::new(runs, (own, standard), limit, kind);
+            held.and_either(&of_standard, &no_slower);
+        }
+    }
+    let others = responses(runs, (own, &reference.raw), |s| &s.others, limit).responses;
+    for (replica, own) in own.iter_mut().enumerate() {
+        own.within = held.within[replica];
+        if let (TimeKind::Response, Some(verdict)) = (kind, &held.verdict) {
+            (own.time, own.time_ratio) = verdict.waiting[replica];
+        }
+    }
+    Kept {
+        admissible: held.admissible,
+        surely: held.surely,
+        responses: held.verdict.map(|v| v.responses),
+        others,
+        missed: held.missed,
+    }
 }
 
 fn late(samples: &[Sample]) -> Vec<&[Late]> {
     samples.iter().map(|s| s.late.as_slice()).collect()
-}
-
-/// Writes what only all replicas tell into a policy's samples.
-fn complete(samples: &mut [Sample], kind: TimeKind, verdict: &Verdict) {
-    for (replica, own) in samples.iter_mut().enumerate() {
-        own.within &= verdict.within[replica];
-        if kind == TimeKind::Response {
-            (own.time, own.time_ratio) = verdict.waiting[replica];
-        }
-    }
 }
 
 /// Energy of the background that this policy has left undone by the end of the window and the reference has not, or the

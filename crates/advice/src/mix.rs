@@ -127,8 +127,11 @@ pub fn compare_mix(
     let stopped = || options.stop.load(Ordering::Relaxed);
     let all: Vec<Runs<'_, '_>> = works
         .iter()
-        .map(|w| Runs::new(w.job, (options.reference, options.rule), &tell))
-        .collect::<Result<_, _>>()?;
+        .map(|w| {
+            let runs = Runs::new(w.job, (options.reference, options.rule), &tell)?;
+            Ok(if searched { runs.with_standards(options.standards) } else { runs })
+        })
+        .collect::<Result<_, CompareError>>()?;
     let total: f64 = works.iter().map(|w| w.weight).sum();
     let weights: Vec<f64> = works.iter().map(|w| w.weight / total).collect();
     let (policies, tried) = match searched && options.replicas > 0 {

@@ -25,6 +25,9 @@ pub struct Options<'a> {
     pub replicas: u64,
     /// The policy that the others are held against; it always runs.
     pub reference: &'a PolicySpec,
+    /// What a search holds the limit of time against as well ([`Rule`]): the system's own default, and what wattwise has put
+    /// another policy in the place of. Only a search asks: who names policies has them held against the reference alone.
+    pub standards: &'a [PolicySpec],
     /// How a policy is put in force, or why it cannot be.
     pub apply: &'a Apply<'a>,
     /// Called with the number of runs done so far.

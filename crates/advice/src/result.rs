@@ -36,6 +36,10 @@ pub struct Comparison {
     pub goal: Goal,
     /// How much slower than the reference a policy may be, as a share; null: any.
     pub max_slowdown: Option<f64>,
+    /// Policies that the limit of time counts from as well ([`crate::rule`]): what is slower than the reference and beyond the limit
+    /// against one of these is not chosen. Left out where it counts from the reference alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standards: Vec<String>,
     /// Length of the window over which energy is charged, from the release of the foreground, in the nominal run.
     pub window_s: f64,
     /// One entry a policy, in the order asked.

@@ -1,4 +1,13 @@
 //! What is to be small, and how much slower a policy may be.
+//!
+//! The limit of time counts from the reference policy, which is what is in force. That alone would give time away round by round:
+//! who applies a policy that is a tenth slower and asks again would be told of one that is another tenth slower. So a search has
+//! *standards* beside the reference, which stay the same from round to round: what the system does unless told otherwise, and what
+//! wattwise has replaced. It recommends nothing that exceeds the limit against one of them, unless that is no slower than what
+//! is in force: a slow machine is never asked to become fast.
+//!
+//! A policy within the limit of a standard stays within it once it is in force, and all that could take its place then could have
+//! been chosen before. So what is recommended stays recommended after it is applied.
 
 use serde::{Deserialize, Serialize};
 

@@ -75,6 +75,8 @@ pub(crate) struct Runs<'a, 'j> {
     pub(crate) policies: Vec<PolicySpec>,
     /// Which of them is the reference.
     pub(crate) reference: usize,
+    /// Which of them the limit of time counts from as well.
+    pub(crate) standards: Vec<usize>,
     pub(crate) rule: Rule,
     tell: &'a (dyn Fn() + Sync),
 }
@@ -98,6 +100,20 @@ fn with_reference(policies: &[PolicySpec], reference: &PolicySpec) -> (Vec<Polic
     (policies, at)
 }
 
+/// Where the standards are among the policies: those that are not are put last.
+fn with_standards<'s>(
+    policies: &mut Vec<PolicySpec>,
+    standards: impl Iterator<Item = &'s PolicySpec>,
+) -> Vec<usize> {
+    let at = |standard: &'s PolicySpec| {
+        policies.iter().position(|p| p.text == standard.text).unwrap_or_else(|| {
+            policies.push(standard.clone());
+            policies.len() - 1
+        })
+    };
+    standards.map(at).collect()
+}
+
 impl<'a, 'j> Runs<'a, 'j> {
     pub(crate) fn new(
         job: &'a ReplayJob<'j>,
@@ -113,15 +129,30 @@ impl<'a, 'j> Runs<'a, 'j> {
         let idle = machine_idle(job.machine)?;
         let (names, endless) = (Arc::new(Names::new(&workload)), endless(&workload).into());
         let workload = Arc::new(workload);
-        Ok(Runs { job, workload, names, endless, idle, policies, reference, rule, tell })
+        let standards = Vec::new();
+        Ok(Runs { job, workload, names, endless, idle, policies, reference, standards, rule, tell })
     }
 
-    /// The same with other policies than the job's; the reference stays.
+    /// With policies that the limit of time counts from as well as from the reference.
+    pub(crate) fn with_standards(mut self, standards: &[PolicySpec]) -> Runs<'a, 'j> {
+        if self.rule.max_slowdown.is_finite() {
+            let reference = self.policies[self.reference].text.clone();
+            let others = standards.iter().filter(|s| s.text != reference);
+            self.standards = with_standards(&mut self.policies, others);
+        }
+        self
+    }
+
+    /// The same with other policies than the job's; the reference and the standards stay. The reference is the first where it is
+    /// not among the policies, and the standards that are not are the last.
     pub(crate) fn among(&self, policies: &[PolicySpec]) -> Runs<'a, 'j> {
-        let (policies, reference) = with_reference(policies, &self.policies[self.reference]);
+        let (mut policies, reference) = with_reference(policies, &self.policies[self.reference]);
+        let standards =
+            with_standards(&mut policies, self.standards.iter().map(|&standard| &self.policies[standard]));
         Runs {
             policies,
             reference,
+            standards,
             workload: self.workload.clone(),
             names: self.names.clone(),
             endless: self.endless.clone(),

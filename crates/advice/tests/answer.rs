@@ -42,6 +42,7 @@ fn compared_by(
         rule,
         replicas,
         reference: &policies[0],
+        standards: &[],
         apply: &|_| Err("a test applies nothing".into()),
         done: &|_| {},
         stop: &AtomicBool::new(false),

@@ -38,6 +38,7 @@ fn compared(
         rule,
         replicas,
         reference: &policies[0],
+        standards: &[],
         apply: &|_| Err("a test applies nothing".into()),
         done: &|_| {},
         stop: &AtomicBool::new(false),

@@ -35,6 +35,7 @@ fn in_replicas(replicas: u64, machine: &str, workload: &Workload, texts: &[&str]
         rule: Rule::default(),
         replicas,
         reference: &policies[0],
+        standards: &[],
         apply: &|_| Err("a test".into()),
         done: &|_| {},
         stop: &AtomicBool::new(false),

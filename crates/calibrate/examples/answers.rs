@@ -137,6 +137,7 @@ fn judge(
         rule: Rule::default(),
         replicas,
         reference: &reference,
+        standards: &[],
         apply: &|_: &PolicySpec| Err("nothing is applied".into()),
         done: &|_| {},
         stop: &stop,

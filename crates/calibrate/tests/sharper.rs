@@ -79,6 +79,7 @@ fn answer(machine: &MachineModel) -> Comparison {
         rule: Rule::default(),
         replicas: 64,
         reference: &reference,
+        standards: &[],
         apply: &|_: &PolicySpec| Err("nothing is applied".into()),
         done: &|_| {},
         stop: &AtomicBool::new(false),

@@ -15,7 +15,7 @@ use wattwise_figure::{nearest, on_screen_json};
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
 use wattwise_replay::cases::Case;
-use wattwise_replay::defaults::default_policies;
+use wattwise_replay::defaults::{default_policies, untouched};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::{PolicySpec, expand};
@@ -150,7 +150,10 @@ pub(crate) fn compare(
     let (work, model) = (workload.work.clone(), machine.model.clone());
     let case_work = work.clone();
     let case = Case::new(&case_work, (*model).clone(), specs, reference).map_err(error)?;
-    let (policies, reference) = (case.policies, case.reference);
+    let (policies, held) = (case.policies, case.reference);
+    // Of a reference that nobody named the system's own default is one as well.
+    let standards: Vec<PolicySpec> = untouched(&model).filter(|_| reference.is_none()).into_iter().collect();
+    let reference = held;
     let work = move |watched: &Watched| {
         let job = ReplayJob {
             machine: &model,
@@ -167,6 +170,7 @@ pub(crate) fn compare(
             rule,
             replicas,
             reference: &reference,
+            standards: &standards,
             apply: &apply,
             done: &done,
             stop: &watched.stop,

@@ -112,6 +112,25 @@ def test_another_sweep_s_folder_is_refused(short: Path, tmp_path: Path) -> None:
         wattwise.sweep(short, MACHINES, POLICIES, replicas=2, out=out)
 
 
+def test_a_sweep_goes_on_on_its_own_machine_alone(short: Path, tmp_path: Path) -> None:
+    """A machine is its content: another one, or another one under the same name, is refused, and the folder is left as it was."""
+    mine, out = tmp_path / "my machine.toml", tmp_path / "s.arrow"
+    text = wattwise.machine("i7-4510u").text
+    mine.write_text(text)
+    whole = wattwise.sweep(short, mine, POLICIES, replicas=2, block_s=1e-9, out=out)
+    expected = rows(whole)
+    whole.files[-1].unlink()
+    kept = {file.name: file.read_bytes() for file in out.iterdir()}
+    with pytest.raises(wattwise.Error, match="holds another sweep, which differs in machines"):
+        wattwise.sweep(short, "xeon-4210", POLICIES, replicas=2, block_s=1e-9, out=out)
+    mine.write_text(wattwise.machine("thinkpad-r51").text)
+    with pytest.raises(wattwise.Error, match="holds another sweep, which differs in machines"):
+        wattwise.sweep(short, mine, POLICIES, replicas=2, block_s=1e-9, out=out)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == kept
+    mine.write_text(text)
+    assert rows(wattwise.sweep(short, mine, POLICIES, replicas=2, block_s=1e-9, out=out)) == expected
+
+
 def test_a_case_that_does_not_end_is_marked_and_the_sweep_goes_on(short: Path, endless: Path, tmp_path: Path) -> None:
     table = rows(
         wattwise.sweep([endless, short], "i7-4510u", POLICIES, replicas=2, budget="events=100000", out=tmp_path / "s.arrow")

@@ -63,6 +63,22 @@ pub fn default_policies(machine: &MachineModel, system: Option<System>) -> Vec<P
     parsed.filter(|p| seen.insert(p.text.clone())).collect()
 }
 
+/// What a machine's Linux does unless somebody has chosen: its driver by itself, where that chooses speeds, else the first of
+/// the governors that distributions have as their default (Debian and Ubuntu: schedutil, before ondemand). None where neither is
+/// known; of other systems the machine file tells.
+pub fn untouched(machine: &MachineModel) -> Option<PolicySpec> {
+    const USUAL: [&str; 2] = ["schedutil", "ondemand"];
+    if System::find(&machine.system) != Some(System::Linux) {
+        return PolicySpec::parse(&machine.default_policy).ok();
+    }
+    let driver = Driver::find(&machine.driver)?;
+    // intel_pstate without HWP begins in passive mode.
+    let own = driver.active.filter(|own| *own != "intel_pstate");
+    let listed = |name: &&str| machine.governors.is_empty() || machine.governors.iter().any(|g| g == name);
+    let text = own.or_else(|| USUAL.into_iter().find(listed))?;
+    PolicySpec::parse(text).ok()
+}
+
 fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
     let driver = Driver::find(&machine.driver);
     let boosts = machine.kinds.iter().any(|k| k.base_khz < k.levels[0].khz);

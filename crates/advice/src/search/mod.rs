@@ -138,7 +138,7 @@ fn raced(runs: &Runs<'_, '_>, race: &mut Race<'_, '_, '_>, depth: &Depth) -> Res
     }
     let ladders = race.ladders(depth.ladders);
     for &(step, worse) in depth.steps {
-        let near = |l: &&Ladder| race.is_near(l, worse);
+        let near = |l: &&Ladder| race.is_near(l, worse) || race.is_unclimbed(l);
         let rungs: Vec<Rung> = ladders.iter().filter(near).flat_map(|l| race.around(l, step)).collect();
         race.enter(rungs)?;
     }

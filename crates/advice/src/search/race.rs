@@ -76,6 +76,21 @@ struct Look {
     /// By policy.
     own: Vec<Vec<Sample>>,
     reference: Vec<Sample>,
+    /// By standard.
+    standards: Vec<Vec<Sample>>,
+}
+
+impl Look {
+    /// What the policies are held against, of this look and one before it.
+    fn after(mut self, before: Look) -> Look {
+        let more = before.standards.into_iter().zip(&mut self.standards);
+        more.for_each(|(mut all, more)| {
+            all.append(more);
+            *more = all;
+        });
+        self.reference = [before.reference, self.reference].concat();
+        self
+    }
 }
 
 impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
@@ -121,9 +136,10 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         if first.reference.is_empty() {
             return Ok(());
         }
-        let reference = self.against(&first.reference);
+        let reference = self.against(&first);
         let (mut go_on, mut left) = (Vec::new(), Vec::new());
-        for (rung, own) in rungs.into_iter().zip(first.own) {
+        let mut first = first;
+        for (rung, own) in rungs.into_iter().zip(std::mem::take(&mut first.own)) {
             let so_far = go_on.iter().map(|(_, own)| own).chain(left.iter().map(|e: &Entrant| &e.column.own));
             if self.is_of_the_search(&rung)
                 && so_far.chain(self.entrants.iter().map(|e| &e.column.own)).any(|o| ran_alike(&own, o))
@@ -136,9 +152,9 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
             if out { left.push(Entrant { rung, column, slow }) } else { go_on.push((rung, own)) }
         }
         let rungs: Vec<Rung> = go_on.iter().map(|(rung, _)| rung.clone()).collect();
-        let rest = self.run(&rungs, FIRST_LOOK..WHOLE_RACE)?;
-        let reference = self.against(&[first.reference, rest.reference].concat());
-        for ((rung, mut own), more) in go_on.into_iter().zip(rest.own) {
+        let mut rest = self.run(&rungs, FIRST_LOOK..WHOLE_RACE)?.after(first);
+        let reference = self.against(&rest);
+        for ((rung, mut own), more) in go_on.into_iter().zip(std::mem::take(&mut rest.own)) {
             own.extend(more);
             let column = self.column(own, &reference, &rung);
             let slow = !column.kept.admissible;
@@ -176,14 +192,17 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         let numbers = self.first.wrapping_add(numbers.start)..self.first.wrapping_add(numbers.end);
         let mut own = field(&runs, numbers, self.kind, self.stopped)?.columns;
         let reference = own[runs.reference].clone();
-        if runs.policies.len() > policies.len() {
+        let standards = runs.standards.iter().map(|&standard| own[standard].clone()).collect();
+        if policies.iter().all(|p| p.text != self.reference().text) {
             own.remove(runs.reference);
         }
-        Ok(Look { own, reference })
+        // What is left beyond the policies are standards.
+        own.truncate(policies.len());
+        Ok(Look { own, reference, standards })
     }
 
-    fn against(&self, reference: &[Sample]) -> judge::Reference {
-        judge::Reference::new(self.runs, reference.to_vec(), self.kind)
+    fn against(&self, look: &Look) -> judge::Reference {
+        judge::Reference::new(self.runs, (look.reference.clone(), look.standards.clone()), self.kind)
     }
 
     fn column(&self, own: Vec<Sample>, reference: &judge::Reference, rung: &Rung) -> Column {
@@ -289,6 +308,13 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
     /// Whether the ladder's best is worse than the best of all by no more than a share.
     pub(crate) fn is_near(&self, ladder: &Ladder, worse: f64) -> bool {
         self.best_of(ladder).is_some_and(|e| self.mean(e) <= self.least() * (1.0 + worse))
+    }
+
+    /// Whether only the ladder's first step down was tried, and was too slow: how good a smaller one is, nothing tells yet.
+    pub(crate) fn is_unclimbed(&self, ladder: &Ladder) -> bool {
+        let rungs: Vec<&Entrant> = self.of(ladder).map(|e| &self.entrants[e]).collect();
+        let tried = |e: &&&Entrant| e.rung.percent != WHOLE;
+        rungs.iter().filter(tried).count() == 1 && rungs.iter().filter(tried).all(|e| e.slow)
     }
 
     /// The limits a step below and above the ladder's best.

@@ -69,6 +69,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
         goal: Goal::Energy,
         replicas_asked: None,
         max_slowdown: None,
+        standards: Vec::new(),
         window_s: 10.0,
         results: rows.iter().map(result).collect(),
         answer: Answer {

@@ -9,7 +9,7 @@ use crate::args::settings::ArmArgs;
 use crate::args::state;
 use crate::exit::{Failure, Outcome, print, print_json};
 use crate::machine::step_back::step_back;
-use crate::model::compare::{self, How};
+use crate::model::compare::{self, Held, How};
 use crate::model::{machine, stop::Stop};
 use crate::show::answer::{self, Shown};
 use crate::show::screen::{self, Screen, note, say};
@@ -462,7 +462,8 @@ fn on_a_model(args: &Args, arms: &[String], machine: &str) -> Outcome {
     let rule = Rule { goal, max_slowdown: f64::INFINITY };
     let [reference, ..] = &policies[..] else { return Err(Failure::input("ab --machine: no policy")) };
     let stop = Stop::follow();
-    let (comparison, details) = compare::conduct(&job, (rule, How::AsAsked), REPLICAS, reference, &stop)?;
+    let against = Held::by(reference);
+    let (comparison, details) = compare::conduct(&job, (rule, How::AsAsked), REPLICAS, &against, &stop)?;
     if let Some(report) = report {
         let html = wattwise_report::compare_html(&comparison, &details, &crate::args::command_line());
         report.write(html.as_bytes())?;

@@ -22,7 +22,7 @@ use wattwise_model::workload::Workload;
 use wattwise_output::Scratch;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
-use wattwise_replay::defaults::default_policies;
+use wattwise_replay::defaults::{default_policies, untouched};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::library::DEFAULT_WORKLOAD;
@@ -242,6 +242,14 @@ impl Args {
         Rule { goal: self.best.goal(), max_slowdown: self.max_slowdown }
     }
 
+    /// What the limit of time counts from beside a reference that nobody named.
+    fn standards(&self, case: &Case<'_>) -> Vec<PolicySpec> {
+        match &self.reference {
+            None => untouched(&case.machine).into_iter().collect(),
+            Some(_) => Vec::new(),
+        }
+    }
+
     fn asked_replicas(&self) -> u64 {
         if self.exact { 0 } else { self.replicas }
     }
@@ -261,7 +269,8 @@ impl Args {
         for case in cases {
             let job = self.job(case);
             let how = (self.rule(), self.how());
-            let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &case.reference, stop)?;
+            let against = Held { reference: &case.reference, standards: &self.standards(case) };
+            let (mut comparison, details) = conduct(&job, how, self.asked_replicas(), &against, stop)?;
             comparison.inputs.own_machine = self.is_own(&case.machine);
             comparison.inputs.root = self.root_of(&case.machine);
             outputs.one(case, &job, (&comparison, &details), &crate::args::command_line())?;
@@ -287,10 +296,12 @@ impl Args {
         let (case, replicas) = (&cases[0], self.asked_replicas());
         let apply = apply::on(&case.machine);
         let searched = self.how() == How::Search;
+        let standards = self.standards(case);
         let mut options = Options {
             rule: self.rule(),
             replicas,
             reference: &case.reference,
+            standards: &standards,
             apply: &apply,
             done: &|_| {},
             stop: stop.flag(),
@@ -339,16 +350,38 @@ pub(crate) enum How {
     Search,
 }
 
+/// What policies are held against.
+pub(crate) struct Held<'a> {
+    pub(crate) reference: &'a PolicySpec,
+    /// Of a search ([`Options::standards`]).
+    pub(crate) standards: &'a [PolicySpec],
+}
+
+impl<'a> Held<'a> {
+    /// The reference alone.
+    pub(crate) fn by(reference: &'a PolicySpec) -> Held<'a> {
+        Held { reference, standards: &[] }
+    }
+}
+
 /// Carries out a comparison, with progress on a terminal. A first Ctrl-C ends it with what there is by then.
 pub(crate) fn conduct(
     job: &ReplayJob<'_>,
     (rule, how): (Rule, How),
     replicas: u64,
-    reference: &PolicySpec,
+    against: &Held<'_>,
     stop: &Stop,
 ) -> Result<(Comparison, Vec<PolicyDetail>), Failure> {
     let apply = apply::on(job.machine);
-    let mut options = Options { rule, replicas, reference, apply: &apply, done: &|_| {}, stop: stop.flag() };
+    let mut options = Options {
+        rule,
+        replicas,
+        reference: against.reference,
+        standards: against.standards,
+        apply: &apply,
+        done: &|_| {},
+        stop: stop.flag(),
+    };
     let policies = job.policies.len();
     let progress = Progress::new(match how {
         How::AsAsked => options.runs(policies),

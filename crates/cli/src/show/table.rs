@@ -190,7 +190,11 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     if some(&|r| !r.admissible) {
         let limit =
             c.max_slowdown.map_or_else(|| "any".into(), |limit| format!("{} %", trim(limit * 100.0, 1)));
-        words.push(format!("x over the time limit ({limit})"));
+        let too = match &c.standards[..] {
+            [] => String::new(),
+            all => format!(", counted from {} too", all.join(" and ")),
+        };
+        words.push(format!("x over the time limit ({limit}{too})"));
     }
     let waits = |r: &PolicyResult| say::row_kind(c, r).and_then(|k| waits_longer(c, r, k)).is_some();
     if c.judged.kind == TimeKind::Response && some(&waits) {

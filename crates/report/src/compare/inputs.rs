@@ -63,10 +63,12 @@ pub(super) fn limit(c: &Comparison) -> String {
         (TimeKind::Deadlines, _) => "no more deadlines missed than under the reference policy".to_owned(),
         (_, None) => "none: a policy may be as slow as it is".to_owned(),
         (_, Some(limit)) => {
-            format!(
-                "at most {} slower than the reference policy, in 95 % of the replicas",
-                whole_percent(limit)
-            )
+            let least = format!("at most {} slower than the reference policy", whole_percent(limit));
+            let too = match &c.standards[..] {
+                [] => String::new(),
+                all => format!(", and than {} unless it is no slower than the reference", all.join(" and ")),
+            };
+            format!("{least}{too}, in 95 % of the replicas")
         }
     }
 }

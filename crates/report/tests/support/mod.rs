@@ -183,6 +183,7 @@ fn made_up(policies: &[&str], cpus: usize, work_s: f64) -> (Comparison, Vec<Poli
         goal: Goal::Energy,
         replicas_asked: None,
         max_slowdown: Some(0.1),
+        standards: Vec::new(),
         window_s,
         answer,
         deciding: Some(deciding(policies)),

@@ -3,7 +3,7 @@
 use super::{FigureLine, columns, facts, machine, standings, standings_text};
 use crate::exit::{Failure, Outcome, print, print_json_as};
 use crate::model::cases::{Asked, cases};
-use crate::model::compare::conduct;
+use crate::model::compare::{Held, How, conduct};
 use crate::model::stop::Stop;
 use crate::show::table::wrapped;
 use serde::Serialize;
@@ -177,13 +177,8 @@ fn answers(args: &Args, m: &MachineModel) -> Result<Vec<Judged>, Failure> {
             detail: false,
             budget: Budget::default(),
         };
-        let (comparison, _) = conduct(
-            &job,
-            (Rule::default(), crate::model::compare::How::AsAsked),
-            args.replicas,
-            &case.reference,
-            &stop,
-        )?;
+        let (comparison, _) =
+            conduct(&job, (Rule::default(), How::AsAsked), args.replicas, &Held::by(&case.reference), &stop)?;
         if comparison.stopped {
             let message =
                 format!("stopped after {} of {} works: nothing is judged", out.len(), args.workload.len());

@@ -1,0 +1,87 @@
+//! What wattwise recommends stays recommended once it is applied: an answer is no first step of a stair on which each round gives
+//! another tenth of the speed away.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod kept;
+
+use kept::{Kept, STATES, kept};
+
+/// Machines whose answers give time away where the limit counts from what is in force alone: at their default, with a raised minimum,
+/// in passive mode. Not among them is what is faster than the default (`performance` on the amd-laptop): nothing in a capture tells
+/// what was in force before, so the second answer may go as far as the default's own limit.
+#[test]
+fn what_was_applied_is_kept() {
+    for (name, state, work) in [
+        ("hybrid-laptop", "as it is", "build"),
+        ("hybrid-laptop", "min=60%", "build"),
+        ("hybrid-laptop", "epp=power", "build"),
+        ("hybrid-laptop", "passive", "build"),
+        ("amd-laptop", "passive", "build"),
+        ("amd-laptop", "max=30%", "build"),
+        ("amd-server", "max=60%", "nginx"),
+        ("core-i5-2gen", "conservative", "build"),
+        ("core-i5-2gen", "max=30%", "nginx"),
+        ("skylake-server-active", "epp=power", "build"),
+        ("arm-big-little", "min=60%", "build"),
+        ("bc10", "powersave", "build"),
+        ("vm-2cpu", "as it is", "build"),
+    ] {
+        match kept(wattwise_emulator::named(name).unwrap(), state, work, 16) {
+            Kept::Yes => {}
+            Kept::NotTaken => assert!(state == "as it is", "{name} does not take {state}"),
+            Kept::No(why) => panic!("{name}: {state}: {work}: {why}"),
+        }
+    }
+}
+
+/// The captures that are bundled with tests, each as a machine that can be set.
+#[test]
+fn bundled_captures_keep_what_was_applied() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/captures");
+    let mut tried = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let (_, tree) = wattwise_hw::capture::read(std::fs::File::open(&path).unwrap()).unwrap();
+        for state in ["as it is", "max=60%", "performance"] {
+            let machine = wattwise_emulator::Emulator::from_tree("a capture", &tree);
+            let found = kept(machine, state, "build", 16);
+            assert!(!matches!(found, Kept::No(_)), "{}: {state}: {found:?}", path.display());
+            tried += 1;
+        }
+    }
+    assert!(tried > 0);
+}
+
+/// All machines, states and works: `KEPT=machine,... KEPT_WORK=work,...` choose among them.
+#[test]
+#[ignore = "many minutes"]
+fn all_keep_what_was_applied() {
+    let chosen = |what: &str, all: Vec<&'static str>| -> Vec<String> {
+        let own = std::env::var(what).ok();
+        own.map_or_else(
+            || all.iter().map(|a| (*a).to_owned()).collect(),
+            |own| own.split(',').map(str::to_owned).collect(),
+        )
+    };
+    let machines = wattwise_emulator::names().filter(|name| !name.starts_with("server-")).collect();
+    let works = vec!["build", "nginx", "desktop"];
+    let (mut yes, mut not_taken, mut no) = (0, 0, Vec::new());
+    for name in chosen("KEPT", machines) {
+        for state in chosen("KEPT_STATE", STATES.to_vec()) {
+            for work in chosen("KEPT_WORK", works.clone()) {
+                let start = std::time::Instant::now();
+                match kept(wattwise_emulator::named(&name).unwrap(), &state, &work, 16) {
+                    Kept::Yes => yes += 1,
+                    Kept::NotTaken => not_taken += 1,
+                    Kept::No(why) => {
+                        println!("{name}: {state}: {work}: {why}");
+                        no.push(why);
+                    }
+                }
+                println!("{name}: {state}: {work}: {:.1} s", start.elapsed().as_secs_f64());
+            }
+        }
+    }
+    println!("kept {yes}, not taken {not_taken}, not kept {}", no.len());
+    assert!(no.is_empty(), "{} of {} not kept", no.len(), yes + no.len());
+}
