@@ -48,28 +48,6 @@ pub(crate) fn state(name: &str) -> Vec<Setting> {
     }
 }
 
-/// All that [`state`] knows.
-pub(crate) const STATES: [&str; 18] = [
-    "as it is",
-    "max=30%",
-    "max=60%",
-    "min=30%",
-    "min=60%",
-    "min=90%",
-    "noboost",
-    "epp=power",
-    "epp=performance",
-    "passive",
-    "passive conservative",
-    "passive performance",
-    "passive min=60%",
-    "performance min=50%",
-    "performance",
-    "powersave",
-    "conservative",
-    "schedutil",
-];
-
 /// A machine, and where its changes are journalled.
 pub(crate) struct Machine {
     pub(crate) root: Emulator,
