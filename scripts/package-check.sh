@@ -78,7 +78,8 @@ epp=$root/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference
 if [ -n "$have_machine" ]; then
     in_root wattwise --quiet restore >/dev/null || fail "restore failed"
     preferred=$(cat "$epp")
-    in_root wattwised --bus none >"$work/daemon" 2>&1 &
+    # Not by in_root: of a function in the background the shell tells its own number.
+    chroot "$root" /usr/bin/wattwised --bus none >"$work/daemon" 2>&1 &
     daemon=$!
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         ! in_root wattwise --quiet profile set power-saver >"$work/log" 2>&1 || break

@@ -1,5 +1,4 @@
-//! Whatever a stranger on the bus sends, the daemon answers and lives on. `WATTWISE_DBUS_INPUTS` calls, 2000 unless said otherwise: some 30 a
-//! second, since half of them choose or hold a profile, which is journalled and remembered on disk.
+//! Whatever a stranger on the bus sends, the daemon answers and lives on. `WATTWISE_DBUS_INPUTS` calls, 2000 unless said otherwise.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -114,8 +113,10 @@ fn send(address: &str, seed: u64, calls: u64) {
             connection = connect();
         }
         let message = message(&mut random);
+        // From before it is sent on: an answer that comes at once would be missed.
+        let mut answers = zbus::blocking::MessageIterator::from(&connection);
         connection.send(&message).expect("sent");
-        let answered = zbus::blocking::MessageIterator::from(&connection).find_map(|m| {
+        let answered = answers.find_map(|m| {
             let m = m.ok()?;
             (m.header().reply_serial() == Some(message.primary_header().serial_num())).then_some(())
         });

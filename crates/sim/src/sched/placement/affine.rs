@@ -60,8 +60,7 @@ pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, cores: &dyn CoreUse) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::Hardware;
-    use crate::sched::WokenBy;
+    use crate::sched::{CoreUse, WokenBy};
     use wattwise_model::machine::{MachineModel, builtin, file};
 
     /// Study 002's notebook: CPUs 0 and 1 are a core, 2 and 3 the other.
@@ -70,16 +69,27 @@ mod tests {
         file::parse(builtin::text(name).expect("bundled"), name).expect("sound")
     }
 
+    /// Cores of which nothing is known: this placement does not ask.
+    struct Unseen;
+
+    impl CoreUse for Unseen {
+        fn busy_threads(&self, _: usize) -> usize {
+            0
+        }
+        fn is_awake(&self, _: usize) -> bool {
+            true
+        }
+    }
+
     /// Where task 0, which slept on CPU `last`, is sent from CPU 0 while these idle; by a timer, or by a task.
     fn sent(last: u32, idle: &[usize], by_task: bool) -> usize {
         let m = notebook();
-        let hardware = Hardware::new(&m, 0);
         let mut s = Scheduler::new(&m, &AFFINE, &[]);
         s.add(last, 0, false);
         s.add(0, 0, false);
         idle.iter().for_each(|&c| s.idles(c, 0));
         let waker = by_task.then_some(1);
-        s.choose(0, WokenBy { from: 0, current: 1, waker }, false, 0, &hardware)
+        s.choose(0, WokenBy { from: 0, current: 1, waker }, false, 0, &Unseen)
     }
 
     #[test]
