@@ -11,18 +11,37 @@ use std::fs;
 /// Programs that are told.
 const MOST: usize = 200;
 
-/// What a process has counted so far.
-#[derive(Clone, Default)]
+/// What a thread has counted so far.
+#[derive(Clone, Copy, Default)]
 struct Counted {
-    name: String,
     sleeps: u64,
     cpu_ns: u64,
+}
+
+/// A process: its name, and its threads by number. They are kept apart: what one that has ended had counted is gone.
+#[derive(Clone, Default)]
+struct Process {
+    name: String,
+    threads: HashMap<u32, Counted>,
+}
+
+impl Process {
+    /// What its threads counted since `then`.
+    fn since(&self, then: &Process) -> Counted {
+        let mut sum = Counted::default();
+        for (tid, now) in &self.threads {
+            let before = then.threads.get(tid).copied().unwrap_or_default();
+            sum.sleeps += now.sleeps.saturating_sub(before.sleeps);
+            sum.cpu_ns += now.cpu_ns.saturating_sub(before.cpu_ns);
+        }
+        sum
+    }
 }
 
 /// Follows the processes of this machine.
 #[derive(Default)]
 pub struct Tasks {
-    last: HashMap<u32, Counted>,
+    last: HashMap<u32, Process>,
 }
 
 impl Tasks {
@@ -31,13 +50,13 @@ impl Tasks {
         let now = read();
         let mut rows: Vec<TaskSample> = now
             .iter()
-            .filter_map(|(pid, c)| {
-                let then = self.last.get(pid)?;
-                let rate = |a: u64, b: u64| b.saturating_sub(a) as f64 / window_s;
-                let (wakeups, busy) = (rate(then.sleeps, c.sleeps), rate(then.cpu_ns, c.cpu_ns) / 1e9);
+            .filter_map(|(pid, process)| {
+                let counted = process.since(self.last.get(pid)?);
+                let wakeups = counted.sleeps as f64 / window_s;
+                let busy = counted.cpu_ns as f64 / 1e9 / window_s;
                 (wakeups > 0.0 || busy > 0.0).then(|| TaskSample {
                     pid: *pid,
-                    name: c.name.clone(),
+                    name: process.name.clone(),
                     wakeups,
                     busy,
                 })
@@ -50,25 +69,22 @@ impl Tasks {
     }
 }
 
-fn read() -> HashMap<u32, Counted> {
+fn read() -> HashMap<u32, Process> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = folders.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     pids.filter_map(|pid| Some((pid, of(pid)?))).collect()
 }
 
-/// All threads of a process together.
-fn of(pid: u32) -> Option<Counted> {
-    let mut all = Counted {
-        name: fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned(),
-        ..Counted::default()
+fn of(pid: u32) -> Option<Process> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
+    let thread = |entry: fs::DirEntry| {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();
+        let sleeps = read("status").as_deref().and_then(sleeps)?;
+        let cpu_ns = read("schedstat").as_deref().and_then(cpu_ns).unwrap_or(0);
+        Some((entry.file_name().to_str()?.parse().ok()?, Counted { sleeps, cpu_ns }))
     };
-    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-        let path = thread.path();
-        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
-        all.sleeps += read("status").as_deref().and_then(sleeps).unwrap_or(0);
-        all.cpu_ns += read("schedstat").as_deref().and_then(cpu_ns).unwrap_or(0);
-    }
-    Some(all)
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten().filter_map(thread).collect();
+    Some(Process { name, threads })
 }
 
 fn sleeps(status: &str) -> Option<u64> {
@@ -90,6 +106,17 @@ mod tests {
         assert_eq!(sleeps(status), Some(57));
         assert_eq!(cpu_ns("123 4 5\n"), Some(123));
         assert_eq!((sleeps("Name: a\n"), cpu_ns("")), (None, None));
+    }
+
+    /// A thread that ends takes what it had counted along, and no other's.
+    #[test]
+    fn a_thread_that_ends_hides_no_other() {
+        let process = |threads: &[(u32, u64)]| Process {
+            name: "a".into(),
+            threads: threads.iter().map(|&(tid, sleeps)| (tid, Counted { sleeps, cpu_ns: sleeps })).collect(),
+        };
+        let since = process(&[(1, 15), (3, 4)]).since(&process(&[(1, 10), (2, 1000)]));
+        assert_eq!((since.sleeps, since.cpu_ns), (9, 9));
     }
 
     /// Held against a thread whose sleeps are known.
