@@ -258,7 +258,11 @@ impl Live {
         Ok(wanted.into_iter().map(|(target, _, value)| (target, value)).collect())
     }
 
+    /// The speeds in force, for a recording; nothing without one.
     fn khz(&self) -> Vec<u32> {
+        if !self.witness.records() {
+            return Vec::new();
+        }
         self.domains.iter().map(|d| d.khz.0).collect()
     }
 

@@ -9,7 +9,7 @@
 //!    log, and the old one stays beside it.
 //! 3. Left out are pairs with a suspend, with mains that came or went, with another program's writes, a hold, a pause or a click, and those in which
 //!    a turn could not be put in force. While a profile is held, or a measurement has the machine, there are no turns.
-//! 4. It is judged when somebody asks ([`Proving::told`]), by an interval that may be looked at at any time, until the plan is carried out.
+//! 4. It is judged on request ([`Proving::told`]), by an interval that may be looked at at any time, until the plan is carried out.
 
 use crate::brain::{Event, Turn};
 use crate::engine::{Engine, Kind};

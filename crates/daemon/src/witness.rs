@@ -72,6 +72,11 @@ impl Witness {
         witness
     }
 
+    /// Whether there is a recording.
+    pub(crate) fn records(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Adds a line, made only where there is a recording.
     pub(crate) fn line<T: Serialize>(&mut self, make: impl FnOnce() -> T) {
         let Some(log) = &mut self.0 else { return };

@@ -7,7 +7,7 @@ use wattwise_daemon::brain::{Client, Event, Hold};
 use wattwise_daemon::config::{Config, ConfigError};
 use wattwise_daemon::engine::{Input, Kind};
 use wattwise_daemon::proving::Proving;
-use wattwise_emulator::Fault;
+use wattwise_emulator::{Fault, Op};
 use wattwise_hw::clock::Moment;
 use wattwise_proof::block::Reason;
 use wattwise_proof::conduct::End;
@@ -156,6 +156,25 @@ fn what_breaks_a_pair_is_left_out_with_its_reason() {
     assert!((16..=22).contains(&sorted.counted.len()), "{}", sorted.counted.len());
     let told = week.proving.told(0).expect("it is proved");
     assert!(told.line.contains("left out: suspend"), "{}", told.line);
+}
+
+/// A turn that the kernel refused in one file was not the policy's: its pair does not count.
+#[test]
+fn a_turn_that_was_refused_is_left_out() {
+    let scene = loaded();
+    let state = tempfile::tempdir().expect("a folder");
+    let mut week = Week::begin(&scene, CONFIG, state.path());
+    week.pass(10 * MINUTE);
+    let (pattern, errno) = ("*/scaling_max_freq".to_owned(), rustix::io::Errno::BUSY);
+    scene.machine.inject(Fault::Errno { pattern, op: Op::Write, nth: 0, errno });
+    week.pass(2 * MINUTE);
+    scene.machine.clear_faults();
+    week.pass(20 * MINUTE);
+    let read = log::read(&state.path().join("proof.jsonl")).expect("a log");
+    let sorted = wattwise_proof::block::pairs(&read.blocks, 60.0);
+    let reasons: Vec<Reason> = sorted.left_out.iter().map(|(why, _)| *why).collect();
+    assert_eq!(reasons, [Reason::Refused], "{:?}", week.day.lines(Kind::Refused));
+    assert!(sorted.counted.len() >= 12, "{}", sorted.counted.len());
 }
 
 /// A boot goes on with the same plan; another profile begins another one, and the old log stays.

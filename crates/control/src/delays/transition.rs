@@ -210,8 +210,8 @@ impl Live {
             let ratio = pair[0].1.max(pair[1].1) / pair[0].1.min(pair[1].1);
             if ratio < 1.02 {
                 return Err(format!(
-                    "{} and {} kHz cannot be told apart: a loop takes the same time at both, so that nothing here can time a change; whoever \
-                     has the clock ignores the request",
+                    "{} and {} kHz cannot be told apart: a loop takes the same time at both, so that nothing here can time a change; perhaps a \
+                     hypervisor or the firmware ignores the request",
                     pair[0].0, pair[1].0
                 ));
             }
