@@ -72,9 +72,10 @@ fn a_turn_of_a_proof_is_planned_once() {
     pass(&mut day, 300);
     let (before, written) = (scene.machine.operations(), scene.machine.writes().len());
     pass(&mut day, 1200);
-    let turns = 20;
-    let each = (scene.machine.operations() - before) / turns;
-    let writes = scene.machine.writes().len() - written;
-    println!("{each} operations in a minute, {writes} writes");
-    assert!(writes > 0 && each < 12 * 64, "{each} operations in a minute, on 64 CPUs");
+    // How often the arm changes is drawn anew in each proof: what is bounded is the cost of one change, which is one write here.
+    let changes = (scene.machine.writes().len() - written) as u64;
+    assert!((4..=40).contains(&changes), "{changes} changes in 20 turns");
+    let each = (scene.machine.operations() - before) / changes;
+    println!("{each} operations a change, {changes} changes");
+    assert!(each < 20 * 64, "{each} operations for a change of 64 CPUs");
 }
