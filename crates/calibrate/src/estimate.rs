@@ -466,6 +466,7 @@ fn platform(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourc
         driver,
         governors: seen.governors.clone(),
         default_policy: if one_speed { Some("performance".into()) } else { seen.policy.clone() },
+        replaced_policy: seen.replaced.clone(),
     };
     Sourced::new(table, Origin::word(from))
         .but("watts", Origin::guess(from.to_owned(), scale.percent.1))

@@ -5,6 +5,7 @@ use wattwise_figure::units;
 use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::cpus::topology::{CoreKind, Cpu};
 use wattwise_hw::info::Info;
+use wattwise_hw::replaced::Replaced;
 use wattwise_hw::root::{Root, number, text};
 use wattwise_hw::states::cpufreq::{CpufreqPolicy, Driver};
 use wattwise_hw::states::cpuidle::{CpuStates, CpuidleState};
@@ -36,6 +37,8 @@ pub struct Seen {
     pub epp: bool,
     /// The policy in force, as `--policy` takes it.
     pub policy: Option<String>,
+    /// What wattwise has put another policy in the place of, where it has.
+    pub replaced: Option<String>,
     /// The idle governor.
     pub idle_governor: Option<String>,
     /// Long-term power limit of a package.
@@ -94,6 +97,13 @@ impl Seen {
 
     /// Reads a machine. `None` where its files list no CPU.
     pub fn read(root: &dyn Root) -> Option<Seen> {
+        let now = Seen::of_the_moment(root)?;
+        let before =
+            Replaced::read(root).and_then(|values| Seen::of_the_moment(&values.before(root))?.policy);
+        Some(Seen { replaced: before.filter(|policy| now.policy.as_ref() != Some(policy)), ..now })
+    }
+
+    fn of_the_moment(root: &dyn Root) -> Option<Seen> {
         let info = Info::read(root);
         let online: Vec<&Cpu> = info.topology.cpus.iter().filter(|c| c.online).collect();
         let packages: BTreeSet<i32> = online.iter().map(|c| c.package.unwrap_or(0)).collect();
@@ -135,6 +145,7 @@ impl Seen {
                 boost_off,
                 info.cpuidle.cpus().first(),
             ),
+            replaced: None,
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             hottest_c: hottest_c(root),

@@ -2,7 +2,8 @@
 //!
 //! What stands in them is done as root, so their place is a boundary: a folder that belongs to us or to root and that
 //! nobody else can write. It is [reached without a stranger's link](folder), opened once and gone through by its
-//! descriptor, so that nobody swaps it afterwards. One that we make has mode 0700; one that is there is used as it is or
+//! descriptor, so that nobody swaps it afterwards. One that we make has mode 0700, or 0755 where it holds a file for
+//! others; one that is there is used as it is or
 //! refused, and never changed. Files in it are judged by their own owner and mode as well: the folder may have been open
 //! to others before.
 
@@ -55,6 +56,17 @@ impl PrivateFolder {
     /// As [`Self::open`].
     pub fn make(path: &Path) -> io::Result<PrivateFolder> {
         PrivateFolder::judged(folder::make(path, Mode::RWXU)?, path)
+    }
+
+    /// As [`Self::make`], but others reach the files in it that are [for them](Self::publish).
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn make_listed(path: &Path) -> io::Result<PrivateFolder> {
+        PrivateFolder::judged(
+            folder::make(path, Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH)?,
+            path,
+        )
     }
 
     fn judged(fd: OwnedFd, path: &Path) -> io::Result<PrivateFolder> {
@@ -119,10 +131,23 @@ impl PrivateFolder {
     /// # Errors
     /// What the system says.
     pub fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// As [`Self::replace`], for everybody to read.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn publish(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH)
+    }
+
+    fn put(&self, name: &str, content: &[u8], mode: Mode) -> io::Result<()> {
         let new = format!("{name}.new");
         self.remove(&new)?;
         let mut file = self.file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
         fault::write_all(&mut file, content)?;
+        rustix::fs::fchmod(&file, mode)?;
         fault::around(|| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?))
     }
 

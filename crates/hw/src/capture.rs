@@ -62,6 +62,7 @@ pub const PATHS: &[&str] = &[
     "sys/firmware/acpi/{platform_profile,platform_profile_choices}",
     "sys/devices/virtual/dmi/id/{sys_vendor,product_name,product_family,board_name,bios_version,bios_date}",
     "sys/firmware/devicetree/base/{model,compatible}",
+    "run/wattwise/replaced",
     "proc/cpuinfo",
     "proc/meminfo",
     "proc/stat",

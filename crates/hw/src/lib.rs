@@ -21,6 +21,7 @@ pub mod identity;
 pub mod info;
 pub mod msr;
 pub mod probe;
+pub mod replaced;
 pub mod root;
 pub mod rules;
 pub mod states;

@@ -15,7 +15,7 @@ use wattwise_figure::{nearest, on_screen_json};
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
 use wattwise_replay::cases::Case;
-use wattwise_replay::defaults::{default_policies, untouched};
+use wattwise_replay::defaults::{self, default_policies};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::{PolicySpec, expand};
@@ -152,7 +152,8 @@ pub(crate) fn compare(
     let case = Case::new(&case_work, (*model).clone(), specs, reference).map_err(error)?;
     let (policies, held) = (case.policies, case.reference);
     // Of a reference that nobody named the system's own default is one as well.
-    let standards: Vec<PolicySpec> = untouched(&model).filter(|_| reference.is_none()).into_iter().collect();
+    let standards: Vec<PolicySpec> =
+        if reference.is_none() { defaults::standards(&model) } else { Vec::new() };
     let reference = held;
     let work = move |watched: &Watched| {
         let job = ReplayJob {

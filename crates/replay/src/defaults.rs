@@ -79,6 +79,13 @@ pub fn untouched(machine: &MachineModel) -> Option<PolicySpec> {
     PolicySpec::parse(text).ok()
 }
 
+/// What the limit of time counts from beside what is in force: what the system does unless told otherwise, and what wattwise has
+/// put another policy in the place of.
+pub fn standards(machine: &MachineModel) -> Vec<PolicySpec> {
+    let replaced = machine.replaced_policy.as_deref().and_then(|text| PolicySpec::parse(text).ok());
+    untouched(machine).into_iter().chain(replaced).collect()
+}
+
 fn linux(machine: &MachineModel, texts: &mut Vec<String>) {
     let driver = Driver::find(&machine.driver);
     let boosts = machine.kinds.iter().any(|k| k.base_khz < k.levels[0].khz);

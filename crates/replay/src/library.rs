@@ -2,6 +2,7 @@
 
 use crate::apply::{self, Driver};
 use crate::job::{fits, reference_policy};
+use crate::spec::PolicySpec;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use wattwise_figure::nearest;
@@ -247,9 +248,13 @@ fn known(machine: MachineModel, given: &str) -> Result<MachineModel, LibraryErro
         let problem = format!("'{driver}': expected {}{}", all.join(", "), suggest(driver, words()));
         return fail("driver", problem);
     }
-    match reference_policy(&machine).and_then(|p| fits(&p, &machine)) {
-        Ok(()) => Ok(machine),
-        Err(e) => fail("default_policy", e.problem()),
+    if let Err(e) = reference_policy(&machine).and_then(|p| fits(&p, &machine)) {
+        return fail("default_policy", e.problem());
+    }
+    let replaced = machine.replaced_policy.as_deref().map(|text| fits(&PolicySpec::parse(text)?, &machine));
+    match replaced.transpose() {
+        Ok(_) => Ok(machine),
+        Err(e) => fail("replaced_policy", e.problem()),
     }
 }
 
@@ -469,6 +474,10 @@ mod tests {
             (
                 with(&|m| m.default_policy = "schedutil+cmax=C9".into()),
                 "platform.default_policy: 'schedutil+cmax=C9': cmax=C9: expected one of bursts-v1's",
+            ),
+            (
+                with(&|m| m.replaced_policy = Some("schedutil+cmax=C9".into())),
+                "platform.replaced_policy: 'schedutil+cmax=C9': cmax=C9: expected one of bursts-v1's",
             ),
             (
                 with(&|m| m.system = "linx".into()),

@@ -1,5 +1,6 @@
 //! A machine in which something is in force, an answer for it, the answer applied, and the machine asked again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use wattwise_advice::compare::{Options, search_best};
@@ -13,12 +14,14 @@ use wattwise_figure::setting::Setting;
 use wattwise_figure::units::Speed;
 use wattwise_hw::capture;
 use wattwise_hw::cpus::select::Selector;
+use wattwise_hw::replaced;
+use wattwise_hw::root::over::OverRoot;
 use wattwise_hw::root::tree::TreeRoot;
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
 use wattwise_replay::cases::Case;
-use wattwise_replay::defaults::{default_policies, untouched};
+use wattwise_replay::defaults::{default_policies, standards};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::spec::PolicySpec;
@@ -83,7 +86,9 @@ impl Machine {
 
     /// A capture of it, as a model.
     pub(crate) fn captured(&self) -> MachineModel {
-        let (tree, _) = capture::snapshot(&self.root, &capture::Options::default());
+        let note = std::fs::read_to_string(self.journal.path().join(replaced::NAME)).unwrap_or_default();
+        let noted = OverRoot::new(&self.root, BTreeMap::from([(replaced::PATH.to_owned(), note)]));
+        let (tree, _) = capture::snapshot(&noted, &capture::Options::default());
         let seen = Seen::read(&TreeRoot::new(tree, "a capture")).unwrap();
         library::parsed(&estimate(&seen, "a capture").text, "a capture").unwrap()
     }
@@ -104,7 +109,7 @@ pub(crate) fn compared(machine: &MachineModel, work: &str, replicas: u64) -> Com
         budget: wattwise_figure::Budget::default(),
     };
     let apply = apply::on(machine);
-    let standards: Vec<PolicySpec> = untouched(machine).into_iter().collect();
+    let standards = standards(machine);
     let options = Options {
         rule: Rule::default(),
         replicas,

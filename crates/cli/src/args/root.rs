@@ -1,14 +1,17 @@
 //! What the commands about hardware share: which machine, where the journal is.
 
 use crate::exit::Failure;
+use rustix::fs::OFlags;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wattwise_control::private::PrivateFolder;
 use wattwise_emulator::Emulator;
 use wattwise_hw::capture;
+use wattwise_hw::replaced;
 use wattwise_hw::root::{DirRoot, Root};
 use wattwise_output::Scratch;
 
@@ -83,7 +86,7 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
     let path = Path::new(root);
     match std::fs::metadata(path) {
         Ok(m) if m.is_dir() => match DirRoot::open(path) {
-            Ok(tree) => Ok(Box::new(tree)),
+            Ok(tree) => Ok(noted(Box::new(tree), &beside(path))),
             Err(e) => Err(Failure::input(format!("{flag} {root}: {e}"))),
         },
         Ok(_) => capture::open(path)
@@ -104,6 +107,23 @@ pub(crate) fn open(root: Option<&str>, flag: &str) -> Result<Box<dyn Root>, Fail
     }
 }
 
+/// The folder of the journals of a tree.
+fn beside(root: &Path) -> PathBuf {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let mut name = root.file_name().map(|n| n.to_os_string()).unwrap_or_else(|| "root".into());
+    name.push(".journal");
+    root.with_file_name(name)
+}
+
+/// A machine with the note of what was replaced on it, where its journals' folder has one.
+fn noted(root: Box<dyn Root>, journals: &Path) -> Box<dyn Root> {
+    let file = PrivateFolder::open(journals).and_then(|folder| folder.file(replaced::NAME, OFlags::RDONLY));
+    match file.and_then(std::io::read_to_string) {
+        Ok(note) => Box::new(replaced::noted(root, note)),
+        Err(_) => root,
+    }
+}
+
 impl RootArgs {
     /// The emulated machine, where one is named.
     pub(crate) fn emulated(&self) -> Result<Option<Emulator>, Failure> {
@@ -120,7 +140,11 @@ impl RootArgs {
 
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Root>, Failure> {
-        open(self.root.as_deref(), "--root")
+        let root = open(self.root.as_deref(), "--root")?;
+        Ok(match &self.journal {
+            Some(journal) => noted(root, journal),
+            None => root,
+        })
     }
 
     /// The same, with another machine where none is named.
@@ -185,12 +209,7 @@ impl RootArgs {
                     self.passing.get_or_init(|| folder).path().to_owned()
                 }
             },
-            (None, Some(root)) => {
-                let root = std::path::absolute(root).unwrap_or_else(|_| PathBuf::from(root));
-                let mut name = root.file_name().map(|n| n.to_os_string()).unwrap_or_else(|| "root".into());
-                name.push(".journal");
-                root.with_file_name(name)
-            }
+            (None, Some(root)) => beside(Path::new(root)),
         })
     }
 }

@@ -22,7 +22,7 @@ use wattwise_model::workload::Workload;
 use wattwise_output::Scratch;
 use wattwise_policy::{PowerSource, System};
 use wattwise_replay::apply;
-use wattwise_replay::defaults::{default_policies, untouched};
+use wattwise_replay::defaults::{self, default_policies};
 use wattwise_replay::job::ReplayJob;
 use wattwise_replay::library;
 use wattwise_replay::library::DEFAULT_WORKLOAD;
@@ -245,7 +245,7 @@ impl Args {
     /// What the limit of time counts from beside a reference that nobody named.
     fn standards(&self, case: &Case<'_>) -> Vec<PolicySpec> {
         match &self.reference {
-            None => untouched(&case.machine).into_iter().collect(),
+            None => defaults::standards(&case.machine),
             Some(_) => Vec::new(),
         }
     }

@@ -13,6 +13,7 @@ use crate::exit::Failure;
 use rustix::fs::Mode;
 use std::path::{Path, PathBuf};
 use wattwise_calibrate::calibration::state_of;
+use wattwise_calibrate::estimate::estimate;
 use wattwise_calibrate::gather::Seen;
 use wattwise_hw::root::Root;
 use wattwise_model::machine::{Confidence, MachineModel, is_part_of_name};
@@ -67,6 +68,7 @@ pub(crate) fn kept(root: &dyn Root, seen: &Seen) -> Result<Kept, Failure> {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
             Err(e) => return Err(wrong(&e)),
         };
+        let text = with_what_is_in_force(&text, seen).map_err(|e| wrong(&e))?;
         let model = library::parsed(&text, &path.display().to_string()).map_err(|e| wrong(&e))?;
         // Without meters a calibration writes the estimate, which can be made anew.
         if model.provenance.iter().any(|f| f.confidence == Confidence::Fitted) {
@@ -74,6 +76,22 @@ pub(crate) fn kept(root: &dyn Root, seen: &Seen) -> Result<Kept, Failure> {
         }
     }
     Ok(Kept::Nothing)
+}
+
+/// A calibrated model with what is in force now: policies change from day to day, watts do not.
+fn with_what_is_in_force(text: &str, seen: &Seen) -> Result<String, String> {
+    let mut file: toml_edit::DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
+    let now: toml_edit::DocumentMut =
+        estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
+    let tables = (file.get_mut("platform").and_then(|t| t.as_table_mut()), now.get("platform"));
+    let (Some(platform), Some(now)) = tables else { return Ok(text.to_owned()) };
+    for key in ["driver", "governors", "default_policy", "replaced_policy", "idle_policy"] {
+        match now.get(key) {
+            Some(value) => _ = platform.insert(key, value.clone()),
+            None => _ = platform.remove(key),
+        }
+    }
+    Ok(file.to_string())
 }
 
 fn of_this_machine(mut model: MachineModel, text: String, path: &Path, seen: &Seen, now: &[String]) -> Kept {
@@ -112,7 +130,6 @@ fn changed(then: &[String], now: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wattwise_calibrate::estimate::estimate;
 
     fn lines(of: &[&str]) -> Vec<String> {
         of.iter().map(|&s| s.to_owned()).collect()
@@ -149,5 +166,25 @@ mod tests {
         assert!(why.contains("another processor"), "{why}");
         let Kept::Foreign(why) = judged("server-64", "server-256", "", &[]) else { panic!("another's") };
         assert!(why.contains("this machine"), "{why}");
+    }
+
+    #[test]
+    fn a_calibrated_model_has_the_policy_that_is_in_force_now() {
+        let machine = wattwise_emulator::named("skylake-server-active").unwrap();
+        let then = Seen::read(&machine).unwrap();
+        let calibrated = estimate(&then, "this").text + "\n# measured\n";
+        let now = Seen {
+            policy: Some("hwp:epp=power+max=60%".to_owned()),
+            replaced: Some("performance".to_owned()),
+            ..then.clone()
+        };
+        let text = with_what_is_in_force(&calibrated, &now).unwrap();
+        let model = library::parsed(&text, "this").unwrap();
+        assert_eq!(model.default_policy, "hwp:epp=power+max=60%");
+        assert_eq!(model.replaced_policy.as_deref(), Some("performance"));
+        let back = library::parsed(&with_what_is_in_force(&text, &then).unwrap(), "this").unwrap();
+        assert_eq!(Some(back.default_policy), then.policy);
+        assert_eq!(back.replaced_policy, None);
+        assert!(text.ends_with("# measured\n"), "{text}");
     }
 }

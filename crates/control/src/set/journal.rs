@@ -29,6 +29,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wattwise_hw::replaced::{self, Replaced};
 
 /// Version of the lines.
 const SCHEMA: &str = "wattwise.journal/1";
@@ -66,6 +67,8 @@ pub struct Journal {
 struct Place {
     folder: Arc<PrivateFolder>,
     name: String,
+    /// The boot whose changes it holds.
+    boot_id: String,
 }
 
 /// A journal found.
@@ -101,7 +104,7 @@ pub struct Listing {
 impl Journal {
     /// Starts a journal with its items; when it returns they are on disk.
     pub fn begin(folder: &Path, boot_id: &str, command: &str, items: &[Item]) -> io::Result<Journal> {
-        let folder = Arc::new(PrivateFolder::make(folder)?);
+        let folder = Arc::new(PrivateFolder::make_listed(folder)?);
         let pid = std::process::id();
         // Numbers go up, so that names sort by age; two at once are told apart by O_EXCL.
         let mut number = 1 + names(&folder)?.last().map_or(0, |(number, _)| *number);
@@ -114,7 +117,7 @@ impl Journal {
             }
         };
         fault::around(|| file.lock())?;
-        let mut journal = Journal { file, place: Place { folder, name } };
+        let mut journal = Journal { file, place: Place { folder, name, boot_id: boot_id.to_owned() } };
         let mut text = Vec::new();
         let header = Line::Header {
             schema: SCHEMA.into(),
@@ -168,6 +171,11 @@ impl Journal {
         later.flat_map(|f| f.items).filter(|i| !i.back).map(|i| i.target).collect()
     }
 
+    /// Notes what was replaced in this boot, for who reads the machine later. That the note cannot be written is no reason to change nothing.
+    pub fn note(&self) {
+        _ = note(&self.place);
+    }
+
     /// After putting back: the file goes when nothing remains to be done.
     pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
         finish(&self.place, &mut self.file, restored)
@@ -186,11 +194,33 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
 
 fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()> {
     if restored.failed.is_empty() {
-        return place.folder.remove(&place.name);
+        place.folder.remove(&place.name)?;
+        if place.folder.names()?.iter().any(|name| name == replaced::NAME) {
+            _ = note(place);
+        }
+        return Ok(());
     }
     // A kill may have torn the last line: ours begin on one of their own.
     fault::write_all(file, b"\n")?;
     restored.settled.iter().try_for_each(|at| append(file, &Line::Back(*at)))
+}
+
+/// Notes the values that the journals of a boot have replaced, each as it was first.
+fn note(place: &Place) -> io::Result<()> {
+    let listing = list_open(&place.folder, OFlags::RDONLY)?;
+    let journals = listing.journals.into_iter().filter(|j| j.boot_id == place.boot_id);
+    // The newest journal comes first, and of equal paths the last value stays.
+    let items = journals.flat_map(|journal| journal.items).filter(|item| !item.back && !item.appeared);
+    let replaced: Replaced = items
+        .filter_map(|item| match item.target {
+            Target::File(path) => Some((path, item.original)),
+            Target::Register { .. } => None,
+        })
+        .collect();
+    match replaced.is_empty() {
+        true => place.folder.remove(replaced::NAME),
+        false => place.folder.publish(replaced::NAME, replaced.text().as_bytes()),
+    }
 }
 
 /// The journals of a folder, ascending by number.
@@ -232,7 +262,7 @@ fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
             }
         };
         let locked = file.try_lock().is_err();
-        match read(Place { folder: folder.clone(), name }, file, locked) {
+        match read(Place { folder: folder.clone(), name, boot_id: String::new() }, file, locked) {
             Ok(found) => listing.journals.push(found),
             Err(why) => listing.unreadable.push((path, why)),
         }
@@ -240,7 +270,7 @@ fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
     Ok(listing)
 }
 
-fn read(place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
+fn read(mut place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
     let text = BufReader::new((&file).take(MOST_BYTES));
     let mut lines = text.lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
     let (pid, started, boot_id, command) = match lines.next() {
@@ -277,6 +307,7 @@ fn read(place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
     items.iter_mut().for_each(|item| item.unsettled = !done);
     let held = locked && wattwise_child::stat(pid).is_some_and(|s| s.started == started);
     let path = place.folder.path().join(&place.name);
+    place.boot_id.clone_from(&boot_id);
     Ok(OpenJournal { path, pid, boot_id, command, items, done, held, file, place })
 }
 
@@ -380,7 +411,7 @@ mod tests {
         let above = tempfile::tempdir()?;
         let folder = above.path().join("deeper/journal");
         let _journal = Journal::begin(&folder, "boot", "set", &items())?;
-        assert_eq!(std::fs::metadata(&folder)?.mode() & 0o7777, 0o700);
+        assert_eq!(std::fs::metadata(&folder)?.mode() & 0o7777, 0o755);
         assert_eq!(std::fs::metadata(folder.join("000001.jsonl"))?.mode() & 0o7777, 0o600);
         Ok(())
     }
@@ -448,6 +479,36 @@ mod tests {
             let listing = list(folder.path())?;
             assert_eq!(listing.journals[0].held, lives, "{pid} {started}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_replaced_first_is_noted_for_everybody_until_it_is_back() -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        let above = tempfile::tempdir()?;
+        let folder = above.path().join("journal");
+        let note = || std::fs::read_to_string(folder.join(replaced::NAME));
+        let of = |value: &str| {
+            let mut items = items();
+            items.truncate(1);
+            items[0].original = value.to_owned();
+            items
+        };
+        let path = of("")[0].target.path();
+        let first = Journal::begin(&folder, "boot", "set", &of("performance"))?;
+        assert!(note().is_err(), "only what stays is noted");
+        first.note();
+        let second = Journal::begin(&folder, "boot", "set", &of("powersave"))?;
+        second.note();
+        Journal::begin(&folder, "an earlier boot", "set", &of("ondemand"))?.note();
+        second.note();
+        assert_eq!(note()?, format!("{path} performance\n"));
+        assert_eq!(std::fs::metadata(folder.join(replaced::NAME))?.permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::metadata(&folder)?.permissions().mode() & 0o777, 0o755);
+        first.finish(&Restored::default())?;
+        assert_eq!(note()?, format!("{path} powersave\n"));
+        second.finish(&Restored::default())?;
+        assert!(note().is_err());
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use wattwise_hw::cpus::set::CpuSet;
 use wattwise_hw::probe::{Mechanism, Probed};
 use wattwise_hw::root::{Root, text};
 use wattwise_hw::rules;
-use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy};
+use wattwise_hw::states::cpufreq::{Cpufreq, CpufreqPolicy, driver_in_mode};
 
 const CPUS: &str = "sys/devices/system/cpu";
 
@@ -160,12 +160,7 @@ impl Coming {
     fn policy(&mut self, now: &CpufreqPolicy, intel: bool, mode: &str) -> CpufreqPolicy {
         let active = mode == "active";
         let mut policy = now.clone();
-        let driver = match (intel, active) {
-            (true, true) => "intel_pstate",
-            (true, false) => "intel_cpufreq",
-            (false, true) => "amd-pstate-epp",
-            (false, false) => "amd-pstate",
-        };
+        let driver = driver_in_mode(intel, active);
         let own = ["performance", "powersave"];
         policy.driver = Some(driver.to_owned());
         policy.governors = own.iter().filter(|_| active).map(|g| (*g).to_owned()).collect();

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use wattwise_hw::probe::{why, why_not_written};
+use wattwise_hw::root::over::OverRoot;
 use wattwise_hw::root::{Access, Node, Root};
 
 /// A write that was made.
@@ -113,12 +114,12 @@ impl<'r> Standing<'r> {
     }
 
     /// The machine as it was before the first change.
-    pub fn before(&self) -> Before<'_> {
+    pub fn before(&self) -> OverRoot<&dyn Root> {
         let originals = self.kept.iter().filter(|k| !k.let_go).filter_map(|k| match &k.item.target {
             Target::File(path) => Some((path.clone(), k.item.original.clone())),
             Target::Register { .. } => None,
         });
-        Before { root: self.root, originals: originals.collect() }
+        OverRoot::new(self.root, originals.collect())
     }
 
     /// Whether wishes come and go every minute: what goes back to what it was then stays journalled, so that the journal does not grow.
@@ -243,10 +244,13 @@ impl<'r> Standing<'r> {
         Ok(Ok(at))
     }
 
-    /// Originals are on disk before anything is written.
+    /// Originals are on disk before anything is written, and noted for who reads the machine.
     fn sync(&mut self) -> Result<(), TransactionError> {
         let failed = |error| TransactionError::Journal { path: self.folder.clone(), error };
-        self.journal.as_mut().map_or(Ok(()), |journal| journal.sync().map_err(failed))
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.sync().map_err(failed)?;
+        journal.note();
+        Ok(())
     }
 
     /// Writes what differs, round by round.
@@ -472,46 +476,6 @@ impl Kept {
             }
         }
         None
-    }
-}
-
-/// A machine as it was before our changes.
-pub struct Before<'r> {
-    root: &'r dyn Root,
-    originals: BTreeMap<String, String>,
-}
-
-struct Text(Vec<u8>);
-
-impl Node for Text {
-    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
-        let n = into.len().min(self.0.len() - from);
-        into[..n].copy_from_slice(&self.0[from..from + n]);
-        Ok(n)
-    }
-    fn write_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(rustix::io::Errno::ROFS.into())
-    }
-}
-
-impl Root for Before<'_> {
-    fn open(&self, path: &str, access: Access) -> io::Result<Box<dyn Node>> {
-        match self.originals.get(path) {
-            Some(original) if access == Access::Read => {
-                Ok(Box::new(Text(format!("{original}\n").into_bytes())))
-            }
-            _ => self.root.open(path, access),
-        }
-    }
-    fn list(&self, path: &str) -> io::Result<Vec<String>> {
-        self.root.list(path)
-    }
-    fn describe(&self) -> String {
-        self.root.describe()
-    }
-    fn is_this_machine(&self) -> bool {
-        self.root.is_this_machine()
     }
 }
 

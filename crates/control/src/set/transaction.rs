@@ -268,9 +268,11 @@ impl<'r> Transaction<'r> {
         &self.outcomes
     }
 
-    /// Leaves the changes in force. The journal stays, for `wattwise restore`.
+    /// Leaves the changes in force. The journal stays, for `wattwise restore`, and a note for who reads the machine.
     pub fn keep(mut self) {
-        self.journal = None;
+        if let Some(journal) = self.journal.take() {
+            journal.note();
+        }
     }
 
     /// Puts everything back that is still ours. The journal goes when nothing remains to be done.

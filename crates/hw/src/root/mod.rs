@@ -10,6 +10,7 @@
 
 mod beneath;
 pub mod folder;
+pub mod over;
 pub mod played;
 pub mod tree;
 

@@ -109,6 +109,16 @@ pub struct Cpufreq {
     pub boost: Option<Boost>,
 }
 
+/// What the driver is called in a mode of `intel_pstate` or `amd_pstate`.
+pub fn driver_in_mode(intel: bool, active: bool) -> &'static str {
+    match (intel, active) {
+        (true, true) => "intel_pstate",
+        (true, false) => "intel_cpufreq",
+        (false, true) => "amd-pstate-epp",
+        (false, false) => "amd-pstate",
+    }
+}
+
 /// The folders of the policies, in order of their first CPU.
 pub fn folders(root: &dyn Root) -> Vec<String> {
     let new: Vec<String> = root

@@ -53,6 +53,7 @@
 //! driver = "intel_pstate-hwp"     # ... that system's driver of the speed ...
 //! governors = ["schedutil"]       # ... the governors that its kernel has, where somebody has looked ...
 //! default_policy = "hwp:epp=102"  # ... and what it does unless told otherwise, as --policy takes it
+//! replaced_policy = "performance" # optional: what wattwise has put that in the place of
 //! source = "..."
 //! confidence = "guess"
 //! ```
@@ -361,6 +362,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         driver: file.platform.driver.clone(),
         governors: file.platform.governors.clone(),
         default_policy,
+        replaced_policy: file.platform.replaced_policy.clone(),
         load_invariant: file.platform.load_invariant.unwrap_or(true),
         autonomous: autonomous(file)?,
         cpu_names: file.cpu_names.clone(),

@@ -85,6 +85,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
         driver: String::new(),
         governors: Vec::new(),
         default_policy: "schedutil".into(),
+        replaced_policy: None,
         autonomous: Autonomous::default(),
         load_invariant: true,
         cpu_names: Vec::new(),
