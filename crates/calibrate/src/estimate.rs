@@ -58,9 +58,14 @@ pub fn base_of(seen: &Seen) -> &'static str {
                 "xeon-4210"
             }
         }
-        () if seen.kinds.len() > 1 || seen.epp => "alderlake-p-laptop",
+        () if seen.kinds.len() > 1 || has_cppc(seen) => "alderlake-p-laptop",
         () => "i7-4510u",
     }
+}
+
+/// Whether its hardware takes a preference: amd-pstate shows none in its other modes.
+fn has_cppc(seen: &Seen) -> bool {
+    seen.epp || seen.driver.as_deref().is_some_and(|driver| driver.starts_with("amd-pstate"))
 }
 
 /// The file of a machine's model by that name.
@@ -466,7 +471,7 @@ fn platform(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourc
         driver,
         governors: seen.governors.clone(),
         default_policy: if one_speed { Some("performance".into()) } else { seen.policy.clone() },
-        replaced_policy: seen.replaced.clone(),
+        replaced_policies: seen.replaced.clone(),
     };
     Sourced::new(table, Origin::word(from))
         .but("watts", Origin::guess(from.to_owned(), scale.percent.1))
@@ -704,6 +709,32 @@ mod tests {
             }
             assert_eq!(Seen::read(&machine).and_then(|seen| seen.policy).as_deref(), Some(policy), "{name}");
         }
+    }
+
+    /// The mode of the driver is a setting: the machine stays the same.
+    #[test]
+    fn a_machine_is_the_same_in_each_mode_of_its_driver() {
+        use wattwise_hw::root::Root as _;
+        let mut tried = 0;
+        for (name, switch) in [("amd-laptop", "amd_pstate"), ("hybrid-laptop", "intel_pstate")] {
+            let machine = wattwise_emulator::named(name).expect("bundled");
+            let read = || Seen::read(&machine).expect("CPUs");
+            let active = read();
+            for mode in ["passive", "guided"] {
+                let switch = format!("sys/devices/system/cpu/{switch}/status");
+                if machine.write(&switch, mode.as_bytes()).is_err() {
+                    continue;
+                }
+                let (mut same, other) = (tables(&active, name).0, tables(&read(), name).0);
+                assert_ne!(written(&same), written(&other), "{name}: the policy is another");
+                same.platform.table.driver.clone_from(&other.platform.table.driver);
+                same.platform.table.governors.clone_from(&other.platform.table.governors);
+                same.platform.table.default_policy.clone_from(&other.platform.table.default_policy);
+                assert_eq!(written(&same), written(&other), "{name} {mode}");
+                tried += 1;
+            }
+        }
+        assert!(tried >= 3, "{tried}");
     }
 
     /// What a user limits is a part of the policy in force, by kind of core as one share.

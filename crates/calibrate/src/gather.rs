@@ -37,8 +37,8 @@ pub struct Seen {
     pub epp: bool,
     /// The policy in force, as `--policy` takes it.
     pub policy: Option<String>,
-    /// What wattwise has put another policy in the place of, where it has.
-    pub replaced: Option<String>,
+    /// What wattwise has put another policy in the place of, the newest first.
+    pub replaced: Vec<String>,
     /// The idle governor.
     pub idle_governor: Option<String>,
     /// Long-term power limit of a package.
@@ -98,9 +98,12 @@ impl Seen {
     /// Reads a machine. `None` where its files list no CPU.
     pub fn read(root: &dyn Root) -> Option<Seen> {
         let now = Seen::of_the_moment(root)?;
-        let before =
-            Replaced::read(root).and_then(|values| Seen::of_the_moment(&values.before(root))?.policy);
-        Some(Seen { replaced: before.filter(|policy| now.policy.as_ref() != Some(policy)), ..now })
+        let mut replaced: Vec<String> = Vec::new();
+        for layer in Replaced::layers(root) {
+            let before = Seen::of_the_moment(&layer.before(root)).and_then(|seen| seen.policy);
+            replaced.extend(before.filter(|p| now.policy.as_ref() != Some(p) && !replaced.contains(p)));
+        }
+        Some(Seen { replaced, ..now })
     }
 
     fn of_the_moment(root: &dyn Root) -> Option<Seen> {
@@ -145,7 +148,7 @@ impl Seen {
                 boost_off,
                 info.cpuidle.cpus().first(),
             ),
-            replaced: None,
+            replaced: Vec::new(),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
             hottest_c: hottest_c(root),

@@ -200,6 +200,6 @@ pub(crate) struct Platform {
     pub(crate) governors: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_policy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_policy: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) replaced_policies: Vec<String>,
 }

@@ -82,7 +82,7 @@ pub fn untouched(machine: &MachineModel) -> Option<PolicySpec> {
 /// What the limit of time counts from beside what is in force: what the system does unless told otherwise, and what wattwise has
 /// put another policy in the place of.
 pub fn standards(machine: &MachineModel) -> Vec<PolicySpec> {
-    let replaced = machine.replaced_policy.as_deref().and_then(|text| PolicySpec::parse(text).ok());
+    let replaced = machine.replaced_policies.iter().filter_map(|text| PolicySpec::parse(text).ok());
     untouched(machine).into_iter().chain(replaced).collect()
 }
 

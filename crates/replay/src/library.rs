@@ -251,11 +251,11 @@ fn known(machine: MachineModel, given: &str) -> Result<MachineModel, LibraryErro
     if let Err(e) = reference_policy(&machine).and_then(|p| fits(&p, &machine)) {
         return fail("default_policy", e.problem());
     }
-    let replaced = machine.replaced_policy.as_deref().map(|text| fits(&PolicySpec::parse(text)?, &machine));
-    match replaced.transpose() {
-        Ok(_) => Ok(machine),
-        Err(e) => fail("replaced_policy", e.problem()),
+    let fit = |text: &String| fits(&PolicySpec::parse(text)?, &machine);
+    if let Err(e) = machine.replaced_policies.iter().try_for_each(fit) {
+        return fail("replaced_policies", e.problem());
     }
+    Ok(machine)
 }
 
 /// Whether words name an idle policy and parameters that it takes.
@@ -476,8 +476,8 @@ mod tests {
                 "platform.default_policy: 'schedutil+cmax=C9': cmax=C9: expected one of bursts-v1's",
             ),
             (
-                with(&|m| m.replaced_policy = Some("schedutil+cmax=C9".into())),
-                "platform.replaced_policy: 'schedutil+cmax=C9': cmax=C9: expected one of bursts-v1's",
+                with(&|m| m.replaced_policies = vec!["schedutil+cmax=C9".into()]),
+                "platform.replaced_policies: 'schedutil+cmax=C9': cmax=C9: expected one of bursts-v1's",
             ),
             (
                 with(&|m| m.system = "linx".into()),

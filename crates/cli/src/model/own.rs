@@ -85,7 +85,7 @@ fn with_what_is_in_force(text: &str, seen: &Seen) -> Result<String, String> {
         estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     let tables = (file.get_mut("platform").and_then(|t| t.as_table_mut()), now.get("platform"));
     let (Some(platform), Some(now)) = tables else { return Ok(text.to_owned()) };
-    for key in ["driver", "governors", "default_policy", "replaced_policy", "idle_policy"] {
+    for key in ["driver", "governors", "default_policy", "replaced_policies", "idle_policy"] {
         match now.get(key) {
             Some(value) => _ = platform.insert(key, value.clone()),
             None => _ = platform.remove(key),
@@ -175,16 +175,16 @@ mod tests {
         let calibrated = estimate(&then, "this").text + "\n# measured\n";
         let now = Seen {
             policy: Some("hwp:epp=power+max=60%".to_owned()),
-            replaced: Some("performance".to_owned()),
+            replaced: vec!["performance".to_owned()],
             ..then.clone()
         };
         let text = with_what_is_in_force(&calibrated, &now).unwrap();
         let model = library::parsed(&text, "this").unwrap();
         assert_eq!(model.default_policy, "hwp:epp=power+max=60%");
-        assert_eq!(model.replaced_policy.as_deref(), Some("performance"));
+        assert_eq!(model.replaced_policies, ["performance"]);
         let back = library::parsed(&with_what_is_in_force(&text, &then).unwrap(), "this").unwrap();
         assert_eq!(Some(back.default_policy), then.policy);
-        assert_eq!(back.replaced_policy, None);
+        assert!(back.replaced_policies.is_empty());
         assert!(text.ends_with("# measured\n"), "{text}");
     }
 }

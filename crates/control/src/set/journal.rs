@@ -29,7 +29,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wattwise_hw::replaced::{self, Replaced};
+use wattwise_hw::replaced;
 
 /// Version of the lines.
 const SCHEMA: &str = "wattwise.journal/1";
@@ -205,21 +205,18 @@ fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()>
     restored.settled.iter().try_for_each(|at| append(file, &Line::Back(*at)))
 }
 
-/// Notes the values that the journals of a boot have replaced, each as it was first.
+/// Notes the values that the journals of a boot have replaced, the newest first.
 fn note(place: &Place) -> io::Result<()> {
     let listing = list_open(&place.folder, OFlags::RDONLY)?;
-    let journals = listing.journals.into_iter().filter(|j| j.boot_id == place.boot_id);
-    // The newest journal comes first, and of equal paths the last value stays.
-    let items = journals.flat_map(|journal| journal.items).filter(|item| !item.back && !item.appeared);
-    let replaced: Replaced = items
-        .filter_map(|item| match item.target {
-            Target::File(path) => Some((path, item.original)),
-            Target::Register { .. } => None,
-        })
-        .collect();
-    match replaced.is_empty() {
+    let journals = listing.journals.into_iter().filter(|journal| journal.boot_id == place.boot_id);
+    let values = |item: Item| match item.target {
+        Target::File(path) if !item.back && !item.appeared => Some((path, item.original)),
+        _ => None,
+    };
+    let note = replaced::note(journals.map(|journal| journal.items.into_iter().filter_map(values).collect()));
+    match note.is_empty() {
         true => place.folder.remove(replaced::NAME),
-        false => place.folder.publish(replaced::NAME, replaced.text().as_bytes()),
+        false => place.folder.publish(replaced::NAME, note.as_bytes()),
     }
 }
 
@@ -483,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_first_is_noted_for_everybody_until_it_is_back() -> io::Result<()> {
+    fn what_was_replaced_is_noted_for_everybody_until_it_is_back() -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         let above = tempfile::tempdir()?;
         let folder = above.path().join("journal");
@@ -502,7 +499,7 @@ mod tests {
         second.note();
         Journal::begin(&folder, "an earlier boot", "set", &of("ondemand"))?.note();
         second.note();
-        assert_eq!(note()?, format!("{path} performance\n"));
+        assert_eq!(note()?, format!("{path} powersave\n\n{path} performance\n"));
         assert_eq!(std::fs::metadata(folder.join(replaced::NAME))?.permissions().mode() & 0o777, 0o644);
         assert_eq!(std::fs::metadata(&folder)?.permissions().mode() & 0o777, 0o755);
         first.finish(&Restored::default())?;

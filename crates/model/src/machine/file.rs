@@ -53,7 +53,7 @@
 //! driver = "intel_pstate-hwp"     # ... that system's driver of the speed ...
 //! governors = ["schedutil"]       # ... the governors that its kernel has, where somebody has looked ...
 //! default_policy = "hwp:epp=102"  # ... and what it does unless told otherwise, as --policy takes it
-//! replaced_policy = "performance" # optional: what wattwise has put that in the place of
+//! replaced_policies = ["performance"]   # optional: what wattwise has put that in the place of, the newest first
 //! source = "..."
 //! confidence = "guess"
 //! ```
@@ -362,7 +362,7 @@ fn build(file: &File) -> Result<MachineModel, String> {
         driver: file.platform.driver.clone(),
         governors: file.platform.governors.clone(),
         default_policy,
-        replaced_policy: file.platform.replaced_policy.clone(),
+        replaced_policies: file.platform.replaced_policies.clone(),
         load_invariant: file.platform.load_invariant.unwrap_or(true),
         autonomous: autonomous(file)?,
         cpu_names: file.cpu_names.clone(),

@@ -63,8 +63,8 @@ pub struct MachineModel {
     pub governors: Vec<String>,
     /// What that system does unless told otherwise, as a policy is written (`"hwp:epp=102"`).
     pub default_policy: String,
-    /// What wattwise has put that in the place of, where it has.
-    pub replaced_policy: Option<String>,
+    /// What wattwise has put that in the place of, the newest first.
+    pub replaced_policies: Vec<String>,
     /// How its hardware chooses where it chooses by itself.
     pub autonomous: Autonomous,
     /// Whether the scheduler's load counts work, whatever the speed (Linux: where APERF and MPERF tell

@@ -493,8 +493,9 @@ table! {
         governors: Vec<String>,
         /// What the system does unless told otherwise, as `--policy` takes it.
         default_policy: Option<String>,
-        /// What wattwise has put that in the place of, where it has: answers hold the limit of time against it too.
-        replaced_policy: Option<String>,
+        /// What wattwise has put that in the place of: answers hold the limit of time against each of these too.
+        #[serde(default)]
+        replaced_policies: Vec<String>,
         /// Whether the scheduler's load counts work, whatever the speed; false: just time (Linux before 5.7 on x86).
         load_invariant: Option<bool>,
         migration_us: Option<f64>,

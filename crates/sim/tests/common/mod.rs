@@ -85,7 +85,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
         driver: String::new(),
         governors: Vec::new(),
         default_policy: "schedutil".into(),
-        replaced_policy: None,
+        replaced_policies: Vec::new(),
         autonomous: Autonomous::default(),
         load_invariant: true,
         cpu_names: Vec::new(),
