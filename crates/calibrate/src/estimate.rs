@@ -15,8 +15,8 @@
 use crate::gather::{Seen, SeenKind};
 use crate::server::{self, Sums, Wall};
 use crate::write::{
-    Boost, Idle, IdleState, Kind, MachineFile, Origin, Package, PackageState, Platform, Range, Sourced,
-    Speeds, Thermal, Topology, Transition,
+    Boost, Idle, IdleState, Kind, MachineFile, Origin, Package, PackageState, Platform, PowerLimit, Range,
+    Sourced, Speeds, Thermal, Topology, Transition,
 };
 use wattwise_hw::states::cpuidle::CpuidleState;
 use wattwise_model::machine::{CoreKind, MachineModel, SpeedLevel, Thermal as ModelThermal, builtin, file};
@@ -112,6 +112,7 @@ pub(crate) fn tables(seen: &Seen, name: &str) -> (MachineFile, &'static str) {
         memory: None,
         thermal: heat(seen, &thermal, &from),
         platform: platform(seen, &base, scale, &from),
+        power_limit: power_limit(seen),
         draws: None,
     };
     (file, base_name)
@@ -444,6 +445,20 @@ fn package(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Source
     Sourced::new(table, Origin::guess(from.to_owned(), scale.percent.1))
 }
 
+/// The package's own limits; none that no processor reaches, by which firmware says that there is none.
+fn power_limit(seen: &Seen) -> Option<Sourced<PowerLimit>> {
+    const MOST_W: f64 = 2000.0;
+    const LONGEST_S: f64 = 500.0;
+    let limits = seen.limits?;
+    let table = PowerLimit {
+        long_w: limits.long_uw as f64 * 1e-6,
+        tau_s: limits.window_us as f64 * 1e-6,
+        short_w: limits.short_uw.map(|uw| uw as f64 * 1e-6).filter(|w| *w < MOST_W),
+    };
+    let is_one = (0.1..MOST_W).contains(&table.long_w) && table.tau_s <= LONGEST_S;
+    is_one.then(|| Sourced::new(table, Origin::kernel("powercap: the package's limits in force")))
+}
+
 fn platform(seen: &Seen, base: &MachineModel, scale: Scale, from: &str) -> Sourced<Platform> {
     let halts = seen.kinds.iter().all(|k| k.idle.is_empty());
     let idle_policy = match seen.idle_governor.as_deref() {
@@ -709,6 +724,31 @@ mod tests {
             }
             assert_eq!(Seen::read(&machine).and_then(|seen| seen.policy).as_deref(), Some(policy), "{name}");
         }
+    }
+
+    /// A limit of power that wattwise has lowered is a part of the policy in force; anybody else's is the machine's own.
+    #[test]
+    fn a_lowered_limit_of_power_is_whoevers_it_is() {
+        use wattwise_hw::replaced;
+        use wattwise_hw::root::Root as _;
+        use wattwise_hw::root::over::OverRoot;
+        let machine = wattwise_emulator::named("hybrid-laptop").expect("bundled");
+        let limit = "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw";
+        let read = |note: &str| {
+            let noted = [(replaced::PATH.to_owned(), note.to_owned())];
+            let seen = Seen::read(&OverRoot::new(&machine, noted.into())).expect("CPUs");
+            let model = parsed(&seen);
+            let power = model.packages[0].limit.expect("a limit");
+            (seen.policy.clone().expect("a policy"), seen.replaced.clone(), power.long_w, power.short_w)
+        };
+        let own = read("");
+        assert_eq!(own, ("hwp:epp=balance_performance".to_owned(), Vec::new(), 28.0, 64.0));
+        machine.write(limit, b"15000000").expect("it is taken");
+        assert_eq!(read(""), (own.0.clone(), Vec::new(), 15.0, 64.0));
+        let lowered = format!("{}+power=15W", own.0);
+        assert_eq!(read(&format!("{limit} 28000000\n")), (lowered, vec![own.0.clone()], 28.0, 64.0));
+        machine.write(limit, b"4095000000").expect("it is taken");
+        assert!(parsed(&Seen::read(&machine).expect("CPUs")).packages[0].limit.is_none());
     }
 
     /// The mode of the driver is a setting: the machine stays the same.

@@ -41,8 +41,10 @@ pub struct Seen {
     pub replaced: Vec<String>,
     /// The idle governor.
     pub idle_governor: Option<String>,
-    /// Long-term power limit of a package.
+    /// What a package may draw for long by its maker's word, W; without it, by the limit in force.
     pub limit_w: Option<f64>,
+    /// The power limits of a package, as they are without what wattwise has lowered.
+    pub limits: Option<PowerLimits>,
     /// The temperature at which its hardware slows down, in degrees Celsius, where a driver tells.
     pub hottest_c: Option<f64>,
     /// Capacity of the battery, in Wh.
@@ -53,6 +55,17 @@ pub struct Seen {
     pub year: Option<f64>,
     /// Whether the clock of a machine without cpufreq was measured.
     pub clock_measured: bool,
+}
+
+/// The power limits of a package, as they are in force.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerLimits {
+    /// What its mean over the window may be, uW.
+    pub long_uw: u64,
+    /// The window, us.
+    pub window_us: u64,
+    /// What it may draw until the mean is there, uW; none where nothing limits it.
+    pub short_uw: Option<u64>,
 }
 
 /// A kind of core.
@@ -98,12 +111,30 @@ impl Seen {
     /// Reads a machine. `None` where its files list no CPU.
     pub fn read(root: &dyn Root) -> Option<Seen> {
         let now = Seen::of_the_moment(root)?;
-        let mut replaced: Vec<String> = Vec::new();
-        for layer in Replaced::layers(root) {
-            let before = Seen::of_the_moment(&layer.before(root)).and_then(|seen| seen.policy);
-            replaced.extend(before.filter(|p| now.policy.as_ref() != Some(p) && !replaced.contains(p)));
+        let layers = Replaced::layers(root).into_iter();
+        let before: Vec<Seen> = layers.filter_map(|layer| Seen::of_the_moment(&layer.before(root))).collect();
+        let all = || [&now].into_iter().chain(&before);
+        let limits = all().filter_map(|seen| seen.limits).max_by_key(|limits| limits.long_uw);
+        let mut policies: Vec<String> = Vec::new();
+        for policy in all().filter_map(|seen| seen.policy_under(limits)) {
+            if !policies.contains(&policy) {
+                policies.push(policy);
+            }
         }
-        Some(Seen { replaced, ..now })
+        let in_force = now.policy_under(limits);
+        let replaced = policies.into_iter().filter(|policy| in_force.as_ref() != Some(policy)).collect();
+        Some(Seen { policy: in_force, replaced, limits, ..now })
+    }
+
+    /// Its policy, with the limit of power where that is lower than the machine's own.
+    fn policy_under(&self, own: Option<PowerLimits>) -> Option<String> {
+        let policy = self.policy.as_ref()?;
+        Some(match (self.limits, own) {
+            (Some(now), Some(own)) if now.long_uw < own.long_uw => {
+                format!("{policy}+power={}W", now.long_uw as f64 * 1e-6)
+            }
+            _ => policy.clone(),
+        })
     }
 
     fn of_the_moment(root: &dyn Root) -> Option<Seen> {
@@ -151,6 +182,7 @@ impl Seen {
             replaced: Vec::new(),
             idle_governor: info.cpuidle.governor.clone(),
             limit_w: info.energy.value.as_deref().and_then(package_limit_w),
+            limits: info.energy.value.as_deref().and_then(power_limits),
             hottest_c: hottest_c(root),
             clock_measured: false,
             battery_wh: info.supply.batteries.iter().find_map(|b| b.full_wh),
@@ -318,6 +350,18 @@ fn package_limit_w(zones: &[Zone]) -> Option<f64> {
     // The highest that may be asked for is the processor's own; the limit itself is a user's.
     let uw = limit.most_uw.filter(|uw| *uw > 0).or(limit.power_uw)?;
     (uw > 0).then_some(uw as f64 * 1e-6)
+}
+
+/// The limits that the first package keeps; of several doors to it the lowest.
+fn power_limits(zones: &[Zone]) -> Option<PowerLimits> {
+    let name = &zones.iter().find(|z| z.name.starts_with("package"))?.name;
+    let in_force = |term: &str| {
+        let limits = zones.iter().filter(|z| z.name == *name).flat_map(|z| &z.limits);
+        limits.filter(|l| l.name == term && l.in_force).find_map(|l| Some((l.power_uw?, l.window_us)))
+    };
+    let (long_uw, window_us) = in_force("long_term")?;
+    let short_uw = in_force("short_term").map(|(uw, _)| uw).filter(|uw| *uw >= long_uw);
+    Some(PowerLimits { long_uw, window_us: window_us?, short_uw })
 }
 
 /// The policy in force, as `--policy` takes it, with the limits that are in force; none where the governor is nobody's that we know.

@@ -20,6 +20,8 @@ pub(crate) struct MachineFile {
     pub(crate) memory: Option<Sourced<Memory>>,
     pub(crate) platform: Sourced<Platform>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) power_limit: Option<Sourced<PowerLimit>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) draws: Option<Draws>,
 }
 
@@ -185,6 +187,14 @@ fn nothing(figure: &f64) -> bool {
 pub(crate) struct Memory {
     pub(crate) watts: f64,
     pub(crate) busy_w: f64,
+}
+
+#[derive(Serialize)]
+pub(crate) struct PowerLimit {
+    pub(crate) long_w: f64,
+    pub(crate) tau_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) short_w: Option<f64>,
 }
 
 #[derive(Serialize)]

@@ -81,6 +81,8 @@ pub struct Target {
     pub range: Option<DomainInfo>,
     /// What policies know of it, where known.
     pub platform: Option<Platform>,
+    /// What a package of it may draw for long, uW, where it has such a limit.
+    pub power_limit_uw: Option<u64>,
     /// What is in force there, where known: its limits are lifted by a policy without them.
     pub in_force: Option<PolicySpec>,
     /// The governors of its kernel; empty where nobody knows, or where its driver names only its own.
@@ -96,6 +98,7 @@ impl From<System> for Target {
             idle_states: Vec::new(),
             range: None,
             platform: None,
+            power_limit_uw: None,
             in_force: None,
             governors: Vec::new(),
         }
@@ -113,6 +116,10 @@ impl Target {
             idle_states: machine.kinds[0].idle.iter().map(|s| s.name.clone()).collect(),
             range: platform.domains.iter().max_by_key(|domain| domain.fastest()).cloned(),
             platform: Some(platform),
+            power_limit_uw: machine
+                .packages
+                .iter()
+                .find_map(|p| Some((p.limit?.long_w * 1e6).round() as u64)),
             in_force: PolicySpec::parse(&machine.default_policy).ok().filter(|_| own),
             governors: if own { machine.governors.clone() } else { Vec::new() },
         }
@@ -584,6 +591,9 @@ fn limits(
             return Err("AMD's power limits are the firmware's: powercap cannot set them".into());
         }
         settings.push(Setting::PowerLimit { zone: None, constraint: None, power_uw });
+    } else if let Some((old, own)) = old.power_uw.zip(target.power_limit_uw) {
+        settings.push(Setting::PowerLimit { zone: None, constraint: None, power_uw: own });
+        lifts.push(format!("power={}", crate::spec::power_text(old)));
     }
     Ok(())
 }
@@ -922,6 +932,21 @@ mod tests {
             other.to_string(),
             "wattwise set --driver-mode passive --governor schedutil --cstate C8=on --cstate C10=on"
         );
+    }
+
+    #[test]
+    fn a_lowered_limit_of_power_is_lifted_with_the_policy_that_had_it() {
+        let mut machine = library::machine("alderlake-p-laptop").expect("bundled");
+        machine.default_policy = "hwp:epp=102+power=15W".into();
+        let own_w = machine.packages[0].limit.expect("it has one").long_w;
+        let target = Target::of(&machine, System::Linux);
+        let made = |policy: &str| {
+            commands(&PolicySpec::parse(policy).expect("a policy"), &target).expect("it can be applied")
+        };
+        let lifting = made("hwp:epp=102+max=60%");
+        assert_eq!(lifting.lifts(), ["power=15W"]);
+        assert!(lifting.to_string().ends_with(&format!("--max 60% --rapl {own_w}W")), "{lifting}");
+        assert_eq!(made("current").lifts(), [] as [&str; 0]);
     }
 
     /// A governor that stays in force keeps its tunables, and nobody but a user lifts a limit of wake-ups.
