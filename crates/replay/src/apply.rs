@@ -14,6 +14,7 @@ use wattwise_figure::setting::{Setting, words};
 use wattwise_figure::{shell, units};
 use wattwise_model::machine::MachineModel;
 use wattwise_policy::limits::Bound;
+use wattwise_policy::speed::Cadence;
 use wattwise_policy::speed::tunables::{kernel_name, kernels_choice_us};
 use wattwise_policy::{DomainInfo, Khz, Platform, Settings, System, speed};
 use wattwise_sim::platform;
@@ -269,10 +270,33 @@ pub fn apply_line(spec: &PolicySpec, target: &Target) -> Result<String, String> 
 /// # Errors
 /// One line that says why there are none, and the nearest policy of which there are.
 pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
-    made(spec, target).map_err(|why| match nearest(spec, target) {
-        Some(near) => format!("{why}; nearest here: {near}"),
-        None => why,
+    made(spec, target).map_err(|why| {
+        let near = nearest(spec, target).map(|near| format!("; nearest here: {near}")).unwrap_or_default();
+        let followed = match can_be_followed(spec, target) {
+            true => {
+                format!(
+                    "; wattwised can follow it (wattwise profile add NAME --policy {})",
+                    shell::word(&spec.text)
+                )
+            }
+            false => String::new(),
+        };
+        format!("{why}{near}{followed}")
     })
+}
+
+/// Whether the daemon can decide as the policy does: it looks now and then, and is neither the kernel's nor the hardware's.
+fn can_be_followed(spec: &PolicySpec, target: &Target) -> bool {
+    let name = spec.speed.name;
+    let is_anothers =
+        STOCK.contains(&name) || DRIVERS.iter().any(|d| [d.own, d.active].contains(&Some(name)));
+    let is_for_a_machine = spec.placement.is_none() && spec.idle.is_none() && spec.cores.is_none();
+    let Some(platform) = target.platform.as_ref().filter(|_| is_for_a_machine && !is_anothers) else {
+        return false;
+    };
+    target.system == System::Linux
+        && target.driver.is_some()
+        && !matches!(spec.build_speed(platform).cadence(), Cadence::Scheduler { .. })
 }
 
 /// The settings for what a policy has beside its rule for the speed, which stays as it is: `current+max=60%`.

@@ -223,6 +223,12 @@ fn parts(text: &str) -> Vec<&str> {
     cut.iter().copied().zip(ends).map(|(from, to)| &text[from..to]).collect()
 }
 
+/// A policy's rule for the speed and the parts beside it, as they are written: `powerd+++max=60%` is `powerd++` and `max=60%`.
+pub fn rule_and_parts(text: &str) -> (&str, Option<&str>) {
+    let rule = parts(text)[0];
+    (rule, text[rule.len()..].strip_prefix('+'))
+}
+
 impl PolicySpec {
     /// A speed policy as it is without parameters and parts. Its text is empty until it is [renamed](PolicySpec::renamed).
     pub fn alone(speed: &'static Speed) -> PolicySpec {

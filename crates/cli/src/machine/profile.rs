@@ -23,7 +23,7 @@ use wattwise_figure::setting::{Setting, words};
 use wattwise_hw::root::Root;
 use wattwise_live::run::child::Job;
 use wattwise_policy::{Cadence, speed};
-use wattwise_replay::spec::PolicySpec;
+use wattwise_replay::spec::{PolicySpec, rule_and_parts};
 
 /// Files of profiles, where none is named.
 const FILES: [&str; 2] = ["/etc/wattwise/profiles.toml", "/var/lib/wattwise/profiles.toml"];
@@ -392,7 +392,7 @@ fn table(root: &dyn Root, name: &str, policy: &str) -> Result<String, Failure> {
                 |_| policy.to_owned(),
                 |spec| PolicySpec { ticks: false, ..spec }.renamed().text,
             );
-            let (head, rest) = text.split_once('+').map_or((&*text, None), |(h, r)| (h, Some(r)));
+            let (head, rest) = rule_and_parts(&text);
             if !can_be_followed(head) {
                 return Err(refused);
             }

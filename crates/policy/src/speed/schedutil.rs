@@ -38,6 +38,9 @@
 //! signals, which only fade, keep what came in all, or what went. Without them a parent whose children do
 //! the work would be taken for the worker long after they are gone.
 //!
+//! `scale=range` is a patch that Linux has not taken (J. Lawall, December 2021, for intel_pstate's passive mode): the wish is that
+//! share of the range between the lowest and the highest speed and not of the highest, so that a light load runs faster.
+//!
 //! Left out, since a policy sees CPUs and not tasks: uclamp, deadline bandwidth, and the highest speed for real-time
 //! tasks. Interrupt time is part of busy time. To lower a shared domain, the kernel looks at all CPUs at every
 //! decision, here once a rate limit (step 6).
@@ -136,10 +139,10 @@ struct Domain {
     boosted: bool,
 }
 
-/// Step 4's wish: 1.25 x util of the capacity, of the highest speed.
-fn wish(fastest: Khz, util: u64, capacity: u64) -> Khz {
+/// Step 4's wish: 1.25 x util of the capacity, of the speeds from `zero` to the highest.
+fn wish(zero: Khz, fastest: Khz, util: u64, capacity: u64) -> Khz {
     let with_room = (util + util / 4).min(capacity);
-    Khz(share(with_room, u64::from(fastest.0), capacity) as u32)
+    Khz(zero.0 + share(with_room, u64::from(fastest.0 - zero.0), capacity) as u32)
 }
 
 /// Work done a second at `khz`, of 1024 of the strongest CPU's most.
@@ -153,10 +156,12 @@ fn pace(fastest: Khz, khz: Khz, capacity: u64) -> u64 {
 }
 
 impl Domain {
-    fn new(info: &DomainInfo, limit_ns: u64, invariant: bool) -> Domain {
+    fn new(info: &DomainInfo, limit_ns: u64, invariant: bool, over_range: bool) -> Domain {
         let capacity = u64::from(info.capacity).clamp(1, FULL);
+        let lowest = info.levels.last().map_or(Khz(0), |level| level.khz);
+        let zero = if over_range { lowest.min(info.fastest()) } else { Khz(0) };
         let level_for = (0..=FULL).map(|util| {
-            let khz = wish(info.fastest(), util, capacity);
+            let khz = wish(zero, info.fastest(), util, capacity);
             info.levels.iter().rposition(|l| l.khz >= khz).unwrap_or(0) as u16
         });
         Domain {
@@ -403,9 +408,15 @@ pub(super) static SCHEDUTIL: Speed = Speed {
             help: "least time between two changes of speed; -1: the transition delay",
             kind: ParamKind::Number { unit: "us", min: -1.0, max: 1_000_000.0, default: -1.0 },
         },
+        Param {
+            name: "scale",
+            help: "what a utilisation is a share of: the highest speed, as in Linux; or the range of speeds, as in a patch of 2021",
+            kind: ParamKind::Choice(&["highest", "range"]),
+        },
         cost(COST_US),
     ],
     build: |p: &Platform, s: &Settings| {
+        let over_range = s.number("scale") > 0.0;
         let limit = |d: &DomainInfo| {
             if s.number("rate_limit") < 0.0 { d.transition_delay_ns() } else { s.us("rate_limit") }
         };
@@ -413,7 +424,11 @@ pub(super) static SCHEDUTIL: Speed = Speed {
             cost_ns: s.us("cost"),
             tick_ns: p.tick_ns,
             domain_of: p.domain_of_cpu(),
-            domains: p.domains.iter().map(|d| Domain::new(d, limit(d), p.load_invariant)).collect(),
+            domains: p
+                .domains
+                .iter()
+                .map(|d| Domain::new(d, limit(d), p.load_invariant, over_range))
+                .collect(),
             cpus: vec![Cpu::default(); usize::from(p.cpus)],
         })
     },
@@ -446,11 +461,17 @@ mod tests {
 
     #[test]
     fn the_formula() {
-        assert_eq!(wish(Khz(2_000_000), 512, 1024), Khz(1_250_000));
-        assert_eq!(wish(Khz(2_000_000), 820, 1024), Khz(2_000_000));
-        assert_eq!(wish(Khz(2_000_000), 1024, 1024), Khz(2_000_000));
-        assert_eq!(wish(Khz(2_000_000), 0, 1024), Khz(0));
-        assert_eq!(wish(Khz(2_000_000), 256, 512), Khz(1_250_000), "half of a small CPU");
+        assert_eq!(wish(Khz(0), Khz(2_000_000), 512, 1024), Khz(1_250_000));
+        assert_eq!(wish(Khz(0), Khz(2_000_000), 820, 1024), Khz(2_000_000));
+        assert_eq!(wish(Khz(0), Khz(2_000_000), 1024, 1024), Khz(2_000_000));
+        assert_eq!(wish(Khz(0), Khz(2_000_000), 0, 1024), Khz(0));
+        assert_eq!(wish(Khz(0), Khz(2_000_000), 256, 512), Khz(1_250_000), "half of a small CPU");
+        // Over the range: a CPU at rest wishes for the lowest speed, a busy one for the highest.
+        let over_range = |util| wish(Khz(1_000_000), Khz(2_000_000), util, 1024);
+        assert_eq!(
+            [0, 512, 820, 1024].map(over_range).map(|khz| khz.0),
+            [1_000_000, 1_625_000, 2_000_000, 2_000_000]
+        );
         assert_eq!(pace(Khz(2_000_000), Khz(500_000), 512), 128);
         assert_eq!(pace(Khz(2_000_000), Khz(3_000_000), 1024), 1024);
     }
