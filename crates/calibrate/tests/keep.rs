@@ -15,6 +15,7 @@ fn what_was_applied_is_kept() {
         ("hybrid-laptop", "min=60%", "build"),
         ("hybrid-laptop", "epp=power", "build"),
         ("hybrid-laptop", "passive", "build"),
+        ("hybrid-laptop", "rapl=15W", "build"),
         ("amd-laptop", "passive", "build"),
         ("amd-laptop", "max=30%", "build"),
         ("amd-laptop", "performance", "build"),

@@ -21,6 +21,22 @@ def test_this_machine_and_emulated_ones_are_estimated() -> None:
     assert wattwise.machine(this) is this
 
 
+def test_every_name_that_is_printed_is_taken() -> None:
+    for name in ("hybrid-laptop", "amd-laptop", "core-i5-2gen"):
+        machine = wattwise.machine(f"emulated:{name}")
+        printed = [row["policy"] for row in wattwise.compare("burst", machine, replicas=8)]
+        assert len(printed) > 5
+        again = wattwise.compare("burst", machine, printed, replicas=0)
+        assert [row["policy"] for row in again] == printed
+
+
+def test_a_tree_of_a_machine_s_files_is_a_machine(tmp_path: Path) -> None:
+    tree = Path(__file__).parents[2] / "cli/tests/captures/vm-2cpu.wattwise"
+    with pytest.raises(wattwise.Error, match="no CPU"):
+        wattwise.machine(tmp_path)
+    assert wattwise.machine(tree).cpus == 2
+
+
 def test_a_machine_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(wattwise.machine("i7-4510u").text)

@@ -39,6 +39,7 @@ pub(crate) fn state(name: &str) -> Vec<Setting> {
         "min=30%" => vec![min(30.0)],
         "min=60%" => vec![min(60.0)],
         "min=90%" => vec![min(90.0)],
+        "rapl=15W" => vec![Setting::PowerLimit { zone: None, constraint: None, power_uw: 15_000_000 }],
         "noboost" => vec![Setting::Boost(false)],
         "epp=power" => vec![Setting::Epp("power".into())],
         "epp=performance" => vec![Setting::Epp("performance".into())],

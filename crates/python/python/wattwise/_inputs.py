@@ -55,13 +55,13 @@ def policy(name: str | Entry) -> dict[str, Any]:
 def machine(name: AnyMachine) -> Machine:
     """A machine model.
 
-    ``name`` is a bundled model (:func:`machines`), a model's file, ``this`` for an estimate of this computer, or a capture of
-    another one (``wattwise capture``). The last two are made by the bundled program.
+    ``name`` is a bundled model (:func:`machines`), a model's file, ``this`` for an estimate of this computer, a capture of
+    another one (``wattwise capture``), a tree of its files, or ``emulated:NAME``. All but the first two are made by the bundled program.
     """
     if isinstance(name, Machine):
         return name
     given = arguments.path(name, "machine", "a bundled machine's name, a file, 'this' or a wattwise.Machine")
-    if given == "this" or given.startswith("emulated:") or _is_capture(given):
+    if given == "this" or given.startswith("emulated:") or os.path.isdir(given) or _is_capture(given):
         return Machine.parse(said(["machines", "show", "--file", given]), given)
     return Machine.find(given)
 
