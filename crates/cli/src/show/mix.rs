@@ -2,7 +2,7 @@
 
 use crate::show::answer::{Item, applied, line_of, ratio_words};
 use crate::show::screen::{Look, bold};
-use crate::show::table::{cell, drawn, ratio_text, shortened, wrapped};
+use crate::show::table::{cell, drawn, ratio_text, shortened, shortened_policy, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::mix::{Mix, MixPolicy};
@@ -113,7 +113,13 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool) -> St
             Some(work) => format!("over limit: {}", shortened(work, WORK)),
             None => String::new(),
         };
-        let row = [cell(mark), cell(shortened(&p.policy, NAME)), right(&energy), right(&worst), cell(remark)];
+        let row = [
+            cell(mark),
+            cell(shortened_policy(&p.policy, NAME)),
+            right(&energy),
+            right(&worst),
+            cell(remark),
+        ];
         let paint = |c: comfy_table::Cell| match (colour, mark) {
             (true, "*") => c.fg(Color::Green).add_attribute(Attribute::Bold),
             (true, "x") => c.add_attribute(Attribute::Dim),
@@ -136,7 +142,7 @@ fn each(mix: &Mix, comparisons: &[Comparison], colour: bool) -> String {
             cell(shortened(&c.workload.name, WORK)),
             right(&format!("{:.0} %", weight.weight * 100.0)),
             right(&own.map_or_else(String::new, |r| ratio_text(r.uncertain.energy_ratio))),
-            cell(shortened(&c.answer.recommended, NAME)),
+            cell(shortened_policy(&c.answer.recommended, NAME)),
         ]);
     }
     drawn(table, colour)

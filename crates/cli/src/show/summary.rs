@@ -1,7 +1,7 @@
 //! What several comparisons come to, for people.
 
 use crate::show::screen::Look;
-use crate::show::table::{WIDE, cell, drawn, shortened, wrapped, wrapped_after};
+use crate::show::table::{WIDE, cell, drawn, shortened, shortened_policy, wrapped, wrapped_after};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::result::Comparison;
@@ -65,7 +65,7 @@ pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
         });
         vec![
             if leads(p) { "*" } else { "" }.to_owned(),
-            shortened(&p.policy, name),
+            shortened_policy(&p.policy, name),
             change(p.energy_ratio),
             change(p.time_ratio),
             format!("{} of {}", p.admissible, p.comparisons),

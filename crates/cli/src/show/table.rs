@@ -226,7 +226,7 @@ pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: Look) -> Strin
     table.set_header(header);
     for r in shown {
         let recommended = r.policy == c.answer.recommended;
-        let mut row = vec![cell(mark(c, r)), cell(shortened(&r.policy, name))];
+        let mut row = vec![cell(mark(c, r)), cell(shortened_policy(&r.policy, name))];
         let energy = joules(say::energy_j(c, r).median);
         row.push(right(&match say::energy_ratio(c, r) {
             Some(ratio) => change_or(c, r, ratio, &energy),
@@ -316,6 +316,17 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     head + "…"
 }
 
+/// A policy's name of at most so many characters, with both of its ends: policies of one table often begin alike.
+pub(crate) fn shortened_policy(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let head = (most - 1) / 2;
+    let tail = name.chars().skip(count - (most - 1 - head));
+    name.chars().take(head).chain(['…']).chain(tail).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,5 +352,7 @@ mod tests {
     fn long_names_are_cut() {
         assert_eq!(shortened("schedutil", NAME), "schedutil");
         assert_eq!(shortened(&"x".repeat(40), NAME).chars().count(), NAME);
+        let longer = "hwp:epp=performance+max=90%+power=22W";
+        assert_eq!(shortened_policy(longer, 22), "hwp:epp=pe…%+power=22W");
     }
 }

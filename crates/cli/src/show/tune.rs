@@ -1,7 +1,7 @@
 //! What a search found, for people.
 
 use crate::show::screen::bold;
-use crate::show::table::{cell, drawn, shortened, wrapped};
+use crate::show::table::{cell, drawn, shortened_policy, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_tune::gain::Gain;
@@ -65,7 +65,7 @@ fn front(r: &TuneResult, colour: bool) -> String {
         let wins = p.policy == r.winner.policy;
         if wins || i % step == 0 {
             let figures = [p.cost_ratio, p.time_ratio, p.p99_ratio].map(change);
-            let row = [cell(if wins { "*" } else { "" }), cell(shortened(&p.policy, NAME))];
+            let row = [cell(if wins { "*" } else { "" }), cell(shortened_policy(&p.policy, NAME))];
             table.add_row(row.into_iter().chain(figures.iter().map(|f| right(f))));
         }
     }
