@@ -173,7 +173,7 @@ impl Journal {
 
     /// Notes what was replaced in this boot, for who reads the machine later. That the note cannot be written is no reason to change nothing.
     pub fn note(&self) {
-        _ = note(&self.place);
+        _ = note(&self.place, true);
     }
 
     /// After putting back: the file goes when nothing remains to be done.
@@ -194,21 +194,24 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
 
 fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()> {
     if restored.failed.is_empty() {
-        place.folder.remove(&place.name)?;
+        // First the note: a kill in between leaves a journal, which is put back again, and no note of what is back.
         if place.folder.names()?.iter().any(|name| name == replaced::NAME) {
-            _ = note(place);
+            _ = note(place, false);
         }
-        return Ok(());
+        return place.folder.remove(&place.name);
     }
     // A kill may have torn the last line: ours begin on one of their own.
     fault::write_all(file, b"\n")?;
     restored.settled.iter().try_for_each(|at| append(file, &Line::Back(*at)))
 }
 
-/// Notes the values that the journals of a boot have replaced, the newest first.
-fn note(place: &Place) -> io::Result<()> {
+/// Notes the values that the journals of a boot have replaced, the newest first; this one's, where it stays.
+fn note(place: &Place, stays: bool) -> io::Result<()> {
     let listing = list_open(&place.folder, OFlags::RDONLY)?;
-    let journals = listing.journals.into_iter().filter(|journal| journal.boot_id == place.boot_id);
+    let counts = |journal: &OpenJournal| {
+        journal.boot_id == place.boot_id && (stays || journal.place.name != place.name)
+    };
+    let journals = listing.journals.into_iter().filter(counts);
     let values = |item: Item| match item.target {
         Target::File(path) if !item.back && !item.appeared => Some((path, item.original)),
         _ => None,

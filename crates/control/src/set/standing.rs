@@ -94,6 +94,8 @@ pub struct Standing<'r> {
     at: BTreeMap<Target, usize>,
     /// Items in the journal so far.
     journalled: usize,
+    /// The journal has changed since the note was written.
+    unnoted: bool,
     come_and_go: bool,
 }
 
@@ -109,6 +111,7 @@ impl<'r> Standing<'r> {
             kept: Vec::new(),
             at: BTreeMap::new(),
             journalled: 0,
+            unnoted: false,
             come_and_go: false,
         }
     }
@@ -159,6 +162,7 @@ impl<'r> Standing<'r> {
             self.arrived(change, &mut changed)?;
         }
         self.settle();
+        self.note();
         Ok(changed)
     }
 
@@ -234,6 +238,7 @@ impl<'r> Standing<'r> {
             writer: None,
         };
         self.journalled += 1;
+        self.unnoted = true;
         // In the place of what was let go: a daemon lives for months.
         let at = slot.unwrap_or(self.kept.len());
         match self.kept.get_mut(at) {
@@ -244,13 +249,18 @@ impl<'r> Standing<'r> {
         Ok(Ok(at))
     }
 
-    /// Originals are on disk before anything is written, and noted for who reads the machine.
+    /// Originals are on disk before anything is written.
     fn sync(&mut self) -> Result<(), TransactionError> {
         let failed = |error| TransactionError::Journal { path: self.folder.clone(), error };
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        journal.sync().map_err(failed)?;
-        journal.note();
-        Ok(())
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.sync().map_err(failed))
+    }
+
+    /// Notes what was replaced for who reads the machine, where the journal has changed since.
+    fn note(&mut self) {
+        if let Some(journal) = self.journal.as_ref().filter(|_| self.unnoted) {
+            journal.note();
+            self.unnoted = false;
+        }
     }
 
     /// Writes what differs, round by round.
@@ -347,6 +357,7 @@ impl<'r> Standing<'r> {
         if let Some(journal) = &mut self.journal {
             // A journal that can no longer be written would have it put back: the safe side.
             _ = journal.let_go(self.kept[at].journalled);
+            self.unnoted = true;
         }
     }
 

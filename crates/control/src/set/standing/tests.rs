@@ -24,6 +24,9 @@ fn from_wish_to_wish_nothing_is_written_that_stands() {
     let changed = standing.want(&[change(EPP, "power")], &[]).expect("journalled");
     let wrote: Vec<_> = changed.wrote.iter().map(|w| (w.target.as_str(), w.got.as_str())).collect();
     assert_eq!(wrote, [(&*format!("/{EPP3}"), "balance_performance")], "the other stands");
+    // Who reads the machine is told what was replaced, and no more of what is back.
+    let note = std::fs::read_to_string(folder.path().join(wattwise_hw::replaced::NAME)).expect("a note");
+    assert_eq!(note, format!("{EPP} balance_performance\n"));
     assert!(standing.want(&[change(EPP, "power")], &[]).expect("journalled").wrote.is_empty());
     standing.end();
     assert_eq!(machine.snapshot(), before);
