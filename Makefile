@@ -115,6 +115,7 @@ soak: tsan
 	WATTWISE_NAMES=10000 $(CARGO) test -p wattwise --features full --test hostile_commands
 	WATTWISE_ALL_POINTS=1 WATTWISE_SEQUENCES=10000 WATTWISE_METER_WINDOWS=1000000 $(CARGO) test -p wattwise-control -p wattwise-meter -- --include-ignored
 	$(CARGO) test -p wattwise --test hardware killed
+	WATTWISE_MACHINES=all $(CARGO) test -p wattwise --features full --test measured_road -- --ignored
 	WATTWISE_KILLS=200 WATTWISE_DBUS_INPUTS=50000 $(CARGO) test -p wattwise-daemon --features dbus --test killed --test strangers
 	sh scripts/mutated.sh $(SOAK_INPUTS)
 	$(CARGO) lab rules --kernel 6.12

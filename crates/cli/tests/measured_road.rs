@@ -97,11 +97,16 @@ fn a_mounted_machine_is_measured_and_set() {
     mounted("core-i5-2gen");
 }
 
-/// Machines of few CPUs: of 64 every file is a way through the kernel and back, hundreds of thousands of times.
+/// Machines of few CPUs, or those of `WATTWISE_MACHINES` (`all`, or names with commas): of 64 CPUs every file is a way through the kernel and
+/// back, hundreds of thousands of times.
 #[test]
 #[ignore = "a minute"]
 fn every_small_mounted_machine_is_measured_and_set() {
-    ["bc10", "vm-2cpu", "arm-big-little"].into_iter().for_each(mounted);
+    let asked = std::env::var("WATTWISE_MACHINES").unwrap_or_else(|_| "bc10,vm-2cpu,arm-big-little".into());
+    match asked.as_str() {
+        "all" => wattwise_emulator::names().for_each(mounted),
+        names => names.split(',').for_each(mounted),
+    }
 }
 
 /// By its name a machine begins anew with each command: nothing of it stays, and each step works all the same.
