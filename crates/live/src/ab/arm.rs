@@ -2,6 +2,7 @@
 
 use crate::ab::conduct::{Bench, Place, Progress, Trial};
 use crate::ab::log::{Header, Line, Of, Run, Writer};
+use crate::ab::warmth::{Look, Warmth};
 use crate::run::Measured;
 use crate::run::child;
 use crate::run::child::{Job, Signals};
@@ -17,8 +18,6 @@ use wattwise_hw::root::Root;
 const ROOM: f64 = 1.1;
 /// Meters that move every millisecond without a time stamp want at least this, s.
 const LEAST_WINDOW_S: f64 = 1.0;
-/// Longest wait for the temperature of the first run.
-const COOLING: Duration = Duration::from_secs(300);
 
 /// One arm, ready to run.
 pub struct Arm {
@@ -147,23 +146,26 @@ impl<'r> Live<'r> {
         Ok(s)
     }
 
-    /// Waits until the machine is as warm as it was at the first run. Says why not.
+    /// Waits until the machine is as warm as it was at the first run ([`Warmth`]). Says why not.
     fn same_temperature(&mut self) -> Option<String> {
         let now = self.observer.celsius()?;
         let wanted = *self.celsius.get_or_insert(now);
+        let mut warmth = Warmth::wait_for(wanted, self.header.temperature_c);
         let start = Instant::now();
         loop {
-            let off = self.observer.celsius()? - wanted;
-            if off.abs() <= self.header.temperature_c || self.signals.caught().is_some() {
-                return None;
+            let now = self.observer.celsius()?;
+            match warmth.look(now, start.elapsed().as_secs_f64()) {
+                _ if self.signals.caught().is_some() => return None,
+                Look::There => return None,
+                Look::Wait => self.signals.sleep(Duration::from_millis(500)),
+                Look::NoNearer(off) => {
+                    self.celsius = Some(now);
+                    return Some(format!(
+                        "it began {} °C off the first run's {wanted:.1} °C, and came no nearer; those after it are held against {now:.1} °C",
+                        wattwise_figure::signed(off, 1)
+                    ));
+                }
             }
-            if start.elapsed() > COOLING {
-                return Some(format!(
-                    "it began {} °C off the first run's {wanted:.1} °C",
-                    wattwise_figure::signed(off, 1)
-                ));
-            }
-            self.signals.sleep(Duration::from_millis(500));
         }
     }
 

@@ -7,6 +7,7 @@ pub mod log;
 pub mod result;
 #[cfg(test)]
 mod tests;
+mod warmth;
 
 pub use wattwise_proof::conduct;
 
