@@ -75,7 +75,7 @@ struct Kept {
     let_go: bool,
     /// Which item of the journal it is.
     journalled: usize,
-    /// As it was, and journalled still: it will be wanted again soon.
+    /// As it was, and journalled still: it will be wanted again soon. The journal says so.
     rests: bool,
     /// It follows from what is wanted (a limit from boost), and goes back with it.
     follows: bool,
@@ -95,6 +95,10 @@ pub struct Standing<'r> {
     /// Items in the journal so far.
     journalled: usize,
     come_and_go: bool,
+    /// Items of which the journal says that they rest.
+    resting: Vec<usize>,
+    /// Whether the journal has lines that are neither on disk nor in the note.
+    unsynced: bool,
 }
 
 impl<'r> Standing<'r> {
@@ -110,6 +114,8 @@ impl<'r> Standing<'r> {
             at: BTreeMap::new(),
             journalled: 0,
             come_and_go: false,
+            resting: Vec::new(),
+            unsynced: false,
         }
     }
 
@@ -122,11 +128,6 @@ impl<'r> Standing<'r> {
         OverRoot::new(self.root, originals.collect())
     }
 
-    /// Whether wishes come and go every minute: what goes back to what it was then stays journalled, so that the journal does not grow.
-    pub fn come_and_go(&mut self, do_they: bool) {
-        self.come_and_go = do_they;
-    }
-
     /// Has exactly these changes in force, from now on. `beside` is what follows from them and goes back with them.
     ///
     /// # Errors
@@ -136,6 +137,7 @@ impl<'r> Standing<'r> {
         for kept in &mut self.kept {
             (kept.wanted, kept.follows) = (None, false);
         }
+        self.wake(changes)?;
         let mut coming: Vec<&Change> = Vec::new();
         for change in changes {
             match self.admit(&change.target, &change.what, false)? {
@@ -234,6 +236,7 @@ impl<'r> Standing<'r> {
             writer: None,
         };
         self.journalled += 1;
+        self.unsynced = true;
         // In the place of what was let go: a daemon lives for months.
         let at = slot.unwrap_or(self.kept.len());
         match self.kept.get_mut(at) {
@@ -247,9 +250,10 @@ impl<'r> Standing<'r> {
     /// Originals are on disk before anything is written, and noted for who reads the machine.
     fn sync(&mut self) -> Result<(), TransactionError> {
         let failed = |error| TransactionError::Journal { path: self.folder.clone(), error };
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = self.journal.as_mut().filter(|_| self.unsynced) else { return Ok(()) };
         journal.sync().map_err(failed)?;
         journal.note();
+        self.unsynced = false;
         Ok(())
     }
 
@@ -339,11 +343,13 @@ impl<'r> Standing<'r> {
                 }
             }
         }
+        self.rest();
     }
 
     fn forget(&mut self, at: usize) {
         self.kept[at].let_go = true;
         self.kept[at].node = None;
+        self.unsynced = true;
         if let Some(journal) = &mut self.journal {
             // A journal that can no longer be written would have it put back: the safe side.
             _ = journal.let_go(self.kept[at].journalled);
@@ -500,5 +506,6 @@ pub fn restore_left(root: &dyn Root, folder: &Path) -> io::Result<Vec<Restored>>
     Ok(results)
 }
 
+mod rest;
 #[cfg(test)]
 mod tests;
