@@ -121,7 +121,9 @@ const STOCK: &[&str] = &[
 
 fn initramfs(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Vec<u8>, String> {
     let mut cpio = Cpio::new();
-    for folder in ["usr", "usr/bin", "usr/lib", "usr/lib64", "mods", "lab", "proc", "sys", "dev", "tmp", "out"] {
+    for folder in
+        ["usr", "usr/bin", "usr/lib", "usr/lib64", "mods", "lab", "proc", "sys", "dev", "tmp", "out"]
+    {
         cpio.directory(folder);
     }
     // As Debian has it: all below /usr.
