@@ -33,6 +33,8 @@ impl Standing<'_> {
             }
         }
         self.resting.clear();
+        // Another's transaction may have noted meanwhile that nothing of it is replaced.
+        self.unsynced = true;
         Ok(())
     }
 
