@@ -1,13 +1,17 @@
 #!/bin/busybox sh
-# The guest's first process: mounts, runs the scenario, sends /out home, powers off.
-/bin/busybox --install -s /bin
+# The guest's first process: mounts, runs the scenario, sends /out home, powers off. Where the kernel's command line names a unit,
+# systemd comes between: it is the first process then, and starts this once more as that unit.
 export PATH=/bin
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs devtmpfs /dev
-mount -t debugfs debugfs /sys/kernel/debug
-mount -t tracefs tracefs /sys/kernel/tracing
-mount -t tmpfs tmpfs /tmp
+if [ $$ = 1 ]; then
+    /bin/busybox --install -s /bin
+    mount -t proc proc /proc
+    mount -t sysfs sysfs /sys
+    mount -t devtmpfs devtmpfs /dev
+    mount -t debugfs debugfs /sys/kernel/debug
+    mount -t tracefs tracefs /sys/kernel/tracing
+    mount -t tmpfs tmpfs /tmp
+    ! grep -q systemd.unit= /proc/cmdline || exec /lib/systemd/systemd
+fi
 exec </dev/null >/dev/ttyS0 2>&1
 stty -F /dev/ttyS1 raw 2>/dev/null
 . /lab/lib.sh

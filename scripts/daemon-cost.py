@@ -171,8 +171,8 @@ def measured(args, here, work, root, powerd):
                 with open(f"{policy}/scaling_governor", "w") as file:
                     file.write("userspace")
             daemon = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # A start reads all there is, and looks again after 1, 5 and 20 s; a proof plans each side once, in its first two minutes.
-            time.sleep(125 if "prove" in name else 25)
+            # A start reads all there is, and looks again after 1, 5 and 20 s.
+            time.sleep(25)
             if daemon.poll() is not None:
                 sys.exit(f"daemon-cost: {name} has ended: {' '.join(command)}")
             all_of = sums.setdefault(name, [0.0] * 6)

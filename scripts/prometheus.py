@@ -98,7 +98,13 @@ def main():
             return answer["data"]["result"] if answer["status"] == "success" else None
 
         until("ten scrapes", lambda: [r for r in ask("count_over_time(wattwise_values[1m])") or [] if float(r["value"][1]) >= 10])
+        # A name with a mistake has no answer either where an answer may be missing.
+        with open(f"{HERE}/../crates/daemon/src/metrics.rs") as file:
+            known = set(re.findall(r"wattwise_\w+", text + file.read()))
         for query in queries():
+            unknown = set(re.findall(r"wattwise_\w+", query)) - known
+            if unknown:
+                sys.exit(f"prometheus: '{query}': wattwised has no {', '.join(unknown)}")
             result = ask(query)
             if result is None or not (result or MAY_BE_EMPTY.search(query)):
                 sys.exit(f"prometheus: '{query}' has no answer: {result}")

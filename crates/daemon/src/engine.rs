@@ -269,18 +269,20 @@ impl<'r> Engine<'r> {
         self.refused.extend(failed);
     }
 
-    /// What a wish means here. A proof's turns come every minute and want the same: they are planned once, until anything else happens.
+    /// What a wish means here. A proof's turns come every minute and want the same: they are planned once, until anything else happens, and
+    /// not at all where the profile stands already or nothing is wanted.
     fn orders(&mut self, wish: &Wish) -> Orders {
         if !self.quiet {
             self.plans.clear();
+        }
+        if *wish == Wish::default() {
+            return Orders::default();
         }
         if let Some((_, orders)) = self.plans.iter().find(|(of, _)| of == wish) {
             return orders.clone();
         }
         let orders = actuator::orders(&self.standing.before(), wish);
-        if self.quiet {
-            self.plans.push((wish.clone(), orders.clone()));
-        }
+        self.plans.push((wish.clone(), orders.clone()));
         orders
     }
 

@@ -301,3 +301,70 @@ impl Live {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use wattwise_policy::{DomainIntent, Settings, Speed};
+
+    thread_local! {
+        static WANTED: Cell<DomainIntent> = const { Cell::new(DomainIntent { min: Khz(0), max: Khz(0), desired: Khz(0) }) };
+    }
+
+    /// A policy that wants what the test says.
+    struct Told;
+
+    impl SpeedPolicy for Told {
+        fn cadence(&self) -> Cadence {
+            Cadence::Once
+        }
+        fn cost_ns(&self) -> u64 {
+            0
+        }
+        fn start(&mut self, _: &Observation<'_>, out: &mut Intent) {
+            out.domains.fill(WANTED.get());
+        }
+        fn observe(&mut self, _: &Observation<'_>, _: &mut Intent) {}
+    }
+
+    static TOLD: Speed = Speed {
+        name: "told",
+        summary: "",
+        follows: "this test",
+        source: "",
+        params: &[],
+        build: |_, _| Box::new(Told),
+    };
+
+    /// What an intent says of itself: never slower than its minimum, never faster than its maximum, the slowest level that is at least the
+    /// speed wanted. All three may lie between two levels.
+    #[test]
+    fn limits_between_two_levels_are_kept() {
+        let machine = wattwise_emulator::named("core-i5-2gen").expect("bundled");
+        let cpufreq = Cpufreq::read(&machine);
+        let levels = info(&cpufreq.policies()[0]).expect("a range").levels;
+        let level = |n: usize| levels[n].khz.0;
+        let (high, low) = (level(0), level(levels.len() - 1));
+        // Between the third and the second from above.
+        let between = level(2) + 1;
+        assert!(between < level(1) && levels.len() > 4);
+        let settings = Settings::parse(&[], "").expect("none");
+        let choice = SpeedChoice { speed: &TOLD, settings, text: "told".to_owned() };
+        for (what, [min, max, desired], khz) in [
+            ("a speed", [0, 0, between], level(1)),
+            ("no opinion", [0, 0, 0], high),
+            ("a maximum", [0, between, high], level(2)),
+            ("a maximum alone", [0, between, 0], level(2)),
+            ("a minimum", [between, 0, low], level(1)),
+            ("both, and the maximum counts", [high, between, low], level(2)),
+        ] {
+            WANTED.set(DomainIntent { min: Khz(min), max: Khz(max), desired: Khz(desired) });
+            let seen = (0, PowerSource::Mains, None);
+            let policy = (&choice, Authority::Userspace);
+            let (_, first) = Live::begin(&machine, &cpufreq, policy, &[], seen, None).expect("begins");
+            assert!(!first.is_empty());
+            assert!(first.iter().all(|c| c.value == khz.to_string()), "{what}: {khz}, not {first:?}");
+        }
+    }
+}

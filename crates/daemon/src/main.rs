@@ -29,7 +29,7 @@ Options:
   -h, --help             Print this
   -V, --version          Print the version
 
-Exit codes: 0 ended, 1 failed, 2 bad usage or configuration, 3 nothing can be set on this machine.
+Exit codes: 0 ended, 1 failed, 2 bad usage or configuration, 3 nothing can be set on this machine (--dry-run says so, and ends with 0).
 Signals: SIGHUP reads the configuration again; SIGTERM puts everything back and ends.
 ";
 

@@ -18,7 +18,6 @@ use std::path::PathBuf;
 use wattwise_figure::Provenance;
 use wattwise_figure::verdict::Aim;
 use wattwise_hw::clock::Moment;
-use wattwise_hw::cpus::topology::Topology;
 use wattwise_hw::identity::Identity;
 use wattwise_hw::root::Root;
 use wattwise_hw::states::supply::Source;
@@ -98,9 +97,9 @@ fn wanted(engine: &mut Engine<'_>) -> Option<(Turn, String)> {
     brain.config().options.prove.clone().filter(|b| *b != Turn::Profile(chosen.clone())).map(|b| (b, chosen))
 }
 
-fn machine(root: &dyn Root, identity: &Identity) -> String {
-    let processor = Topology::read(root).processor.unwrap_or_else(|| "unknown processor".to_owned());
-    format!("{processor}, {} CPUs, kernel {}", identity.cpus, identity.kernel)
+fn machine(identity: &Identity) -> String {
+    let known = Some(identity.processor.as_str()).filter(|name| !name.is_empty());
+    format!("{}, {} CPUs, kernel {}", known.unwrap_or("unknown processor"), identity.cpus, identity.kernel)
 }
 
 impl<'r> Proving<'r> {
@@ -223,7 +222,7 @@ impl<'r> Proving<'r> {
             probe_loops: loops,
             battery: false,
             energy: Provenance::Measured { by: "the machine's meters".to_owned() },
-            machine: machine(self.root, &identity),
+            machine: machine(&identity),
             root: None,
             identity,
             started: unix_s,

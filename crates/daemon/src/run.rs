@@ -71,12 +71,15 @@ fn prints(root: &dyn Root, config: &Config, profile: Option<&str>, journal: &Pat
     out
 }
 
-/// What would be done to a machine now, a line each. Nothing of it is changed: it is tried on a copy.
+/// What would be done to a machine now, a line each. Nothing of it is changed: it is tried on a copy. Where nothing can be set, that is what
+/// it says: the question is answered.
 ///
 /// # Errors
-/// Nothing can be set there.
+/// There is no folder for the trial.
 pub fn dry_run(root: &dyn Root, config: &Config, profile: Option<&str>) -> Result<String, RunError> {
-    has_control(root).map_err(RunError::Impossible)?;
+    if let Err(why) = has_control(root) {
+        return Ok(format!("nothing would be done: {why}; without --dry-run it ends with exit code 3\n"));
+    }
     let tried = crate::copy::of(root);
     let journal = Scratch::new().map_err(|e| RunError::Failed(format!("a folder for a trial: {e}")))?;
     let mut out = conflicts(root).iter().map(|c| format!("{}: {}\n", c.what, c.why)).collect::<String>();

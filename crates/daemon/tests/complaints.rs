@@ -199,7 +199,7 @@ fn lpmd_116_what_stands_is_not_written_again() {
 
 /// The preference was lost on CPU 1 to 7 over a suspend, and "balanced" was said all the same.
 #[test]
-fn steamos_2383_after_a_resume_every_cpu_is_verified() {
+fn steamos_2383_tuned_789_after_a_resume_every_cpu_is_verified() {
     let scene = Scene::notebook("amd-laptop");
     let mut day = Day::begin(&scene, "");
     day.pass(SECOND);
@@ -214,7 +214,7 @@ fn steamos_2383_after_a_resume_every_cpu_is_verified() {
 
 /// The profile was forgotten at a reboot.
 #[test]
-fn cosmic_epoch_3370_the_profile_is_remembered_over_a_boot() {
+fn cosmic_epoch_3370_pop_3739_the_profile_is_remembered_over_a_boot() {
     let folder = tempfile::tempdir().expect("a folder");
     Memory::new(&folder.path().join("wattwise")).remember("power-saver").expect("written");
     let scene = Scene::notebook("amd-laptop");

@@ -79,3 +79,31 @@ fn a_turn_of_a_proof_is_planned_once() {
     println!("{each} operations a change, {changes} changes");
     assert!(each < 20 * 64, "{each} operations for a change of 64 CPUs");
 }
+
+/// A proof begins with a plan that is there already, and asks no CPU what the list of CPUs says.
+#[test]
+fn a_proof_begins_in_a_few_operations_a_cpu() {
+    let first_minutes = |config: &str| {
+        let scene = Scene::notebook("server-64");
+        let state = tempfile::tempdir().expect("a folder");
+        let before = scene.machine.operations();
+        let mut day = Day::remembered(&scene, config, Some("power-saver"));
+        let written = scene.machine.writes().len();
+        let mut proving = Proving::new(&scene, state.path());
+        for _ in 0..1300 {
+            day.pass(SECOND / 10);
+            let at = day.now as f64 * 1e-9;
+            proving.step(Moment { monotonic_s: at, boot_s: at }, day.now / SECOND, &mut day.engine);
+        }
+        (scene.machine.operations() - before, (scene.machine.writes().len() - written) as u64)
+    };
+    let ((without, none), (with, changes)) =
+        (first_minutes(""), first_minutes("[daemon]\nprove = \"untouched\"\n"));
+    println!("{without} operations in the first 130 s, with a proof {with} and {changes} changes");
+    // How often the arm changes is drawn anew in each proof; a change is one write here.
+    assert!(none == 0 && (1..=3).contains(&changes), "{none} changes, with a proof {changes}");
+    assert!(
+        with - without < (1 + changes) * 20 * 64,
+        "{without} operations, with a proof {with}, {changes} changes"
+    );
+}

@@ -217,7 +217,7 @@ fn scx_loader_67_a_change_is_told_by_a_signal() {
 
 /// A hold of a client that vanished stays for ever elsewhere; a hold does not change what was chosen.
 #[test]
-fn tlp_894_a_hold_ends_with_its_client_and_the_choice_is_back() {
+fn tlp_894_noctalia_3111_a_hold_ends_with_its_client_and_the_choice_is_back() {
     let desktop = Desktop::begin(&["--profile", "power-saver"]);
     let mut launch =
         desktop.client(&["launch", "--profile", "performance", "--reason", "a game", "--", "sleep", "600"]);

@@ -3,7 +3,7 @@
 //! A measurement's other half, made on another machine, is no half of it. Processor, number of CPUs, microcode, kernel and
 //! meters decide that; another start of the same machine does not, and is told.
 
-use crate::cpus::topology::Topology;
+use crate::cpus::topology;
 use crate::root::{Root, label};
 use crate::states::power::{Zone, zones};
 use serde::{Deserialize, Serialize};
@@ -29,15 +29,14 @@ pub struct Identity {
 impl Identity {
     /// Reads it.
     pub fn read(root: &dyn Root) -> Identity {
-        let topology = Topology::read(root);
         let text = |path: &str| label(root, path).unwrap_or_default();
         let energy = zones(root).value.unwrap_or_default();
         let mut meters: Vec<String> = energy.iter().flat_map(Zone::walk).map(|z| z.name.clone()).collect();
         meters.sort();
         meters.dedup();
         Identity {
-            cpus: topology.online.iter().count(),
-            processor: topology.processor.unwrap_or_default(),
+            cpus: topology::online(root).iter().count(),
+            processor: topology::processor(root).unwrap_or_default(),
             microcode: text("sys/devices/system/cpu/cpu0/microcode/version"),
             kernel: text("proc/sys/kernel/osrelease"),
             meters,

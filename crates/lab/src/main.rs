@@ -3,6 +3,7 @@
 //! ```text
 //! build/kernels   packages -> target/lab/kernel-SERIES     (downloaded, unpacked or built, not installed)
 //! build/modules   kernel/ + headers -> .ko                 a warning is an error
+//! build/systemd   Debian's systemd and our units, for a guest whose first process it is
 //! guest/cpio      busybox, modules, scripts -> initramfs
 //! guest           QEMU -> console.log, results.jsonl, recordings
 //! scenarios       the table: what runs, on what, and who judges the results
@@ -20,7 +21,7 @@ mod machine;
 mod scenarios;
 mod verdict;
 
-use build::{kernels, modules};
+use build::{kernels, modules, systemd};
 use files::{read, write};
 use guest::{Accel, Boot, Returned};
 use scenarios::{Brings, SCENARIOS, Scenario};
@@ -84,16 +85,20 @@ fn run(args: &[&str]) -> Result<(), String> {
     }
     let mut programs = modules::programs(root, &lab)?;
     let brings = |what| chosen.iter().any(|s| s.brings == what);
-    if brings(Brings::Product) {
+    if brings(Brings::Product) || brings(Brings::Systemd) {
         programs.extend(modules::product(root, &lab)?);
     }
     if brings(Brings::Scheduler) {
         programs.push(modules::bpf(root, &lab)?);
     }
+    let mut with_systemd = programs.clone();
+    if brings(Brings::Systemd) {
+        with_systemd.extend(systemd::get(root, &lab)?);
+    }
     let mut failures = Vec::new();
     for scenario in chosen {
-        let one =
-            Lab { root, lab: &lab, kernel: &kernel, ours: &ours, programs: &programs, options: &options };
+        let programs = if scenario.brings == Brings::Systemd { &with_systemd } else { &programs };
+        let one = Lab { root, lab: &lab, kernel: &kernel, ours: &ours, programs, options: &options };
         if let Err(why) = one.scenario(scenario) {
             println!("lab: {} FAILED", scenario.name);
             failures.push(why);

@@ -16,6 +16,8 @@ pub(crate) enum Brings {
     Scheduler,
     /// wattwise itself.
     Product,
+    /// wattwise, and systemd as the first process, with the units of our package.
+    Systemd,
 }
 
 /// One boot and its judge.
@@ -223,6 +225,20 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         boots: 1,
         environment: nothing,
         judge: crate::judge::daemon::judge,
+    },
+    Scenario {
+        name: "daemon-systemd",
+        script: "daemon-systemd",
+        summary: "wattwised under systemd with the package's own units: 20 x kill -9, restart, too many failures, stop, reload",
+        usual: true,
+        brings: Brings::Systemd,
+        cpus: "4,cores=2,threads=2",
+        accel: Accel::Tcg,
+        append: "systemd.unit=lab.service systemd.log_target=console systemd.journald.forward_to_console=1 systemd.show_status=0",
+        limit_s: LIMIT_S,
+        boots: 2,
+        environment: nothing,
+        judge: crate::judge::daemon::judge_systemd,
     },
     Scenario {
         name: "powerctl-msr",

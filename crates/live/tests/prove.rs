@@ -80,8 +80,9 @@ fn hours_said_beforehand_are_right_within_a_fifth() {
     assert!(share(right, n) >= 0.95, "{right} of {n}");
 }
 
+/// `balance_power` on battery saved, and desktops lagged.
 #[test]
-fn a_saving_by_slowness_is_caught_and_an_honest_one_is_not() {
+fn lpmd_68_a_saving_by_slowness_is_caught_and_an_honest_one_is_not() {
     let n = times(100);
     let (mut caught, mut blamed) = (0, 0);
     for seed in 0..n {

@@ -8,7 +8,7 @@ use std::os::fd::FromRawFd;
 use std::time::{Duration, Instant};
 use wattwise_hw::capture::expand;
 use wattwise_hw::cpus::proc_stat::{Stat, StatFile};
-use wattwise_hw::cpus::topology::Topology;
+use wattwise_hw::cpus::topology;
 use wattwise_hw::root::{Root, number, text};
 
 /// How often the probe wakes: its work of 4 ms is 0.04 % of one CPU then, alike under both policies.
@@ -99,7 +99,7 @@ pub struct Watch<'r> {
 impl<'r> Watch<'r> {
     /// Opens what there is.
     pub fn open(root: &'r dyn Root) -> Watch<'r> {
-        let online = Topology::read(root).online;
+        let online = topology::online(root);
         let all: Option<Vec<Instructions>> = match root.is_this_machine() {
             true => online.iter().map(Instructions::open).collect(),
             false => None,

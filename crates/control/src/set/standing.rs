@@ -75,7 +75,7 @@ struct Kept {
     let_go: bool,
     /// Which item of the journal it is.
     journalled: usize,
-    /// As it was, and journalled still: it will be wanted again soon.
+    /// As it was, and journalled still: it will be wanted again soon. The journal says so.
     rests: bool,
     /// It follows from what is wanted (a limit from boost), and goes back with it.
     follows: bool,
@@ -97,6 +97,10 @@ pub struct Standing<'r> {
     /// The journal has changed since the note was written.
     unnoted: bool,
     come_and_go: bool,
+    /// Items of which the journal says that they rest.
+    resting: Vec<usize>,
+    /// Whether the journal has lines that are not on disk.
+    unsynced: bool,
 }
 
 impl<'r> Standing<'r> {
@@ -113,6 +117,8 @@ impl<'r> Standing<'r> {
             journalled: 0,
             unnoted: false,
             come_and_go: false,
+            resting: Vec::new(),
+            unsynced: false,
         }
     }
 
@@ -125,11 +131,6 @@ impl<'r> Standing<'r> {
         OverRoot::new(self.root, originals.collect())
     }
 
-    /// Whether wishes come and go every minute: what goes back to what it was then stays journalled, so that the journal does not grow.
-    pub fn come_and_go(&mut self, do_they: bool) {
-        self.come_and_go = do_they;
-    }
-
     /// Has exactly these changes in force, from now on. `beside` is what follows from them and goes back with them.
     ///
     /// # Errors
@@ -139,6 +140,7 @@ impl<'r> Standing<'r> {
         for kept in &mut self.kept {
             (kept.wanted, kept.follows) = (None, false);
         }
+        self.wake(changes)?;
         let mut coming: Vec<&Change> = Vec::new();
         for change in changes {
             match self.admit(&change.target, &change.what, false)? {
@@ -238,7 +240,7 @@ impl<'r> Standing<'r> {
             writer: None,
         };
         self.journalled += 1;
-        self.unnoted = true;
+        (self.unsynced, self.unnoted) = (true, true);
         // In the place of what was let go: a daemon lives for months.
         let at = slot.unwrap_or(self.kept.len());
         match self.kept.get_mut(at) {
@@ -252,7 +254,10 @@ impl<'r> Standing<'r> {
     /// Originals are on disk before anything is written.
     fn sync(&mut self) -> Result<(), TransactionError> {
         let failed = |error| TransactionError::Journal { path: self.folder.clone(), error };
-        self.journal.as_mut().map_or(Ok(()), |journal| journal.sync().map_err(failed))
+        let Some(journal) = self.journal.as_mut().filter(|_| self.unsynced) else { return Ok(()) };
+        journal.sync().map_err(failed)?;
+        self.unsynced = false;
+        Ok(())
     }
 
     /// Notes what was replaced for who reads the machine, where the journal has changed since.
@@ -349,11 +354,13 @@ impl<'r> Standing<'r> {
                 }
             }
         }
+        self.rest();
     }
 
     fn forget(&mut self, at: usize) {
         self.kept[at].let_go = true;
         self.kept[at].node = None;
+        self.unsynced = true;
         if let Some(journal) = &mut self.journal {
             // A journal that can no longer be written would have it put back: the safe side.
             _ = journal.let_go(self.kept[at].journalled);
@@ -511,5 +518,6 @@ pub fn restore_left(root: &dyn Root, folder: &Path) -> io::Result<Vec<Restored>>
     Ok(results)
 }
 
+mod rest;
 #[cfg(test)]
 mod tests;

@@ -351,7 +351,7 @@ fn is_generic(name: &str) -> bool {
 
 /// What the kernel calls the processor. Every architecture has its own key for it (`arch/*/kernel`, `show_cpuinfo`); where it
 /// names the instruction set alone, the board or its chip is said before it.
-fn processor(root: &dyn Root) -> Option<String> {
+pub fn processor(root: &dyn Root) -> Option<String> {
     Some(wattwise_figure::one_line(&named(root)?))
 }
 

@@ -7,6 +7,7 @@
 //! checked  Debian 12's source built here with lab/checked.config
 //! ```
 
+use crate::build::packages::{Apt, newest};
 use crate::files::{Run, read, write};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,16 @@ enum Origin {
     Source(&'static str),
 }
 
+impl Series {
+    /// The suite that it is taken from, where that is not the machine's own.
+    fn suite(&self) -> Option<&'static str> {
+        match self.from {
+            Origin::Suite(suite) => Some(suite),
+            Origin::Machine | Origin::Source(_) => None,
+        }
+    }
+}
+
 /// All of them, the default first.
 pub(crate) static SERIES: &[Series] = &[
     Series { name: "6.1", from: Origin::Machine, foreign: false, slowness: 1 },
@@ -55,76 +66,6 @@ pub(crate) struct Kernel {
     pub(crate) slowness: u32,
 }
 
-/// Apt with the right sources.
-struct Apt {
-    options: Vec<String>,
-    folder: PathBuf,
-}
-
-impl Apt {
-    /// The machine's own apt, or one whose sources and state are in `target/lab`.
-    fn new(lab: &Path, series: &Series) -> Result<Apt, String> {
-        let folder = lab.join("packages");
-        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let Origin::Suite(suite) = series.from else { return Ok(Apt { options: Vec::new(), folder }) };
-        let state = lab.join(format!("apt-{suite}"));
-        for part in ["lists/partial", "cache/archives/partial", "parts"] {
-            let path = state.join(part);
-            fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        }
-        let (mirror, keyring) = mirror().ok_or("no Debian mirror in the machine's apt sources")?;
-        let signed = keyring.map_or(String::new(), |k| format!("[signed-by={k}] "));
-        let list = state.join("sources.list");
-        write(&list, &format!("deb {signed}{mirror} {suite} main\n"))?;
-        write(&state.join("status"), "")?;
-        let set = |key: &str, value: String| format!("-o{key}={value}");
-        let at = |p: &str| state.join(p).display().to_string();
-        let options = vec![
-            set("Dir::Etc::sourcelist", list.display().to_string()),
-            set("Dir::Etc::sourceparts", at("parts")),
-            set("Dir::State::lists", at("lists")),
-            set("Dir::State::status", at("status")),
-            set("Dir::Cache", at("cache")),
-            set("Acquire::Languages", "none".into()),
-            set("APT::Architecture", "amd64".into()),
-        ];
-        let apt = Apt { options, folder };
-        apt.run("apt-get", &["update", "-q=2"])?;
-        Ok(apt)
-    }
-
-    fn run(&self, program: &str, args: &[&str]) -> Result<String, String> {
-        Run::new(Command::new(program).args(&self.options).args(args).current_dir(&self.folder)).output()
-    }
-
-    /// Names that a package depends on.
-    fn depends(&self, package: &str) -> Result<Vec<String>, String> {
-        let text = self.run("apt-cache", &["depends", "--no-recommends", "--no-suggests", package])?;
-        Ok(text
-            .lines()
-            .filter_map(|l| l.trim().strip_prefix("Depends: "))
-            .map(|name| name.trim_matches(['<', '>']).to_owned())
-            .collect())
-    }
-}
-
-/// The first plain Debian mirror of the machine's sources, and the keyring beside it.
-fn mirror() -> Option<(String, Option<String>)> {
-    let mut files: Vec<PathBuf> = fs::read_dir("/etc/apt/sources.list.d")
-        .map(|dir| dir.flatten().map(|f| f.path()).collect())
-        .unwrap_or_default();
-    files.sort();
-    files.insert(0, "/etc/apt/sources.list".into());
-    files.iter().filter_map(|f| fs::read_to_string(f).ok()).find_map(|text| mirror_of(&text))
-}
-
-fn mirror_of(text: &str) -> Option<(String, Option<String>)> {
-    let words = || text.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(str::split_whitespace);
-    let url = words().find(|w| w.contains("://") && w.trim_end_matches('/').ends_with("/debian"))?;
-    let keyring = words().find(|w| w.starts_with('/') && w.ends_with(".gpg"));
-    Some((url.to_owned(), keyring.map(str::to_owned)))
-}
-
 /// The kernel of a series, from the cache if it is there.
 pub(crate) fn get(repository: &Path, lab: &Path, name: &str) -> Result<Kernel, String> {
     let series = SERIES.iter().find(|s| s.name == name).ok_or_else(|| {
@@ -136,7 +77,7 @@ pub(crate) fn get(repository: &Path, lab: &Path, name: &str) -> Result<Kernel, S
     if let Origin::Source(package) = series.from {
         let config = repository.join("lab").join(format!("{name}.config"));
         if !stamp.exists() || read(&root.join("asked.config"))? != read(&config)? {
-            compile(&Apt::new(lab, series)?, package, &config, &root)?;
+            compile(&Apt::new(lab, series.suite())?, package, &config, &root)?;
         }
     } else if !stamp.exists() {
         fetch(lab, series, &root)?;
@@ -202,7 +143,7 @@ fn lost<'a>(asked: &'a str, found: &str) -> Option<&'a str> {
 
 fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
     eprintln!("lab: getting the {} kernel", series.name);
-    let apt = Apt::new(lab, series)?;
+    let apt = Apt::new(lab, series.suite())?;
     let image = apt
         .depends("linux-image-amd64")?
         .into_iter()
@@ -245,17 +186,6 @@ fn fetch(lab: &Path, series: &Series, root: &Path) -> Result<(), String> {
     write(&root.join("release"), &release)
 }
 
-/// The newest file of a package in the download folder.
-fn newest(folder: &Path, package: &str) -> Result<PathBuf, String> {
-    let files = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    files
-        .flatten()
-        .filter(|f| f.file_name().to_string_lossy().starts_with(&format!("{package}_")))
-        .max_by_key(|f| f.metadata().and_then(|m| m.modified()).ok())
-        .map(|f| f.path())
-        .ok_or_else(|| format!("{package}: apt-get download left no file in {}", folder.display()))
-}
-
 /// The kernel's own compiler with the libraries that it needs, in `host`; nothing of it is installed.
 fn toolchain(apt: &Apt, root: &Path, headers: &Path) -> Result<(), String> {
     let variables = read(&headers.join(".kernelvariables"))?;
@@ -263,25 +193,8 @@ fn toolchain(apt: &Apt, root: &Path, headers: &Path) -> Result<(), String> {
         .split_whitespace()
         .find_map(|w| w.strip_prefix("$(CROSS_COMPILE)gcc-"))
         .ok_or("the headers name no compiler")?;
-    let package = format!("gcc-{compiler}-x86-64-linux-gnu");
-    let quiet = ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"]
-        .map(|k| format!("--no-{k}"));
-    let mut args = vec!["depends", "--recurse"];
-    args.extend(quiet.iter().map(String::as_str));
-    args.push(&package);
-    let text = apt.run("apt-cache", &args)?;
-    let mut wanted: Vec<&str> =
-        text.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_lowercase())).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let mut args = vec!["download", "-q=2"];
-    args.extend(&wanted);
-    apt.run("apt-get", &args)?;
     let host = root.join("host");
-    for package in wanted {
-        let deb = newest(&apt.folder, package)?;
-        Run::new(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&host)).output()?;
-    }
+    apt.unpack(&format!("gcc-{compiler}-x86-64-linux-gnu"), &host)?;
     for folder in [host.join("usr/bin"), host.join("usr/libexec"), root.join("usr/lib")] {
         wrap(&host, &folder)?;
     }
@@ -354,14 +267,5 @@ mod tests {
         let asked = "# Checks.\nCONFIG_SMP=y\nCONFIG_KASAN=y\n";
         assert_eq!(lost(asked, "CONFIG_SMP=y\n# CONFIG_KASAN is not set\n"), Some("CONFIG_KASAN=y"));
         assert_eq!(lost(asked, "CONFIG_KASAN=y\nCONFIG_MORE=1\nCONFIG_SMP=y\n"), None);
-    }
-
-    #[test]
-    fn a_mirror_is_found_in_both_formats() {
-        let deb822 = "Types: deb\n# http://old.example/debian\nURIs: http://mirror.example/debian\nSigned-By: /k.gpg\n";
-        assert_eq!(mirror_of(deb822), Some(("http://mirror.example/debian".into(), Some("/k.gpg".into()))));
-        let line = "deb http://mirror.example/debian-security bookworm-security main\ndeb http://m.example/debian/ bookworm main\n";
-        assert_eq!(mirror_of(line), Some(("http://m.example/debian/".into(), None)));
-        assert_eq!(mirror_of("deb https://other.example/apt x main"), None);
     }
 }

@@ -1,4 +1,6 @@
-//! What a guest runs: kernels, our modules and programs.
+//! What a guest runs: kernels, our modules and programs, systemd.
 
 pub(crate) mod kernels;
 pub(crate) mod modules;
+mod packages;
+pub(crate) mod systemd;

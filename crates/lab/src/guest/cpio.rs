@@ -3,6 +3,7 @@
 //! Written here, so that the lab needs neither cpio nor root: device nodes come from devtmpfs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// An archive under construction.
@@ -12,7 +13,9 @@ pub(crate) struct Cpio {
 }
 
 const DIRECTORY: u32 = 0o040_755;
-const EXECUTABLE: u32 = 0o100_755;
+const FILE: u32 = 0o100_000;
+const EXECUTABLE: u32 = FILE | 0o755;
+const LINK: u32 = 0o120_777;
 
 impl Cpio {
     pub(crate) fn new() -> Cpio {
@@ -48,9 +51,14 @@ impl Cpio {
         self.entry(name, EXECUTABLE, data);
     }
 
+    pub(crate) fn link(&mut self, name: &str, to: &str) {
+        self.entry(name, LINK, to.as_bytes());
+    }
+
     pub(crate) fn copy(&mut self, name: &str, from: &Path) -> Result<(), String> {
-        let data = fs::read(from).map_err(|e| format!("{}: {e}", from.display()))?;
-        self.file(name, &data);
+        let told = |e: std::io::Error| format!("{}: {e}", from.display());
+        let mode = fs::metadata(from).map_err(told)?.permissions().mode();
+        self.entry(name, FILE | mode & 0o777, &fs::read(from).map_err(told)?);
         Ok(())
     }
 

@@ -121,28 +121,35 @@ const STOCK: &[&str] = &[
 
 fn initramfs(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Vec<u8>, String> {
     let mut cpio = Cpio::new();
-    for folder in ["bin", "mods", "lab", "proc", "sys", "dev", "tmp", "out"] {
+    for folder in
+        ["usr", "usr/bin", "usr/lib", "usr/lib64", "mods", "lab", "proc", "sys", "dev", "tmp", "out"]
+    {
         cpio.directory(folder);
+    }
+    // As Debian has it: all below /usr.
+    for (name, to) in [("bin", "usr/bin"), ("sbin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
+        cpio.link(name, to);
     }
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().map(Path::new).find(|p| p.exists());
     cpio.copy(
-        "bin/busybox",
+        "usr/bin/busybox",
         busybox.ok_or("no busybox; `sh scripts/tools.sh verify` installs busybox-static")?,
     )?;
-    cpio.copy("init", &root.join("lab/init.sh"))?;
+    cpio.file("init", read(&root.join("lab/init.sh"))?.as_bytes());
     cpio.copy("lab/lib.sh", &root.join("lab/lib.sh"))?;
     cpio.copy("lab/scenario.sh", &root.join(format!("lab/scenarios/{}.sh", boot.script)))?;
     let environment: String = boot.environment.iter().map(|(k, v)| format!("{k}='{v}'\n")).collect();
     cpio.file("lab/environment", environment.as_bytes());
     for (name, path) in boot.programs {
         match name.strip_prefix('/') {
-            // A library: where the loader looks for it.
+            // A library, where the loader looks for it, or whatever else has a place of its own.
             Some(whole) => {
-                let above: Vec<&Path> = Path::new(whole).ancestors().skip(1).collect();
+                let whole = below_usr(whole);
+                let above: Vec<&Path> = Path::new(&whole).ancestors().skip(1).collect();
                 above.iter().rev().skip(1).for_each(|folder| cpio.directory(&folder.to_string_lossy()));
-                cpio.copy(whole, path)?;
+                cpio.copy(&whole, path)?;
             }
-            None => cpio.copy(&format!("bin/{name}"), path)?,
+            None => cpio.copy(&format!("usr/bin/{name}"), path)?,
         }
     }
     for path in boot.ours {
@@ -156,6 +163,16 @@ fn initramfs(root: &Path, lab: &Path, boot: &Boot<'_>) -> Result<Vec<u8>, String
         cpio.file(&format!("mods/{name}.ko"), &unpacked(lab, path)?);
     }
     Ok(cpio.finish())
+}
+
+/// A path where `/bin`, `/sbin`, `/lib` and `/lib64` are links into `/usr`.
+fn below_usr(whole: &str) -> String {
+    match whole.split_once('/') {
+        Some(("bin" | "sbin", name)) => format!("usr/bin/{name}"),
+        Some(("lib" | "lib64", _)) => format!("usr/{whole}"),
+        Some(("usr", rest)) if rest.starts_with("sbin/") => format!("usr/{}", &rest[1..]),
+        _ => whole.to_owned(),
+    }
 }
 
 fn module_name(path: &Path) -> String {

@@ -180,9 +180,46 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
     Ok(told)
 }
 
+/// Most time between a kill and the last file put back, by the guest's clock.
+const PUT_BACK_MS: u64 = 2000;
+
+/// Under systemd: the guest has checked all but how long it took.
+pub(crate) fn judge_systemd(_: &Path, returned: &Returned) -> Result<Told, String> {
+    let number = |key| returned.lines.iter().filter_map(move |line| line.get(key)?.as_u64());
+    let longest = number("took_ms").max().ok_or("no kill was timed")?;
+    if longest > PUT_BACK_MS {
+        return Err(format!("put back {longest} ms after a kill, at most {PUT_BACK_MS}"));
+    }
+    let (kills, in_force) = (number("took_ms").count(), number("in_force").sum::<u64>());
+    Ok(Told {
+        figures: vec![format!(
+            "{kills} kills, {in_force} with values in force: put back within {longest} ms"
+        )],
+        checks: vec![format!("put back within {} s", PUT_BACK_MS / 1000)],
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_put_back_too_late_is_named() {
+        let of = |took_ms: u64| Returned {
+            lines: vec![
+                serde_json::json!({ "kill": 1, "took_ms": 10 }),
+                serde_json::json!({ "kill": 2, "took_ms": took_ms }),
+                serde_json::json!({ "kills": 2, "in_force": 1 }),
+            ],
+            folder: Default::default(),
+            seconds: 0.0,
+            accel: "tcg",
+        };
+        let told = judge_systemd(Path::new(""), &of(1999)).expect("in time");
+        assert_eq!(told.figures, ["2 kills, 1 with values in force: put back within 1999 ms"]);
+        assert!(judge_systemd(Path::new(""), &of(2001)).is_err_and(|e| e.contains("2001 ms")));
+        assert!(judge_systemd(Path::new(""), &Returned { lines: Vec::new(), ..of(0) }).is_err());
+    }
 
     const BEGUN: &str = r#"{"policy":"burst:busy=0","tick_ns":10000000,"cpus":1,"domains":[{"cpus":[0],"khz":[2000000,1000000],"low":1000000,"high":2000000}]}"#;
 

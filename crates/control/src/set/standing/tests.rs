@@ -4,6 +4,7 @@ use super::*;
 use wattwise_emulator::{Emulator, Fault, Op, named};
 
 const EPP: &str = "sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference";
+const EPP1: &str = "sys/devices/system/cpu/cpufreq/policy1/energy_performance_preference";
 const EPP3: &str = "sys/devices/system/cpu/cpufreq/policy3/energy_performance_preference";
 
 fn change(path: &str, value: &str) -> Change {
@@ -13,6 +14,12 @@ fn change(path: &str, value: &str) -> Change {
 
 fn laptop() -> (Emulator, tempfile::TempDir) {
     (named("amd-laptop").expect("bundled"), tempfile::tempdir().expect("a folder"))
+}
+
+/// As a kill leaves it: the lock goes, the journal stays.
+fn killed(mut standing: Standing<'_>) {
+    standing.journal = None;
+    standing.kept.clear();
 }
 
 #[test]
@@ -67,10 +74,7 @@ fn a_killed_one_is_put_back_but_for_what_was_let_go() {
     machine.write(EPP, b"balance_power").expect("taken");
     let foreign = standing.look();
     standing.let_go(&foreign[0].target);
-    // As a kill leaves it: the lock goes, the journal stays.
-    standing.journal = None;
-    standing.kept.clear();
-    drop(standing);
+    killed(standing);
     restore_left(&machine, folder.path()).expect("restored");
     assert_eq!(machine.read(EPP).expect("there"), b"balance_power\n");
     assert_eq!(machine.read(EPP3).expect("there"), b"balance_performance\n");
@@ -156,9 +160,54 @@ fn a_kill_in_a_turn_is_put_back() {
     standing.come_and_go(false);
     standing.want(&[change(EPP3, "balance_power")], &[]).expect("journalled");
     standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
-    standing.journal = None;
-    standing.kept.clear();
-    drop(standing);
+    killed(standing);
     restore_left(&machine, folder.path()).expect("restored");
     assert_eq!(machine.snapshot(), before);
+}
+
+/// Between two turns the machine is its user's: what was set then stays, whoever is killed.
+#[test]
+fn a_kill_between_two_turns_leaves_what_a_user_set_there() {
+    for turns in 1..4 {
+        for cuts in [true, false] {
+            let (machine, folder) = laptop();
+            let epp = |path| String::from_utf8_lossy(&machine.read(path).expect("there")).trim().to_owned();
+            let mut standing = Standing::new(&machine, folder.path(), "test");
+            standing.come_and_go(true);
+            for _ in 0..turns {
+                standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+                if !cuts {
+                    // Another item comes, so that what rests is no longer said in the last lines.
+                    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+                    standing.want(&[change(EPP, "power"), change(EPP1, "power")], &[]).expect("journalled");
+                }
+                standing.want(&[], &[]).expect("journalled");
+            }
+            machine.write(EPP, b"balance_power").expect("taken");
+            killed(standing);
+            restore_left(&machine, folder.path()).expect("restored");
+            assert_eq!(
+                [EPP, EPP1, EPP3].map(epp),
+                ["balance_power", "balance_performance", "balance_performance"]
+            );
+            // And within the turn after such ones all goes back that is the daemon's.
+            let mut standing = Standing::new(&machine, folder.path(), "test");
+            standing.come_and_go(true);
+            for _ in 0..turns {
+                standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+                if !cuts {
+                    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+                    standing.want(&[change(EPP, "power"), change(EPP1, "power")], &[]).expect("journalled");
+                }
+                standing.want(&[], &[]).expect("journalled");
+            }
+            standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+            killed(standing);
+            restore_left(&machine, folder.path()).expect("restored");
+            assert_eq!(
+                [EPP, EPP1, EPP3].map(epp),
+                ["balance_power", "balance_performance", "balance_performance"]
+            );
+        }
+    }
 }
