@@ -25,6 +25,7 @@ fn what_was_applied_is_kept() {
         ("core-i5-2gen", "conservative", "build"),
         ("core-i5-2gen", "max=30%", "nginx"),
         ("skylake-server-active", "epp=power", "build"),
+        ("skylake-server-active", "rapl=15W", "nginx"),
         ("arm-big-little", "min=60%", "build"),
         ("bc10", "powersave", "build"),
         ("vm-2cpu", "as it is", "build"),

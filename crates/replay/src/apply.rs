@@ -281,7 +281,7 @@ pub fn commands(spec: &PolicySpec, target: &Target) -> Result<Commands, String> 
             }
             false => String::new(),
         };
-        format!("{why}{near}{followed}")
+        format!("{why}{followed}{near}")
     })
 }
 
@@ -309,6 +309,7 @@ pub fn beside_the_speed(spec: &PolicySpec, target: &Target) -> Result<Vec<Settin
     }
     let (mut settings, mut lifts) = (Vec::new(), Vec::new());
     limits(spec, target, None, (&mut settings, &mut lifts))?;
+    limit_of_power(spec, target, None, (&mut settings, &mut lifts))?;
     idle_governor(spec, &mut settings)?;
     if spec.deepest.is_some() {
         idle_states(spec, target, (&mut settings, &mut lifts))?;
@@ -432,8 +433,9 @@ fn linux(spec: &PolicySpec, target: &Target) -> Result<Commands, String> {
     // A driver that is registered anew starts without the limits of the one before.
     let before = target.in_force.as_ref().filter(|_| mode.is_none());
     limits(spec, target, before, (&mut settings, &mut lifts))?;
+    // The mode of a driver of speeds does nothing to a package's limit of power, nor to C-states.
+    limit_of_power(spec, target, target.in_force.as_ref(), (&mut settings, &mut lifts))?;
     idle_governor(spec, &mut settings)?;
-    // The mode of a driver of speeds does nothing to C-states.
     idle_states(spec, target, (&mut settings, &mut lifts))?;
     wake_ups(spec, target, (&mut settings, &mut lifts));
     Ok(Commands::Set { settings, lifts })
@@ -610,12 +612,23 @@ fn limits(
     if max.is_some() || min.is_some() {
         settings.push(Setting::Limits(min, max));
     }
-    if let Some(power_uw) = limits.power_uw {
+    Ok(())
+}
+
+/// The policy's limit of power, or the machine's own in the place of a lower one that is in force and not the policy's.
+fn limit_of_power(
+    spec: &PolicySpec,
+    target: &Target,
+    before: Option<&PolicySpec>,
+    (settings, lifts): Made<'_>,
+) -> Result<(), String> {
+    let old = before.and_then(|before| before.limits.power_uw);
+    if let Some(power_uw) = spec.limits.power_uw {
         if target.driver.is_some_and(|d| d.name.starts_with("amd")) {
             return Err("AMD's power limits are the firmware's: powercap cannot set them".into());
         }
         settings.push(Setting::PowerLimit { zone: None, constraint: None, power_uw });
-    } else if let Some((old, own)) = old.power_uw.zip(target.power_limit_uw) {
+    } else if let Some((old, own)) = old.zip(target.power_limit_uw) {
         settings.push(Setting::PowerLimit { zone: None, constraint: None, power_uw: own });
         lifts.push(format!("power={}", crate::spec::power_text(old)));
     }
@@ -970,6 +983,10 @@ mod tests {
         let lifting = made("hwp:epp=102+max=60%");
         assert_eq!(lifting.lifts(), ["power=15W"]);
         assert!(lifting.to_string().ends_with(&format!("--max 60% --rapl {own_w}W")), "{lifting}");
+        // Another mode of the driver does not lift it by itself.
+        let passive = made("schedutil");
+        assert_eq!(passive.lifts(), ["power=15W"]);
+        assert!(passive.to_string().contains(&format!("--rapl {own_w}W")), "{passive}");
         assert_eq!(made("current").lifts(), [] as [&str; 0]);
     }
 
