@@ -17,7 +17,7 @@ pub const PATH: &str = "run/wattwise/replaced";
 pub const NAME: &str = "replaced";
 
 /// The most layers that are read of a note; who sets more often is told by the newest.
-const MOST: usize = 16;
+const MOST: usize = 6;
 
 /// A machine's values before one change of settings, where they are others than now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
