@@ -60,6 +60,29 @@ fn lpmd_124_a_cpu_that_nobody_knows_is_no_reason_to_fail() {
     assert_eq!(day.lines(Kind::Refused), Vec::<&str>::new());
 }
 
+/// It took low-power efficient cores for efficient ones. The kernel has a list of each.
+#[test]
+fn lpmd_124_low_power_efficient_cores_are_no_efficient_ones() {
+    use wattwise_hw::cpus::topology::{CoreKind, Topology};
+    let scene = Scene::notebook("hybrid-laptop");
+    scene.put("sys/devices/cpu_atom/cpus", "8-13\n");
+    scene.put("sys/devices/cpu_lowpower/cpus", "14-15\n");
+    let topology = Topology::read(&scene);
+    let kind = |cpu: usize| topology.cpus[cpu].kind;
+    for (cpu, expected) in [
+        (0, CoreKind::Performance),
+        (8, CoreKind::Efficient),
+        (13, CoreKind::Efficient),
+        (14, CoreKind::LowPowerEfficient),
+        (15, CoreKind::LowPowerEfficient),
+    ] {
+        assert_eq!(kind(cpu), Some(expected), "CPU {cpu}");
+    }
+    let day = Day::remembered(&scene, "", Some("power-saver"));
+    assert_eq!([0, 13, 15].map(|cpu| scene.epp(cpu)), ["power"; 3].map(String::from));
+    assert_eq!(day.lines(Kind::Refused), Vec::<&str>::new());
+}
+
 /// A silent fight with PPD.
 #[test]
 fn asusctl_205_a_fight_is_named_at_the_start_and_never_silent() {

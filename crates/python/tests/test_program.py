@@ -24,10 +24,10 @@ def test_this_machine_and_emulated_ones_are_estimated() -> None:
 def test_every_name_that_is_printed_is_taken() -> None:
     for name in ("hybrid-laptop", "amd-laptop", "core-i5-2gen"):
         machine = wattwise.machine(f"emulated:{name}")
-        printed = [row["policy"] for row in wattwise.compare("burst", machine, replicas=8)]
+        printed = [row["policy"] for row in wattwise.compare("burst", machine, replicas=8).to_dict()["results"]]
         assert len(printed) > 5
-        again = wattwise.compare("burst", machine, printed, replicas=0)
-        assert [row["policy"] for row in again] == printed
+        again = wattwise.compare("burst", machine, printed, replicas=8)
+        assert [row["policy"] for row in again.to_dict()["results"]] == printed
 
 
 def test_a_tree_of_a_machine_s_files_is_a_machine(tmp_path: Path) -> None:
