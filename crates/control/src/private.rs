@@ -106,8 +106,13 @@ impl PrivateFolder {
             Err(rustix::io::Errno::NOENT) => {}
             Err(e) => return Err(e.into()),
         }
+        self.made(name, how, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Opens a file that is ours; where it is made it has this mode.
+    fn made(&self, name: &str, how: OFlags, mode: Mode) -> io::Result<File> {
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = || Ok(rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?);
+        let open = || Ok(rustix::fs::openat(&self.fd, name, flags, mode)?);
         let fd = fault::around(open)?;
         judge(&rustix::fs::fstat(&fd)?)?;
         Ok(File::from(fd))
@@ -134,7 +139,16 @@ impl PrivateFolder {
         self.put(name, content, Mode::RUSR | Mode::WUSR)
     }
 
-    /// As [`Self::replace`], for everybody to read.
+    /// Removes a file that was published, and what a kill has left of it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn withdraw(&self, name: &str) -> io::Result<()> {
+        self.remove(&format!("{name}.new"))?;
+        self.remove(name)
+    }
+
+    /// As [`Self::replace`], for everybody whom the umask lets read.
     ///
     /// # Errors
     /// What the system says.
@@ -145,9 +159,8 @@ impl PrivateFolder {
     fn put(&self, name: &str, content: &[u8], mode: Mode) -> io::Result<()> {
         let new = format!("{name}.new");
         self.remove(&new)?;
-        let mut file = self.file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+        let mut file = self.made(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)?;
         fault::write_all(&mut file, content)?;
-        rustix::fs::fchmod(&file, mode)?;
         fault::around(|| Ok(rustix::fs::renameat(&self.fd, &new, &self.fd, name)?))
     }
 

@@ -233,7 +233,7 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
 fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()> {
     if restored.failed.is_empty() {
         // First the note: a kill in between leaves a journal, which is put back again, and no note of what is back.
-        if place.folder.names()?.iter().any(|name| name == replaced::NAME) {
+        if place.folder.names()?.iter().any(|name| name.starts_with(replaced::NAME)) {
             _ = note(place, false);
         }
         return place.folder.remove(&place.name);
@@ -256,7 +256,7 @@ fn note(place: &Place, stays: bool) -> io::Result<()> {
     };
     let note = replaced::note(journals.map(|journal| journal.items.into_iter().filter_map(values).collect()));
     match note.is_empty() {
-        true => place.folder.remove(replaced::NAME),
+        true => place.folder.withdraw(replaced::NAME),
         false => place.folder.publish(replaced::NAME, note.as_bytes()),
     }
 }

@@ -180,8 +180,9 @@ pub(crate) fn judge(_: &Path, returned: &Returned) -> Result<Told, String> {
     Ok(told)
 }
 
-/// Most time between a kill and the last file put back, by the guest's clock.
-const PUT_BACK_MS: u64 = 2000;
+/// Most time between a kill and the last file put back, by the guest's clock. On a quiet host it takes a second; the clock goes on
+/// while a busy host runs others, and what is judged here is that it comes back, not how fast a guest without KVM is.
+const PUT_BACK_MS: u64 = 30_000;
 
 /// Under systemd: the guest has checked all but how long it took.
 pub(crate) fn judge_systemd(_: &Path, returned: &Returned) -> Result<Told, String> {
