@@ -218,7 +218,7 @@ mod tests {
         };
         let told = judge_systemd(Path::new(""), &of(1999)).expect("in time");
         assert_eq!(told.figures, ["2 kills, 1 with values in force: put back within 1999 ms"]);
-        assert!(judge_systemd(Path::new(""), &of(2001)).is_err_and(|e| e.contains("2001 ms")));
+        assert!(judge_systemd(Path::new(""), &of(30_001)).is_err_and(|e| e.contains("30001 ms")));
         assert!(judge_systemd(Path::new(""), &Returned { lines: Vec::new(), ..of(0) }).is_err());
     }
 
