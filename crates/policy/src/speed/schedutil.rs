@@ -409,14 +409,14 @@ pub(super) static SCHEDUTIL: Speed = Speed {
             kind: ParamKind::Number { unit: "us", min: -1.0, max: 1_000_000.0, default: -1.0 },
         },
         Param {
-            name: "scale",
+            name: crate::params::SCALE,
             help: "what a utilisation is a share of: the highest speed, as in Linux; or the range of speeds, as in a patch of 2021",
             kind: ParamKind::Choice(&["highest", "range"]),
         },
         cost(COST_US),
     ],
     build: |p: &Platform, s: &Settings| {
-        let over_range = s.number("scale") > 0.0;
+        let over_range = s.number(crate::params::SCALE) > 0.0;
         let limit = |d: &DomainInfo| {
             if s.number("rate_limit") < 0.0 { d.transition_delay_ns() } else { s.us("rate_limit") }
         };
