@@ -13,6 +13,15 @@ expect() { # expect NAME WANTED FOUND
     [ "$2" = "$3" ] || fail "$1: expected $2, found $3"
     pass "$1"
 }
+until_is() { # until_is NAME WANTED COMMAND...: within a minute
+    name=$1 wanted=$2
+    shift 2
+    for _ in $(seq 600); do
+        [ "$("$@")" != "$wanted" ] || break
+        sleep 0.1
+    done
+    expect "$name" "$wanted" "$("$@")"
+}
 code() { # code COMMAND...: its exit code, whatever it is; what it says is in /tmp/said
     got=0
     "$@" >/tmp/said 2>&1 || got=$?

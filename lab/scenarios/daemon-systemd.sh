@@ -18,15 +18,6 @@ clock() { # ms since the boot, in $now
     now=${now%.*}${now#*.}0
 }
 of() { systemctl show -P "$1" "${2:-wattwised}"; } # of PROPERTY [UNIT]
-until_is() { # until_is NAME WANTED COMMAND...: within a minute
-    name=$1 wanted=$2
-    shift 2
-    for _ in $(seq 600); do
-        [ "$("$@")" != "$wanted" ] || break
-        sleep 0.1
-    done
-    expect "$name" "$wanted" "$("$@")"
-}
 now_governor() { cat $CPU/cpufreq/policy2/scaling_governor; }
 until_up() { # until systemd has started one that is not $pid; its number is in $pid
     clock

@@ -9,15 +9,6 @@ settings() {
         $CPU/cpu*/power/pm_qos_resume_latency_us
 }
 before=$(settings)
-until_is() { # until_is NAME WANTED COMMAND...: within a minute
-    name=$1 wanted=$2
-    shift 2
-    for _ in $(seq 600); do
-        [ "$("$@")" != "$wanted" ] || break
-        sleep 0.1
-    done
-    expect "$name" "$wanted" "$("$@")"
-}
 now_governor() { cat $CPU/cpufreq/policy2/scaling_governor; }
 daemon() { # daemon PROFILE
     wattwised --bus none --profile "$1" >>/out/daemon.txt 2>&1 &

@@ -451,9 +451,9 @@ fn power_limit(seen: &Seen) -> Option<Sourced<PowerLimit>> {
     const LONGEST_S: f64 = 500.0;
     let limits = seen.limits?;
     let table = PowerLimit {
-        long_w: limits.long_uw as f64 * 1e-6,
-        tau_s: limits.window_us as f64 * 1e-6,
-        short_w: limits.short_uw.map(|uw| uw as f64 * 1e-6).filter(|w| *w < MOST_W),
+        long_w: limits.long_uw as f64 / 1e6,
+        tau_s: limits.window_us as f64 / 1e6,
+        short_w: limits.short_uw.map(|uw| uw as f64 / 1e6).filter(|w| *w < MOST_W),
     };
     let is_one = (0.1..MOST_W).contains(&table.long_w) && table.tau_s <= LONGEST_S;
     is_one.then(|| Sourced::new(table, Origin::kernel("powercap: the package's limits in force")))

@@ -131,7 +131,7 @@ impl Seen {
         let policy = self.policy.as_ref()?;
         Some(match (self.limits, own) {
             (Some(now), Some(own)) if now.long_uw < own.long_uw => {
-                format!("{policy}+power={}W", now.long_uw as f64 * 1e-6)
+                format!("{policy}+power={}W", now.long_uw as f64 / 1e6)
             }
             _ => policy.clone(),
         })

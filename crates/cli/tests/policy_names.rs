@@ -24,22 +24,7 @@ const REASONS: &[&str] = &[
 ];
 
 /// The flags of a short experiment.
-const SHORT: [&str; 14] = [
-    "--of",
-    "time",
-    "--pairs",
-    "3",
-    "--pilot",
-    "3",
-    "--warm-up",
-    "0",
-    "--idle-floor",
-    "0",
-    "--window",
-    "1ms",
-    "--",
-    "true",
-];
+const SHORT: &str = "--of time --pairs 3 --pilot 3 --warm-up 0 --idle-floor 0 --window 1ms -- true";
 
 const COMMANDS: [&str; 6] = ["compare", "run", "set", "ab", "prove", "profile"];
 
@@ -79,7 +64,7 @@ impl Asked {
             "compare" => vec!["compare", "burst", "-p", name, "-m", machine, "--exact", "--json"],
             "run" => vec!["run", "-p", name, "--root", machine, "--", "true"],
             "set" => vec!["set", "--policy", name, "--root", machine, "--dry-run"],
-            "ab" => [&["ab", name, "current", "--root", machine][..], &SHORT].concat(),
+            "ab" => ["ab", name, "current", "--root", machine].into_iter().chain(SHORT.split(' ')).collect(),
             "prove" => vec!["prove", name, "current", "--root", machine, "--plan", "--watch", "1s"],
             "profile" => vec!["profile", "add", "mine", "-p", name, "--root", machine, "-o", "profiles.toml"],
             other => unreachable!("{other}"),

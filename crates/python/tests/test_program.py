@@ -31,10 +31,17 @@ def test_every_name_that_is_printed_is_taken() -> None:
 
 
 def test_a_tree_of_a_machine_s_files_is_a_machine(tmp_path: Path) -> None:
-    tree = Path(__file__).parents[2] / "cli/tests/captures/vm-2cpu.wattwise"
     with pytest.raises(wattwise.Error, match="no CPU"):
         wattwise.machine(tmp_path)
-    assert wattwise.machine(tree).cpus == 2
+    cpus = tmp_path / "sys/devices/system/cpu"
+    for cpu in range(3):
+        topology = cpus / f"cpu{cpu}" / "topology"
+        topology.mkdir(parents=True)
+        (topology / "core_id").write_text(f"{cpu}\n")
+        (topology / "physical_package_id").write_text("0\n")
+    for name in ("online", "possible", "present"):
+        (cpus / name).write_text("0-2\n")
+    assert wattwise.machine(tmp_path).cpus == 3
 
 
 def test_a_machine_file_is_read(tmp_path: Path) -> None:

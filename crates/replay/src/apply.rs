@@ -294,9 +294,12 @@ fn can_be_followed(spec: &PolicySpec, target: &Target) -> bool {
     let Some(platform) = target.platform.as_ref().filter(|_| is_for_a_machine && !is_anothers) else {
         return false;
     };
-    target.system == System::Linux
-        && target.driver.is_some()
-        && !matches!(spec.build_speed(platform).cadence(), Cadence::Scheduler { .. })
+    target.system == System::Linux && target.driver.is_some() && decides_by_looking(spec, platform)
+}
+
+/// Whether a rule for the speed needs no hook of the scheduler's: a program can decide as it does.
+pub fn decides_by_looking(spec: &PolicySpec, platform: &Platform) -> bool {
+    !matches!(spec.build_speed(platform).cadence(), Cadence::Scheduler { .. })
 }
 
 /// The settings for what a policy has beside its rule for the speed, which stays as it is: `current+max=60%`.

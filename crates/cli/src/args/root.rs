@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use rustix::fs::OFlags;
 use std::cell::OnceCell;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,10 +116,13 @@ fn beside(root: &Path) -> PathBuf {
     root.with_file_name(name)
 }
 
+/// The most that is read of a note; the rest is as if it were not there.
+const MOST_NOTE: u64 = 1 << 20;
+
 /// A machine with the note of what was replaced on it, where its journals' folder has one.
 fn noted(root: Box<dyn Root>, journals: &Path) -> Box<dyn Root> {
     let file = PrivateFolder::open(journals).and_then(|folder| folder.file(replaced::NAME, OFlags::RDONLY));
-    match file.and_then(std::io::read_to_string) {
+    match file.and_then(|file| std::io::read_to_string(file.take(MOST_NOTE))) {
         Ok(note) => Box::new(replaced::noted(root, note)),
         Err(_) => root,
     }

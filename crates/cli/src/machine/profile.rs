@@ -22,7 +22,7 @@ use wattwise_figure::on_screen;
 use wattwise_figure::setting::{Setting, words};
 use wattwise_hw::root::Root;
 use wattwise_live::run::child::Job;
-use wattwise_policy::{Cadence, speed};
+use wattwise_replay::apply::decides_by_looking;
 use wattwise_replay::spec::{PolicySpec, rule_and_parts};
 
 /// Files of profiles, where none is named.
@@ -431,12 +431,5 @@ fn table(root: &dyn Root, name: &str, policy: &str) -> Result<String, Failure> {
 
 /// Whether the daemon can run a speed policy by itself.
 fn can_be_followed(text: &str) -> bool {
-    let (name, list) = text.split_once(':').unwrap_or((text, ""));
-    speed::find(name).is_some_and(|speed| {
-        let settings = wattwise_policy::Settings::parse(speed.params, list);
-        settings.is_ok_and(|settings| {
-            let cadence = (speed.build)(&wattwise_daemon::actuator::nominal(), &settings).cadence();
-            !matches!(cadence, Cadence::Scheduler { .. })
-        })
-    })
+    PolicySpec::parse(text).is_ok_and(|spec| decides_by_looking(&spec, &wattwise_daemon::actuator::nominal()))
 }

@@ -83,6 +83,10 @@ fn with_what_is_in_force(text: &str, seen: &Seen) -> Result<String, String> {
     let mut file: toml_edit::DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     let now: toml_edit::DocumentMut =
         estimate(seen, "this").text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
+    // Nothing measures them: the kernel tells them.
+    if let Some(limits) = now.get("power_limit") {
+        file.insert("power_limit", limits.clone());
+    }
     let tables = (file.get_mut("platform").and_then(|t| t.as_table_mut()), now.get("platform"));
     let (Some(platform), Some(now)) = tables else { return Ok(text.to_owned()) };
     for key in ["driver", "governors", "default_policy", "replaced_policies", "idle_policy"] {
@@ -185,6 +189,11 @@ mod tests {
         let back = library::parsed(&with_what_is_in_force(&text, &then).unwrap(), "this").unwrap();
         assert_eq!(Some(back.default_policy), then.policy);
         assert!(back.replaced_policies.is_empty());
-        assert!(text.ends_with("# measured\n"), "{text}");
+        assert!(text.contains("# measured\n"), "{text}");
+        // A calibration from before the limits of power were read, and one that was lowered since.
+        let bare: String = calibrated.split("[power_limit]").next().unwrap().to_owned();
+        let now = Seen { policy: then.policy.map(|policy| policy + "+power=15W"), ..now };
+        let lowered = library::parsed(&with_what_is_in_force(&bare, &now).unwrap(), "this").unwrap();
+        assert!(lowered.default_policy.ends_with("+power=15W") && lowered.packages[0].limit.is_some());
     }
 }

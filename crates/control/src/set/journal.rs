@@ -61,6 +61,8 @@ enum Line {
 pub struct Journal {
     file: File,
     place: Place,
+    /// The boot in which it is written.
+    boot_id: String,
     /// Where the lines about items that rest begin and end.
     resting: Option<(u64, u64)>,
 }
@@ -70,8 +72,6 @@ pub struct Journal {
 struct Place {
     folder: Arc<PrivateFolder>,
     name: String,
-    /// The boot whose changes it holds.
-    boot_id: String,
 }
 
 /// A journal found.
@@ -120,8 +120,8 @@ impl Journal {
             }
         };
         fault::around(|| file.lock())?;
-        let mut journal =
-            Journal { file, place: Place { folder, name, boot_id: boot_id.to_owned() }, resting: None };
+        let place = Place { folder, name };
+        let mut journal = Journal { file, place, boot_id: boot_id.to_owned(), resting: None };
         let mut text = Vec::new();
         let header = Line::Header {
             schema: SCHEMA.into(),
@@ -211,12 +211,12 @@ impl Journal {
 
     /// Notes what was replaced in this boot, for who reads the machine later. That the note cannot be written is no reason to change nothing.
     pub fn note(&self) {
-        _ = note(&self.place, true);
+        _ = note(&self.place, &self.boot_id, true);
     }
 
     /// After putting back: the file goes when nothing remains to be done.
     pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
-        finish(&self.place, &mut self.file, restored)
+        finish((&self.place, &self.boot_id), &mut self.file, restored)
     }
 
     fn line(&mut self, line: &Line) -> io::Result<()> {
@@ -230,11 +230,11 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
     fault::write_all(file, &text)
 }
 
-fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()> {
+fn finish((place, boot_id): (&Place, &str), file: &mut File, restored: &Restored) -> io::Result<()> {
     if restored.failed.is_empty() {
         // First the note: a kill in between leaves a journal, which is put back again, and no note of what is back.
         if place.folder.names()?.iter().any(|name| name.starts_with(replaced::NAME)) {
-            _ = note(place, false);
+            _ = note(place, boot_id, false);
         }
         return place.folder.remove(&place.name);
     }
@@ -244,11 +244,10 @@ fn finish(place: &Place, file: &mut File, restored: &Restored) -> io::Result<()>
 }
 
 /// Notes the values that the journals of a boot have replaced, the newest first; this one's, where it stays.
-fn note(place: &Place, stays: bool) -> io::Result<()> {
+fn note(place: &Place, boot_id: &str, stays: bool) -> io::Result<()> {
     let listing = list_open(&place.folder, OFlags::RDONLY)?;
-    let counts = |journal: &OpenJournal| {
-        journal.boot_id == place.boot_id && (stays || journal.place.name != place.name)
-    };
+    let counts =
+        |journal: &OpenJournal| journal.boot_id == boot_id && (stays || journal.place.name != place.name);
     let journals = listing.journals.into_iter().filter(counts);
     let values = |item: Item| match item.target {
         Target::File(path) if !item.back && !item.appeared => Some((path, item.original)),
@@ -300,7 +299,7 @@ fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
             }
         };
         let locked = file.try_lock().is_err();
-        match read(Place { folder: folder.clone(), name, boot_id: String::new() }, file, locked) {
+        match read(Place { folder: folder.clone(), name }, file, locked) {
             Ok(found) => listing.journals.push(found),
             Err(why) => listing.unreadable.push((path, why)),
         }
@@ -308,7 +307,7 @@ fn list_open(folder: &Arc<PrivateFolder>, how: OFlags) -> io::Result<Listing> {
     Ok(listing)
 }
 
-fn read(mut place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
+fn read(place: Place, file: File, locked: bool) -> Result<OpenJournal, String> {
     let text = BufReader::new((&file).take(MOST_BYTES));
     let mut lines = text.lines().map_while(Result::ok).map(|l| serde_json::from_str::<Line>(&l));
     let (pid, started, boot_id, command) = match lines.next() {
@@ -345,7 +344,6 @@ fn read(mut place: Place, file: File, locked: bool) -> Result<OpenJournal, Strin
     items.iter_mut().for_each(|item| item.unsettled = !done);
     let held = locked && wattwise_child::stat(pid).is_some_and(|s| s.started == started);
     let path = place.folder.path().join(&place.name);
-    place.boot_id.clone_from(&boot_id);
     Ok(OpenJournal { path, pid, boot_id, command, items, done, held, file, place })
 }
 
@@ -364,7 +362,7 @@ impl OpenJournal {
 
     /// After putting back: the file goes when nothing remains to be done.
     pub fn finish(mut self, restored: &Restored) -> io::Result<()> {
-        finish(&self.place, &mut self.file, restored)
+        finish((&self.place, &self.boot_id), &mut self.file, restored)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Whether a run may begin: the machine is to be as warm as it was at the first one.
 //!
-//! A machine that is too warm cools down while it waits. One that is colder than at the first run, which followed some other work, does
-//! not become warm again by waiting, nor does one cool down to where a colder room had it. Whoever comes no nearer begins anew from there:
-//! that one run does not count, and those after it do.
+//! A machine that is too warm cools down while it waits. But one that is colder than at the first run does not become warm by waiting: the
+//! first run had followed some other work. And where the room has become warmer the machine does not cool down as far as before. Where the
+//! temperature comes no nearer, this run does not count, and those after it start from the temperature of now.
 
 /// Longest wait, s.
 const LONGEST_S: f64 = 300.0;
-/// Coming no nearer for so long is coming no nearer, s.
+/// After so long without coming nearer the wait ends, s.
 const STEADY_S: f64 = 60.0;
-/// Nearer by less is a sensor's noise, degrees Celsius.
+/// A smaller step is a sensor's noise, degrees Celsius.
 const NEARER_C: f64 = 0.1;
 
 /// A wait for the temperature of the first run.

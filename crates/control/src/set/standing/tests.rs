@@ -165,6 +165,22 @@ fn a_kill_in_a_turn_is_put_back() {
     assert_eq!(machine.snapshot(), before);
 }
 
+/// A daemon between two turns of a proof. Where it cuts no lines off its journal, another item comes, so that what rests is no longer said
+/// in the last ones.
+fn after_turns<'m>(machine: &'m Emulator, folder: &Path, (turns, cuts): (usize, bool)) -> Standing<'m> {
+    let mut standing = Standing::new(machine, folder, "test");
+    standing.come_and_go(true);
+    for _ in 0..turns {
+        standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
+        if !cuts {
+            standing.want(&[change(EPP, "power")], &[]).expect("journalled");
+            standing.want(&[change(EPP, "power"), change(EPP1, "power")], &[]).expect("journalled");
+        }
+        standing.want(&[], &[]).expect("journalled");
+    }
+    standing
+}
+
 /// Between two turns the machine is its user's: what was set then stays, whoever is killed.
 #[test]
 fn a_kill_between_two_turns_leaves_what_a_user_set_there() {
@@ -172,17 +188,7 @@ fn a_kill_between_two_turns_leaves_what_a_user_set_there() {
         for cuts in [true, false] {
             let (machine, folder) = laptop();
             let epp = |path| String::from_utf8_lossy(&machine.read(path).expect("there")).trim().to_owned();
-            let mut standing = Standing::new(&machine, folder.path(), "test");
-            standing.come_and_go(true);
-            for _ in 0..turns {
-                standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
-                if !cuts {
-                    // Another item comes, so that what rests is no longer said in the last lines.
-                    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
-                    standing.want(&[change(EPP, "power"), change(EPP1, "power")], &[]).expect("journalled");
-                }
-                standing.want(&[], &[]).expect("journalled");
-            }
+            let standing = after_turns(&machine, folder.path(), (turns, cuts));
             machine.write(EPP, b"balance_power").expect("taken");
             killed(standing);
             restore_left(&machine, folder.path()).expect("restored");
@@ -191,16 +197,7 @@ fn a_kill_between_two_turns_leaves_what_a_user_set_there() {
                 ["balance_power", "balance_performance", "balance_performance"]
             );
             // And within the turn after such ones all goes back that is the daemon's.
-            let mut standing = Standing::new(&machine, folder.path(), "test");
-            standing.come_and_go(true);
-            for _ in 0..turns {
-                standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
-                if !cuts {
-                    standing.want(&[change(EPP, "power")], &[]).expect("journalled");
-                    standing.want(&[change(EPP, "power"), change(EPP1, "power")], &[]).expect("journalled");
-                }
-                standing.want(&[], &[]).expect("journalled");
-            }
+            let mut standing = after_turns(&machine, folder.path(), (turns, cuts));
             standing.want(&[change(EPP, "power"), change(EPP3, "power")], &[]).expect("journalled");
             killed(standing);
             restore_left(&machine, folder.path()).expect("restored");
