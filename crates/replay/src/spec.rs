@@ -902,6 +902,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plus_in_a_name_is_no_part() {
+        for (text, rule, parts) in [
+            ("powerd++", "powerd++", None),
+            ("powerd+++max=60%+noboost", "powerd++", Some("max=60%+noboost")),
+            ("hwp:epp=power+cmax=C6", "hwp:epp=power", Some("cmax=C6")),
+        ] {
+            assert_eq!(rule_and_parts(text), (rule, parts), "{text}");
+        }
+    }
+
+    #[test]
     fn mistakes_name_the_nearest() {
         let message = |t: &str| PolicySpec::parse(t).err().unwrap().to_string();
         assert!(message("performence").contains("'performance'"));
