@@ -14,7 +14,7 @@ use crate::missed::{self, Late};
 use crate::responses::{Against, LEAST_REPLICAS, Verdict, Waits};
 use crate::result::{MissedTask, Responses};
 use crate::rule::Goal;
-use crate::runs::{Ran, Replayed, Runs};
+use crate::runs::{Begun, Ran, Replayed, Runs};
 use crate::ties::{SURE, share};
 use crate::time::{TimeKind, makespan_ns};
 use wattwise_model::workload::Recorded;
@@ -73,7 +73,13 @@ pub(crate) struct Judge<'a> {
     pub(crate) idle_w: f64,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    /// Of a replica in which the reference has run.
+    pub(crate) fn of(runs: &'a Runs<'a, 'a>, begun: &'a Begun, kind: TimeKind) -> Judge<'a> {
+        let with = begun.replica.circumstances();
+        Judge { runs, with, reference: &begun.reference, kind, idle_w: begun.idle_w }
+    }
+
     /// The figures of a run; response times are judged later, over all replicas.
     pub(crate) fn sample(&self, ran: &Ran) -> Sample {
         let work = &ran.own.work;

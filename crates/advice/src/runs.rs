@@ -81,6 +81,14 @@ pub(crate) struct Runs<'a, 'j> {
     tell: &'a (dyn Fn() + Sync),
 }
 
+/// The reference policy in one replica, which every other is held against.
+pub(crate) struct Begun {
+    pub(crate) replica: Replica,
+    pub(crate) reference: Ran,
+    /// What the machine draws without any work under the reference policy, in W.
+    pub(crate) idle_w: f64,
+}
+
 /// All policies in one replica.
 pub(crate) struct Replayed {
     pub(crate) replica: Replica,
@@ -188,16 +196,31 @@ impl<'a, 'j> Runs<'a, 'j> {
         Ok(judged(with.workload, &reference.own.work).kind)
     }
 
-    /// All policies in one replica, one after the other.
-    pub(crate) fn replica(&self, number: u64) -> Result<Replayed, CompareError> {
+    /// The reference policy in one replica.
+    pub(crate) fn begin(&self, number: u64) -> Result<Begun, CompareError> {
         let replica = self.draw(number)?;
         let with = replica.circumstances();
         let reference = self.run(&with, &self.policies[self.reference], None, false)?;
-        let window_ns = reference.window_ns;
+        let idle_w = self.idle_w(&with);
+        Ok(Begun { replica, reference, idle_w })
+    }
+
+    /// Another policy in a replica in which the reference has run.
+    pub(crate) fn join(&self, begun: &Begun, policy: &PolicySpec) -> Result<Ran, CompareError> {
+        let with = begun.replica.circumstances();
+        let own = self.run(&with, policy, Some(begun.reference.window_ns), false)?;
+        self.same_work(policy, &own, &begun.reference)?;
+        Ok(own)
+    }
+
+    /// All policies in one replica, one after the other.
+    pub(crate) fn replica(&self, number: u64) -> Result<Replayed, CompareError> {
+        let begun = self.begin(number)?;
         let others = (0..self.policies.len()).filter(|&p| p != self.reference);
-        let other = |p: usize| self.run(&with, &self.policies[p], Some(window_ns), false);
-        let ran = others.map(other).collect::<Result<_, _>>()?;
-        self.replayed(replica, reference, ran)
+        let mut ran: Vec<Ran> =
+            others.map(|p| self.join(&begun, &self.policies[p])).collect::<Result<_, _>>()?;
+        ran.insert(self.reference, begun.reference);
+        Ok(Replayed { replica: begun.replica, ran, idle_w: begun.idle_w })
     }
 
     /// Puts the runs of a replica in order, once they have done the same work.

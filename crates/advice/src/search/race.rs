@@ -2,12 +2,12 @@
 
 use super::ladder::{Ladder, Rung, WHOLE};
 use crate::error::CompareError;
-use crate::field::field;
-use crate::judge::{self, Column, Sample};
+use crate::judge::{self, Column, Judge, Sample};
 use crate::rule::Goal;
-use crate::runs::Runs;
+use crate::runs::{Begun, Runs};
 use crate::time::TimeKind;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use wattwise_policy::{DomainInfo, Khz};
 use wattwise_replay::spec::PolicySpec;
 use wattwise_sim::platform;
@@ -68,6 +68,8 @@ pub(crate) struct Race<'f, 'a, 'j> {
     /// Texts, and speeds that a ladder's limits come to on each domain: what was tried.
     seen: BTreeSet<String>,
     limits: BTreeSet<(String, Vec<Khz>)>,
+    /// Those in which anything ran.
+    replicas: Mutex<Replicas>,
 }
 
 /// Policies and the reference in the same replicas.
@@ -80,7 +82,23 @@ struct Look {
     standards: Vec<Vec<Sample>>,
 }
 
+/// What policies are held against in one replica.
+struct Against {
+    begun: Begun,
+    reference: Sample,
+    /// By standard.
+    standards: Vec<Sample>,
+}
+
+/// By number.
+type Replicas = BTreeMap<u64, Arc<Against>>;
+
 impl Look {
+    fn new(policies: usize, standards: usize) -> Look {
+        let none = |n| vec![Vec::new(); n];
+        Look { own: none(policies), reference: Vec::new(), standards: none(standards) }
+    }
+
     /// What the policies are held against, of this look and one before it.
     fn after(mut self, before: Look) -> Look {
         let more = before.standards.into_iter().zip(&mut self.standards);
@@ -111,6 +129,7 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
             entrants: Vec::new(),
             seen: BTreeSet::new(),
             limits: BTreeSet::new(),
+            replicas: Mutex::default(),
         }
     }
 
@@ -164,6 +183,11 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         Ok(())
     }
 
+    /// Leaves a policy out from now on.
+    pub(crate) fn leave_out(&mut self, text: &str) {
+        self.seen.insert(text.to_owned());
+    }
+
     /// Whether a policy can be put in force and has not run yet: limits between the same two levels are one.
     fn is_new(&mut self, rung: &Rung) -> bool {
         let is_reference = rung.policy.text == self.reference().text;
@@ -187,18 +211,53 @@ impl<'f, 'a, 'j> Race<'f, 'a, 'j> {
         if rungs.is_empty() {
             return Ok(Look::default());
         }
-        let policies: Vec<PolicySpec> = rungs.iter().map(|r| r.policy.clone()).collect();
-        let runs = self.runs.among(&policies);
-        let numbers = self.first.wrapping_add(numbers.start)..self.first.wrapping_add(numbers.end);
-        let mut own = field(&runs, numbers, self.kind, self.stopped)?.columns;
-        let reference = own[runs.reference].clone();
-        let standards = runs.standards.iter().map(|&standard| own[standard].clone()).collect();
-        if policies.iter().all(|p| p.text != self.reference().text) {
-            own.remove(runs.reference);
+        let one = |number: u64| {
+            let against = self.in_replica(self.first.wrapping_add(number))?;
+            let own = rungs.iter().map(|rung| self.sample(&against, &rung.policy));
+            Ok((own.collect::<Result<Vec<_>, _>>()?, against))
+        };
+        let ran: Vec<(Vec<Sample>, Arc<Against>)> =
+            wattwise_threads::filter_map::<_, _, _, Result<_, CompareError>>(numbers, |n| {
+                (!(self.stopped)()).then(|| one(n))
+            })?;
+        let mut look = Look::new(rungs.len(), self.runs.standards.len());
+        for (own, against) in ran {
+            look.own.iter_mut().zip(own).for_each(|(all, sample)| all.push(sample));
+            let standards = look.standards.iter_mut().zip(&against.standards);
+            standards.for_each(|(all, sample)| all.push(sample.clone()));
+            look.reference.push(against.reference.clone());
         }
-        // What is left beyond the policies are standards.
-        own.truncate(policies.len());
-        Ok(Look { own, reference, standards })
+        Ok(look)
+    }
+
+    /// What policies are held against in a replica; run once a race.
+    fn in_replica(&self, number: u64) -> Result<Arc<Against>, CompareError> {
+        let known = |all: &Replicas| all.get(&number).cloned();
+        let lock = || self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(against) = known(&lock()) {
+            return Ok(against);
+        }
+        let begun = self.runs.begin(number)?;
+        let judge = Judge::of(self.runs, &begun, self.kind);
+        let reference = judge.sample(&begun.reference);
+        let standard = |&at: &usize| Ok(judge.sample(&self.runs.join(&begun, &self.runs.policies[at])?));
+        let standards = self.runs.standards.iter().map(standard).collect::<Result<_, CompareError>>()?;
+        let against = Arc::new(Against { begun, reference, standards });
+        lock().insert(number, against.clone());
+        Ok(against)
+    }
+
+    /// A policy in a replica.
+    fn sample(&self, against: &Against, policy: &PolicySpec) -> Result<Sample, CompareError> {
+        if policy.text == self.reference().text {
+            return Ok(against.reference.clone());
+        }
+        let standard = self.runs.standards.iter().position(|&s| self.runs.policies[s].text == policy.text);
+        if let Some(standard) = standard {
+            return Ok(against.standards[standard].clone());
+        }
+        let ran = self.runs.join(&against.begun, policy)?;
+        Ok(Judge::of(self.runs, &against.begun, self.kind).sample(&ran))
     }
 
     fn against(&self, look: &Look) -> judge::Reference {

@@ -1,7 +1,7 @@
 //! The best policies over several works: those of each work race in all of them.
 
 use super::ladder::Rung;
-use super::race::{Entrant, Race, WHOLE_RACE};
+use super::race::{Entrant, Race};
 use super::{ONE_OF_SEVERAL, RACE, raced};
 use crate::error::CompareError;
 use crate::options::Options;
@@ -32,10 +32,11 @@ pub(crate) fn over_all(
     first: u64,
 ) -> Result<OverAll, CompareError> {
     let stopped = || options.stop.load(Ordering::Relaxed);
-    let mut races = Vec::new();
+    let mut races: Vec<Race<'_, '_, '_>> = Vec::new();
     for runs in all {
         let kind = runs.kind()?;
         let mut race = Race::new(runs, kind, first.wrapping_add(RACE), &stopped, options.apply);
+        races.iter().flat_map(Race::lefts).for_each(|text| race.leave_out(text));
         raced(runs, &mut race, &ONE_OF_SEVERAL)?;
         races.push(race);
     }
@@ -69,8 +70,15 @@ pub(crate) fn over_all(
     Ok(OverAll { policies, tried: tried.len() })
 }
 
+/// Runs policies in every work, but for those that left a race: only one that ran all races whole is ranked.
 fn enter(races: &mut [Race<'_, '_, '_>], rungs: &[Rung]) -> Result<(), CompareError> {
-    races.iter_mut().try_for_each(|race| race.enter(rungs.to_vec()))
+    let mut rungs = rungs.to_vec();
+    rungs.retain(|rung| !races.iter().any(|race| race.left(&rung.policy.text)));
+    for race in races {
+        race.enter(rungs.clone())?;
+        rungs.retain(|rung| !race.left(&rung.policy.text));
+    }
+    Ok(())
 }
 
 /// The policies that ran the whole race in all works, by the weighted mean of their power: those that keep the limit of time
@@ -127,9 +135,23 @@ impl Race<'_, '_, '_> {
         ladders.flat_map(|l| percents.into_iter().filter_map(move |p| l.rung(p))).collect()
     }
 
+    fn entrant(&self, text: &str) -> Option<&Entrant> {
+        self.entrants.iter().find(|e| e.rung.policy.text == text)
+    }
+
     /// A policy that ran the whole race.
     fn whole(&self, text: &str) -> Option<&Entrant> {
-        let entrant = self.entrants.iter().find(|e| e.rung.policy.text == text)?;
-        Some(entrant).filter(|e| e.column.own.len() as u64 == WHOLE_RACE)
+        self.entrant(text).filter(|e| e.ran_the_race())
+    }
+
+    /// The policies that took part and did not run to the end.
+    fn lefts(&self) -> impl Iterator<Item = &str> {
+        let left = self.entrants.iter().filter(|e| !e.ran_the_race());
+        left.map(|e| e.rung.policy.text.as_str())
+    }
+
+    /// Whether a policy is one of them.
+    fn left(&self, text: &str) -> bool {
+        self.entrant(text).is_some_and(|e| !e.ran_the_race())
     }
 }
