@@ -113,6 +113,12 @@ pub enum PolicyError {
         /// The most similar name.
         nearest: String,
     },
+    /// A list of policies.
+    #[error("{}one policy at a time; expected {}", flag(.given), one_each(.given))]
+    Several {
+        /// What was written.
+        given: String,
+    },
     /// Parameters that are wrong.
     #[error("{}{source}", flag(.given))]
     Settings {
@@ -169,6 +175,11 @@ fn flag(given: &str) -> String {
     format!("--policy {given}: ")
 }
 
+/// A list of policies as the command line takes them.
+fn one_each(given: &str) -> String {
+    given.split(',').map(|policy| format!("-p {}", policy.trim())).collect::<Vec<_>>().join(" ")
+}
+
 impl PolicyError {
     /// What is wrong, without the command line's flag: for policies that a file names.
     pub fn problem(&self) -> String {
@@ -176,6 +187,7 @@ impl PolicyError {
         match self {
             PolicyError::File { .. } => whole,
             PolicyError::Unknown { given, .. }
+            | PolicyError::Several { given }
             | PolicyError::Settings { given, .. }
             | PolicyError::Twice { given, .. }
             | PolicyError::Limit { given, .. }
@@ -256,9 +268,12 @@ impl PolicySpec {
         }
         let given = || text.to_owned();
         let all = parts(text);
-        let speed = find_speed(word(all[0])).ok_or_else(|| PolicyError::Unknown {
-            given: given(),
-            nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name).chain([CURRENT.name])),
+        let speed = find_speed(word(all[0])).ok_or_else(|| match text.split_once(',') {
+            Some((first, _)) if PolicySpec::parse(first).is_ok() => PolicyError::Several { given: given() },
+            _ => PolicyError::Unknown {
+                given: given(),
+                nearest: nearest(word(all[0]), speed::ALL.iter().map(|p| p.name).chain([CURRENT.name])),
+            },
         })?;
         let settings = |params, part: &str| {
             let (policy, list) = part.split_once(':').unwrap_or((part, ""));
@@ -757,6 +772,15 @@ fn changed(params: &'static [Param], settings: &Settings) -> impl Iterator<Item 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_answered_with_the_flags_to_type() {
+        let told = PolicySpec::parse("performance, schedutil+max=60%").unwrap_err().to_string();
+        let flags = "-p performance -p schedutil+max=60%";
+        assert_eq!(told, format!("--policy performance, schedutil+max=60%: one policy at a time; expected {flags}"));
+        let misspelt = PolicySpec::parse("perfomance,schedutil").unwrap_err().to_string();
+        assert!(misspelt.contains("did you mean 'performance'?"), "{misspelt}");
+    }
 
     #[test]
     fn specs_come_back_as_written() {
