@@ -26,6 +26,11 @@ struct Desktop {
 
 impl Desktop {
     fn begin(args: &[&str]) -> Desktop {
+        Desktop::on("amd-laptop", &[], args)
+    }
+
+    /// On a machine with more files in `/sys/class/power_supply`: supply, file, content.
+    fn on(machine: &str, supplies: &[[&str; 3]], args: &[&str]) -> Desktop {
         let mut bus = Command::new("dbus-daemon")
             .args(["--session", "--nofork", "--print-address"])
             .stdout(Stdio::piped())
@@ -35,7 +40,12 @@ impl Desktop {
         BufReader::new(bus.stdout.take().expect("piped")).read_line(&mut address).expect("an address");
         let address = address.trim().to_owned();
         let folder = tempfile::tempdir().expect("a folder");
-        tree::write("amd-laptop", &folder.path().join("tree"));
+        tree::write(machine, &folder.path().join("tree"));
+        for [supply, file, content] in supplies {
+            let supply = folder.path().join("tree/sys/class/power_supply").join(supply);
+            std::fs::create_dir_all(&supply).expect("made");
+            std::fs::write(supply.join(file), content).expect("written");
+        }
         let daemon = daemon(folder.path(), &address, args);
         let desktop = Desktop { bus, address, daemon, folder };
         desktop.until("the daemon is on the bus", || desktop.get(NEW, "Version").contains("0.30"));
@@ -126,6 +136,31 @@ fn tlp_832_three_profiles_under_both_names() {
         list.contains("* balanced:") && list.contains("performance:") && list.contains("power-saver:"),
         "{list}"
     );
+}
+
+/// Booted on battery: the battery's wishes never came, and desktops were not told that the profile heeds it.
+#[test]
+fn omarchy_12734_a_boot_on_battery_has_the_battery_profile() {
+    let on_battery = [
+        ["AC", "type", "Mains\n"],
+        ["AC", "online", "0\n"],
+        ["BAT0", "type", "Battery\n"],
+        ["BAT0", "present", "1\n"],
+        ["BAT0", "status", "Discharging\n"],
+        ["BAT0", "capacity", "80\n"],
+    ];
+    let desktop = Desktop::on("amd-laptop", &on_battery, &[]);
+    for at in [NEW, OLD] {
+        assert_eq!(desktop.get(at, "ActiveProfile"), "s \"balanced\"");
+        assert_eq!(desktop.get(at, "BatteryAware"), "b true");
+    }
+    assert_eq!(desktop.epp(), "balance_power");
+    let mains = on_battery.map(|[supply, file, content]| match (supply, file) {
+        ("AC", "online") => [supply, file, "1\n"],
+        ("BAT0", "status") => [supply, file, "Charging\n"],
+        _ => [supply, file, content],
+    });
+    assert_eq!(Desktop::on("amd-laptop", &mains, &[]).epp(), "balance_performance");
 }
 
 /// PPD's own client sets, and the machine follows; the other name tells it too.

@@ -5,7 +5,8 @@
 //!   allows (`userspace`: the one named, `powersave`: the lowest); it knows of nothing else.
 
 use super::predict::{Factors, Ran, calibrations};
-use super::table::{Measured, Quantity, Row, Scope, Setting, Table, Unit};
+use super::rough::Kind;
+use super::table::{Measured, Quantity, Row, Setting, Table, Unit};
 use std::collections::BTreeMap;
 use wattwise_model::estimate::ridge::quantile;
 use wattwise_replay::library;
@@ -14,15 +15,6 @@ use wattwise_sim::platform;
 
 /// What differs by less differs by nothing, where no spread was published.
 pub const SPREAD: f64 = 0.02;
-/// What no model knows better, whatever it draws: standard deviation of a ratio's logarithm ...
-const ROUGH: f64 = 0.02;
-/// ... and more by this share of the logarithm itself: how well the size of an effect is known (a guess, the same for all tables).
-const ROUGH_EFFECT: f64 = 0.15;
-/// The same for the memory's energy, which goes with what is read and written, and here with the time of busy cores.
-const ROUGH_MEMORY: f64 = 0.4;
-/// Standard deviations of a normal variable that hold nine of ten.
-const NINE_OF_TEN: f64 = 1.645;
-
 /// A row against its work's reference in one quantity.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -36,7 +28,9 @@ pub struct Comparison {
     pub spread: f64,
     /// Predicted ratio: the middle of the replicas.
     pub predicted: f64,
-    /// 5 of 100 are lower, the measurement's own spread included.
+    /// 5 of 100 and 95 of 100 replicas are lower.
+    pub drawn: (f64, f64),
+    /// 5 of 100 are lower, the measurement's own spread and the model's roughness included.
     pub low: f64,
     /// 5 of 100 are higher.
     pub high: f64,
@@ -178,25 +172,14 @@ fn cube(unit: Unit, clock: f64) -> f64 {
     }
 }
 
-/// How well the size of an effect on a quantity is known.
-fn rough(quantity: &Quantity) -> f64 {
-    match (quantity.unit, quantity.of) {
-        (Unit::J | Unit::W, Scope::Dram) => ROUGH_MEMORY,
-        _ => ROUGH_EFFECT,
-    }
-}
-
-/// Middle and ends of the ratios over the replicas, each with its weight; the first is nominal and stands for nothing but itself.
-fn interval(mut ratios: Vec<(f64, f64)>, spread: f64, rough: f64) -> Option<(f64, f64, f64)> {
+/// Middle, 5th and 95th percentile of the ratios over the replicas, each with its weight; the first is nominal and stands for
+/// nothing but itself.
+fn drawn(mut ratios: Vec<(f64, f64)>) -> Option<(f64, (f64, f64))> {
     if ratios.len() > 1 {
         ratios.remove(0);
     }
     let at = |p: f64| quantile(ratios.iter().copied(), p).filter(|r| *r > 0.0);
-    let (low, middle, high) = (at(0.05)?, at(0.5)?, at(0.95)?);
-    // The measurement has a spread of its own, and the model is rough beside what it draws.
-    let own = NINE_OF_TEN * spread.hypot(ROUGH).hypot(rough * middle.ln());
-    let wide = |end: f64| (end / middle).ln().hypot(own);
-    Some((middle, middle * (-wide(low)).exp(), middle * wide(high).exp()))
+    Some((at(0.5)?, (at(0.05)?, at(0.95)?)))
 }
 
 /// A table's rows against their references.
@@ -257,7 +240,8 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
                 let rest = if own.is_some() { f.in_engine() } else { *f };
                 (rest.value(quantity, a) / f.value(quantity, b), f.weight)
             });
-            let (predicted, low, high) = interval(ratios.collect(), spread, rough(quantity))?;
+            let (predicted, drawn) = drawn(ratios.collect())?;
+            let (low, high) = Kind::of(quantity).roughness().interval(predicted, drawn, spread);
             let measured = m.value / r.value;
             Some(Comparison {
                 row: at,
@@ -265,6 +249,7 @@ pub(super) fn compared(at_table: usize, table: &Table, runs: &Ran) -> Compared {
                 measured,
                 spread,
                 predicted,
+                drawn,
                 low,
                 high,
                 cube: cube(quantity.unit, clock),
@@ -289,16 +274,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_has_the_replicas_the_measurements_spread_and_the_models_roughness() {
-        let ratios = std::iter::once(9.0)
-            .chain((0..=100).map(|i| 1.0 + f64::from(i) * 0.002))
-            .map(|r| (r, 1.0))
-            .collect();
-        let (middle, low, high) = interval(ratios, 0.0, ROUGH_EFFECT).unwrap();
-        assert!((middle - 1.1).abs() < 0.01, "the nominal run is no replica: {middle}");
-        assert!((low - 1.00).abs() < 0.01 && (high - 1.20).abs() < 0.01, "{low} {high}");
-        let (_, low, high) = interval(vec![(1.0, 1.0); 3], 0.02, ROUGH_EFFECT).unwrap();
-        assert!((low - 0.9545).abs() < 1e-3 && (high - 1.0476).abs() < 1e-3, "{low} {high}");
+    fn the_nominal_run_is_no_replica() {
+        let ratios = std::iter::once(9.0).chain((0..=100).map(|i| 1.0 + f64::from(i) * 0.002));
+        let (middle, (low, high)) = drawn(ratios.map(|r| (r, 1.0)).collect()).unwrap();
+        assert!((middle - 1.1).abs() < 0.01, "{middle}");
+        assert!((low - 1.01).abs() < 0.01 && (high - 1.19).abs() < 0.01, "{low} {high}");
     }
 
     #[test]

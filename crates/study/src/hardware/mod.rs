@@ -5,6 +5,7 @@
 //! | [`table`] | a published table and its description |
 //! | `predict` | the engine's runs of a table's settings, calibrated by at most one setting a program |
 //! | [`compare`] | each row against its work's reference: predicted, measured, and what two know-nothings say |
+//! | [`rough`] | how far measured ratios lie from predicted ones, beside what replicas draw |
 //! | [`score`](mod@score) | signs, order, errors and coverage, by table, mechanism and class |
 //! | [`page`] | the page of it |
 //! | [`bundled`] | the tables that come with the program (`hardware/`) |
@@ -16,6 +17,7 @@ pub mod bundled;
 pub mod compare;
 pub mod page;
 mod predict;
+pub mod rough;
 pub mod score;
 pub mod table;
 
