@@ -1,5 +1,7 @@
 //! Mixes of bundled recordings: a day of a laptop, a day of a server. A weight is a share of the hours.
 
+use wattwise_model::workload::generate;
+
 /// A named mix.
 pub struct NamedMix {
     /// Its name.
@@ -44,14 +46,23 @@ pub fn find(name: &str) -> Option<&'static NamedMix> {
 /// The largest weight.
 const MOST: f64 = 1e6;
 
-/// A work as it is written, with its weight: `desktop=3`. Without one it is 1. A file that has the whole name is that file.
+/// Where the weight of a work begins: after the last `=`, unless that is a generator's parameter's, as in `periodic:hz=60`.
+fn weight_at(text: &str) -> Option<usize> {
+    let last = text.rfind('=')?;
+    let parameter = text[..last].rfind([':', ',']).filter(|_| generate::find(text).is_some());
+    parameter.is_none_or(|begin| text[begin..last].contains('=')).then_some(last)
+}
+
+/// A work as it is written, with its weight: `desktop=3`, `periodic:hz=60=3`. Without one it is 1. A file that has the whole name
+/// is that file.
 ///
 /// # Errors
 /// One line, where the weight is no positive number.
 pub fn weighted(text: &str) -> Result<(&str, f64), String> {
-    let Some((name, weight)) = text.rsplit_once('=').filter(|_| !std::path::Path::new(text).exists()) else {
+    let Some(at) = weight_at(text).filter(|_| !std::path::Path::new(text).exists()) else {
         return Ok((text, 1.0));
     };
+    let (name, weight) = (&text[..at], &text[at + 1..]);
     match weight.parse::<f64>() {
         Ok(w) if w > 0.0 && w <= MOST => Ok((name, w)),
         _ => Err(format!("{text}: expected a weight above 0 and at most {MOST} after '=', such as {name}=3")),
@@ -74,10 +85,24 @@ mod tests {
     }
 
     #[test]
+    fn a_generators_parameter_is_no_weight() {
+        for (text, name, weight) in [
+            ("periodic:hz=60", "periodic:hz=60", 1.0),
+            ("periodic:hz=60,duty=0.1", "periodic:hz=60,duty=0.1", 1.0),
+            ("periodic:hz=60=3", "periodic:hz=60", 3.0),
+            ("periodic:hz=60,duty=0.1=0.5", "periodic:hz=60,duty=0.1", 0.5),
+            ("periodic=2", "periodic", 2.0),
+        ] {
+            assert_eq!(weighted(text), Ok((name, weight)));
+        }
+    }
+
+    #[test]
     fn weights_are_positive_numbers() {
         assert_eq!(weighted("desktop=3"), Ok(("desktop", 3.0)));
         assert_eq!(weighted("desktop"), Ok(("desktop", 1.0)));
         assert_eq!(weighted("a=b=0.5"), Ok(("a=b", 0.5)));
+        assert_eq!(weighted("a:b=0.5"), Ok(("a:b", 0.5)));
         for wrong in ["desktop=0", "desktop=-1", "desktop=", "desktop=inf", "desktop=nan", "desktop=x"] {
             assert!(weighted(wrong).is_err(), "{wrong}");
         }
