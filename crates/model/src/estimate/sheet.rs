@@ -11,6 +11,7 @@
 //! tdp_w = 65                       # a package
 //! clocks = "package"               # whose clock is its own: core or package
 //! idle = "skylake"                 # whose C-states it has: a family of intel_idle.c, or "zen", "arm"
+//! sleeps = true                    # false: a package never sleeps, by its firmware's limit or as another package is at work
 //! poll = false                     # true: before them a state POLL, for `idle=poll` and where deeper ones were switched off
 //! source = "Intel ARK"
 //! ```
@@ -65,6 +66,9 @@ pub struct Sheet {
     #[serde(default)]
     clocks: ClocksWord,
     idle: String,
+    /// Whether packages have a sleep of their own.
+    #[serde(default = "yes")]
+    sleeps: bool,
     /// Whether idle cores may poll: a state before the others.
     #[serde(default)]
     poll: bool,
@@ -75,6 +79,10 @@ pub struct Sheet {
     #[serde(default)]
     cpu_names: Vec<String>,
     source: String,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one() -> usize {
@@ -282,6 +290,21 @@ mod tests {
         let base = levels.iter().find(|l| l.khz == 3_200_000).unwrap().busy_w;
         let sum = 6.0 * base + machine.packages[0].uncore_w;
         assert!((30.0..65.0).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn a_package_sleeps_alone_only_where_it_is_alone() {
+        let states = |more: &str| {
+            let machine = parse(&sheet(&format!("{I7}{more}")).unwrap().machine_text(), "sheet").unwrap();
+            machine
+                .packages
+                .iter()
+                .map(|p| p.idle.iter().map(|s| s.every_package).collect())
+                .collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(states(""), [vec![false]]);
+        assert_eq!(states("packages = 2\n"), [vec![true], vec![true]]);
+        assert_eq!(states("sleeps = false\n"), [Vec::<bool>::new()]);
     }
 
     #[test]

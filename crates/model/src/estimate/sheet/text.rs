@@ -121,16 +121,19 @@ impl Sheet {
 
     /// The core state in which the whole package may sleep, and how long the package takes to leave it, in us.
     fn deepest(&self) -> Option<(&'static str, f64)> {
-        let state = self.states().iter().find(|s| s.1 >= DEEP_US)?;
+        let state = self.states().iter().find(|s| self.sleeps && s.1 >= DEEP_US)?;
         Some((state.0, state.1 * self.exit_share() * (1.0 - CORE_EXIT)))
     }
 
     pub(super) fn rest_text(&self, text: &mut String, nominal: &Figures) {
         _ = write!(text, "\n[package]\nuncore_w = {:.5}\n", nominal.uncore_w);
         if let Some((needs, exit_us)) = self.deepest() {
+            // Hackenberg et al., "An Energy Efficiency Feature Survey of the Intel Haswell Processor", 2015: no package sleeps while
+            // a core of another is active, since its memory may be asked for.
+            let every = if self.packages > 1 { ", every_package = true" } else { "" };
             _ = writeln!(
                 text,
-                "idle = [{{ name = \"P{needs}\", needs = \"{needs}\", watts = {:.5}, exit_us = {exit_us:.3} }}]",
+                "idle = [{{ name = \"P{needs}\", needs = \"{needs}\", watts = {:.5}, exit_us = {exit_us:.3}{every} }}]",
                 nominal.asleep_w
             );
         }
