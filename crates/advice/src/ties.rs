@@ -8,7 +8,8 @@
 //!   rival needs less by more than [`NOTICEABLE`].
 //! - A rival *ties* with the leader if the 5 % quantile of its excess over the leader is below [`NOTICEABLE`]: quantiles
 //!   of the replicas, not of their mean, which would shrink with their number and hide the guesses.
-//! - A rival is *close* if the median of its excess is below [`CLOSE`], half of that, and *as good* if it is below [`AS_GOOD`].
+//! - A rival is *close* if the median of its excess is below [`CLOSE`], half of that, or below [`NOTICEABLE`] where it is not surely
+//!   dearer; it is *as good* if that median is below [`AS_GOOD`].
 //!   What is recommended is the reference if it is close; else of the leader and those as good one of the fastest, the one that
 //!   changes least (`choice.rs`).
 //! - A *winner is named* if the leader surely keeps the limit of time, is beaten in at most 5 % of the
@@ -18,7 +19,7 @@ use crate::time::quantile;
 
 /// A difference that somebody would change a setting for: 1 %.
 pub const NOTICEABLE: f64 = 0.01;
-/// What the reference may cost more than the leader and still be kept: a share.
+/// What the reference may cost more than the leader and still be kept, whatever is sure of it: a share.
 pub const CLOSE: f64 = NOTICEABLE / 2.0;
 /// What another policy may cost more than the leader and be recommended in its place: a share. It is below [`CLOSE`], so that who
 /// put it in force and asks again is told to keep it.
@@ -50,7 +51,7 @@ pub struct Standing {
     pub ties: Vec<usize>,
     /// Policies that more likely than not cost less than [`AS_GOOD`] more.
     pub as_good: Vec<usize>,
-    /// Those that more likely than not cost less than [`CLOSE`] more.
+    /// Those that more likely than not cost less than [`CLOSE`] more; or less than [`NOTICEABLE`], and perhaps no more at all.
     pub close: Vec<usize>,
     /// Whether the leader would be within the limit of time in other replicas as well.
     pub sure: bool,
@@ -88,7 +89,10 @@ pub fn standing(candidates: &[Candidate]) -> Standing {
         leader.map_or_else(Vec::new, of)
     };
     // A rival's excess over the leader that cannot be told from nothing; one that is more likely small than not.
-    let (ties, as_good, close) = (near(1.0 - SURE, NOTICEABLE), near(0.5, AS_GOOD), near(0.5, CLOSE));
+    let (ties, as_good) = (near(1.0 - SURE, NOTICEABLE), near(0.5, AS_GOOD));
+    let (surely, perhaps, hardly) = (near(0.5, CLOSE), near(1.0 - SURE, 0.0), near(0.5, NOTICEABLE));
+    let is_close = |p: &usize| surely.contains(p) || perhaps.contains(p) && hardly.contains(p);
+    let close = in_race.iter().copied().filter(is_close).collect();
     let of_all = |n: usize| n as f64 / replicas.max(1) as f64;
     let sure = leader.is_some_and(|w| candidates[w].surely);
     let named = sure && ties.is_empty() && leader.is_some_and(|w| of_all(beaten[w]) <= 1.0 - SURE + 1e-9);
@@ -149,6 +153,17 @@ mod tests {
                 .count();
             assert!(named <= 8, "noise of {own}: {named} of 400");
         }
+    }
+
+    /// What saves 0.7 % in the median and nothing in one replica of eight is not worth a change; what surely saves as much is.
+    #[test]
+    fn what_does_not_surely_save_is_close_up_to_the_noticeable() {
+        let candidate = |cost: Vec<f64>| Candidate { cost, admissible: true, surely: true };
+        let leader = candidate(vec![100.0; 64]);
+        let unsure = candidate((0..64).map(|r| if r % 8 == 0 { 99.0 } else { 100.7 }).collect());
+        let sure = candidate(vec![100.7; 64]);
+        let dear = candidate((0..64).map(|r| if r % 8 == 0 { 99.0 } else { 101.2 }).collect());
+        assert_eq!(standing(&[leader, unsure, sure, dear]).close, [1]);
     }
 
     /// What costs 2 % more in the mean through a noise of 2 % is a tie, and no close one; what costs nothing is both.

@@ -1,6 +1,6 @@
 //! The machine file that a sheet stands for, table by table.
 
-use super::{ClassWord, ClocksWord, Figures, Law, Sheet};
+use super::{ClassWord, ClocksWord, Figures, Law, Sheet, State};
 use std::fmt::Write;
 use wattwise_figure::Random;
 
@@ -8,7 +8,9 @@ use wattwise_figure::Random;
 const DEEP_US: f64 = 80.0;
 /// Time to leave a deep state, at most, of the latency that a firmware's table has.
 const FIRMWARE_EXIT: f64 = 0.5;
-/// The core's own part of a deep state's latency, which is told for the package as well; the rest is the package's.
+/// The core's own part of the first deep state's latency, which is told for the package as well; the rest is the package's. Deeper
+/// ones are deeper of the package alone: what a core can do by itself ends with C6 or C7 (data sheets of Core processors, "core
+/// C-states"), and a core leaves that in the same time, whatever was asked for.
 const CORE_EXIT: f64 = 0.6;
 /// What the memory draws more in its high state, of its watts at rest.
 const MEMORY_STEP: f64 = 1.6;
@@ -84,12 +86,13 @@ impl Sheet {
 
     pub(super) fn idle_text(&self, text: &mut String, nominal: &Figures) {
         let [high, low] = nominal.halted_w;
+        let first_deep = self.first_deep().map_or(0.0, |s| s.1);
         let states = self.states().iter().enumerate().map(|(i, (name, latency, target, share))| {
             // The halted state keeps the clock's voltage; deeper ones do not. C1E goes to the lowest speed.
             let watts = if i == 0 { high } else { low * share };
             let lowest = if i == 0 { format!(", lowest_watts = {low:.5}") } else { String::new() };
             let exit = if *latency >= DEEP_US {
-                format!(", exit_us = {:.3}", latency * self.exit_share() * CORE_EXIT)
+                format!(", exit_us = {:.3}", first_deep * self.exit_share() * CORE_EXIT)
             } else {
                 String::new()
             };
@@ -119,9 +122,14 @@ impl Sheet {
         if ["comet-lake-acpi", "zen"].contains(&self.idle.as_str()) { FIRMWARE_EXIT } else { 1.0 }
     }
 
+    /// The first state in which the package may sleep as well.
+    fn first_deep(&self) -> Option<&'static State> {
+        self.states().iter().find(|s| s.1 >= DEEP_US)
+    }
+
     /// The core state in which the whole package may sleep, and how long the package takes to leave it, in us.
     fn deepest(&self) -> Option<(&'static str, f64)> {
-        let state = self.states().iter().find(|s| self.sleeps && s.1 >= DEEP_US)?;
+        let state = self.first_deep().filter(|_| self.sleeps)?;
         Some((state.0, state.1 * self.exit_share() * (1.0 - CORE_EXIT)))
     }
 
