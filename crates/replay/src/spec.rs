@@ -777,7 +777,10 @@ mod tests {
     fn a_list_is_answered_with_the_flags_to_type() {
         let told = PolicySpec::parse("performance, schedutil+max=60%").unwrap_err().to_string();
         let flags = "-p performance -p schedutil+max=60%";
-        assert_eq!(told, format!("--policy performance, schedutil+max=60%: one policy at a time; expected {flags}"));
+        assert_eq!(
+            told,
+            format!("--policy performance, schedutil+max=60%: one policy at a time; expected {flags}")
+        );
         let misspelt = PolicySpec::parse("perfomance,schedutil").unwrap_err().to_string();
         assert!(misspelt.contains("did you mean 'performance'?"), "{misspelt}");
     }

@@ -250,6 +250,11 @@ impl Cpu {
 
     /// Util at `now_ns`, without its boost, of a CPU that has gone on as it was at its last call.
     fn util_at(&self, now_ns: u64, pace: u64) -> u64 {
+        self.signal_at(now_ns, pace).max(self.tasks)
+    }
+
+    /// [`Cpu::util`] at `now_ns` of such a CPU.
+    fn signal_at(&self, now_ns: u64, pace: u64) -> u64 {
         let gap_ns = now_ns.saturating_sub(self.told_ns);
         // A copy: the CPU will report this very time itself, and must not count it twice.
         let mut then = *self;
@@ -259,7 +264,7 @@ impl Cpu {
             then.pelt.idle(gap_ns);
         }
         then.fade(gap_ns);
-        then.util().max(self.tasks)
+        then.util()
     }
 
     /// Whether at `now_ns` it counts as idle: more than a tick since its last call.
@@ -351,6 +356,11 @@ impl SpeedPolicy for Schedutil {
 
     fn followed_util(&self, cpu: usize) -> Option<u64> {
         self.cpus.get(cpu).map(Cpu::util)
+    }
+
+    fn followed_util_at(&self, cpu: usize, at_ns: u64) -> Option<u64> {
+        let pace = self.domains[usize::from(*self.domain_of.get(cpu)?)].pace;
+        self.cpus.get(cpu).map(|c| c.signal_at(at_ns, pace))
     }
 
     /// Signals start at nothing; the speed found stays until the first call.
