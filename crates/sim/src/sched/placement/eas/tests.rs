@@ -117,6 +117,9 @@ fn what_is_expected_of_a_task_counts_where_its_signal_has_faded() {
     let mut s = Scene::new([0; 4], 0, 30);
     s.woken.expected = 500;
     assert_eq!(s.goes_to(), 2, "it will need a big core");
+    let mut s = Scene::new([0; 4], 2, 0);
+    s.woken.expected = 50;
+    assert_eq!(s.goes_to(), 0, "after a long sleep");
     // And what is expected of those who run there now.
     let mut s = Scene::new([0; 4], 2, 50);
     s.loads[0].expected = 400;
@@ -127,7 +130,10 @@ fn what_is_expected_of_a_task_counts_where_its_signal_has_faded() {
 
 #[test]
 fn a_task_of_which_nothing_is_known_stays() {
-    assert_eq!(Scene::new([0; 4], 3, 0).goes_to(), 3);
+    let mut s = Scene::new([0; 4], 3, 0);
+    assert_eq!(s.goes_to(), 3);
+    s.allowed = CpuSet::of(4, |c| c == 0);
+    assert_eq!(s.goes_to(), 3, "who may not stay is moved by others");
 }
 
 #[test]
@@ -157,16 +163,21 @@ fn overutilized_is_one_cpu_without_a_quarter_to_spare() {
 
 #[test]
 fn a_level_that_costs_no_less_than_a_faster_one_is_left_out() {
-    // Big at 2000 and 1000 MHz with one voltage: 10 x 800000 / 1024 = 7812 and 10 x 400000 / 512 = 7812.
-    let m = machine_of(LITTLE, &BIG.replace("[1.0, 0.8]", "[1.0, 1.0]"));
-    let flat = EnergyModel::of(&m).unwrap();
-    // Of two voltages the slower level is cheaper: 5000 x 100 against 1953 x 440 - 1250 x 340 = 434320 on the full little cores.
-    let mut s = Scene::new([170, 170, 0, 0], 2, 100);
-    assert_eq!(s.goes_to(), 0, "434320 against 500000");
-    s = Scene::new([190, 190, 0, 0], 2, 60);
-    assert_eq!(s.goes_to(), 2, "384320 against 300000");
-    s.model = flat;
-    assert_eq!(s.goes_to(), 0, "384320 against 7812 x 60 = 468720");
+    // Big, above its WFI: 10 x 800000 / 1024 = 7812 at 2000 MHz, and 10 x 600000 / 512 = 11718 at 1000. Little: 2929 and 1875.
+    let m = machine_of(&LITTLE.replace("0.1", "0.15"), "mhz = [2000, 1000]\nbusy_w = [0.81, 0.61]");
+    let mut s = Scene::new([190, 190, 0, 0], 0, 60);
+    s.model = EnergyModel::of(&m).unwrap();
+    assert_eq!(s.goes_to(), 2, "2929 x 440 - 1875 x 380 = 576260 against 7812 x 60 = 468720, and not 703080");
+}
+
+#[test]
+fn of_equal_energies_the_last_cpu_s_is_taken_else_the_domain_of_the_highest_cpus() {
+    // Big at 1000 MHz: 10 x 64000 / 512 = 1250, as little at 500 MHz.
+    let mut s = Scene::new([0; 4], 0, 50);
+    s.model = EnergyModel::of(&machine_of(LITTLE, &BIG.replace("400", "100"))).unwrap();
+    assert_eq!(s.goes_to(), 0);
+    s.allowed = CpuSet::of(4, |c| c != 0);
+    assert_eq!(s.goes_to(), 2);
 }
 
 #[test]
@@ -218,4 +229,22 @@ fn the_engine_asks_it_while_no_cpu_is_overutilized_and_linux_otherwise() {
     assert_eq!(sent(&Seen(Some([0, 0, 60, 900])), false), (2, false), "overutilized: an idle last CPU");
     assert_eq!(sent(&Seen(None), false), (2, false), "nobody follows the loads: not under schedutil");
     assert_eq!(sent(&Seen(Some([0, 0, 60, 0])), true), (2, true), "a new task goes by Linux's slow path");
+}
+
+/// Task 1 has waited behind task 0 on CPU 0 for long: whether CPU 2, which runs out of work, pulls it.
+fn pulls(loads: [u64; 4]) -> bool {
+    let m = machine();
+    let mut s = Scheduler::new(&m, &EAS, &[]);
+    (0..2).for_each(|_| s.add(0, 0, false));
+    s.enqueue(0, 1, 0);
+    s.starts(0, 0);
+    s.share(0, 0, 0, u64::MAX);
+    s.look_at_loads(&Seen(Some(loads)));
+    s.steal_for_idle(2, 100_000_000, |v| (v == 0).then_some(0)).is_some()
+}
+
+#[test]
+fn a_cpu_that_runs_out_of_work_pulls_only_while_some_cpu_is_overutilized() {
+    assert!(!pulls([300, 0, 0, 0]));
+    assert!(pulls([410, 0, 0, 0]));
 }
