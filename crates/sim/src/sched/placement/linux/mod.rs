@@ -30,7 +30,7 @@
 //! | `wakeup.rs` | wake affinity, the idle sibling |
 //! | `fork.rs` | the slow path |
 //!
-//! Left out: CPU capacities (`asym_capacity`: hybrids without SMT, phones; energy-aware placement is [`eas`](super::eas)), shared-L2
+//! Left out: CPU capacities (`asym_capacity`: hybrids without SMT, phones; energy-aware placement is `eas`), shared-L2
 //! clusters, SCHED_IDLE tasks, cgroups, the rule for per-CPU kernel threads, NUMA balancing of memory, and exec, which
 //! takes the slow path too. A CPU's load is the weight of its tasks now, where the kernel has an average.
 
