@@ -37,7 +37,13 @@ pub(super) fn fill(s: &SpeedsTable, levels: &mut [SpeedLevel], idle: &[CState]) 
 }
 
 impl MachineModel {
-    /// Work a core of a kind does at its highest speed, where the machine's strongest does 1024: its capacity, as Linux says.
+    /// A core's capacity as Linux's scheduler takes it: [`MachineModel::capacity`], but where a core has several threads all are alike,
+    /// since what a thread can do is then not known (6.12, `intel_pstate.c`: no capacity scaling while SMT is active).
+    pub fn scheduler_capacity(&self, kind: usize) -> u16 {
+        if self.cores.len() < self.cpus.len() { 1024 } else { self.capacity(kind) }
+    }
+
+    /// Work a core of a kind does at its highest speed, where the machine's strongest does 1024.
     pub fn capacity(&self, kind: usize) -> u16 {
         let strength = |k: &super::CoreKind| k.levels[0].cycles_per_ns * k.ipc;
         let strongest = self.kinds.iter().map(strength).fold(f64::MIN, f64::max);
@@ -105,5 +111,9 @@ mod tests {
         let m = file::parse(builtin::text("sdm845").unwrap(), "sdm845").unwrap();
         // 0.5973 x 1766.4 MHz of 2803.2 MHz.
         assert_eq!((m.capacity(0), m.capacity(1)), (385, 1024));
+        assert_eq!((m.scheduler_capacity(0), m.scheduler_capacity(1)), (385, 1024));
+        let smt = file::parse(builtin::text("alderlake-p-laptop").unwrap(), "alderlake-p-laptop").unwrap();
+        assert!(smt.capacity(1) < 1000);
+        assert_eq!((smt.scheduler_capacity(0), smt.scheduler_capacity(1)), (1024, 1024));
     }
 }

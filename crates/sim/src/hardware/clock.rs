@@ -47,7 +47,7 @@ pub(super) struct DomainClock {
     slowest: usize,
     /// Time of a cycle at each level, of one at the fastest.
     slowness: Vec<f64>,
-    /// Its highest speed, of 1024 of the strongest core's.
+    /// Its highest speed, of 1024 of the strongest core's, as the scheduler takes it.
     capacity: u64,
     pub(super) transitions: u64,
 }
@@ -70,7 +70,7 @@ impl DomainClock {
             hot: false,
             slowest: levels.len() - 1,
             slowness: levels.iter().map(|l| levels[0].cycles_per_ns / l.cycles_per_ns).collect(),
-            capacity: u64::from(m.capacity(usize::from(d.kind))),
+            capacity: u64::from(m.scheduler_capacity(usize::from(d.kind))),
             transitions: 0,
         }
     }

@@ -59,7 +59,8 @@ type Victim = ((usize, usize, Reverse<usize>), (usize, u32));
 /// running task to a stronger core. Ranks (`SD_ASYM_PACKING`, ITMT) are set by intel_pstate and amd-pstate; a machine whose driver is
 /// not known is taken to have them.
 pub(super) fn lacks_ranks(machine: &MachineModel) -> bool {
-    let unequal = (1..machine.kinds.len()).any(|k| machine.capacity(k) != machine.capacity(0));
+    let capacity = |kind| machine.scheduler_capacity(kind);
+    let unequal = (1..machine.kinds.len()).any(|kind| capacity(kind) != capacity(0));
     unequal && ["cpufreq-dt", "scmi-cpufreq"].contains(&machine.driver.as_str())
 }
 

@@ -236,7 +236,7 @@ impl<'a> Scheduler<'a> {
     pub(crate) fn is_misfit(&self, t: u32, c: usize) -> bool {
         let load = &self.loads[t as usize];
         let need = u64::from(load.util().max(load.expected()));
-        !eas::fits(need, u64::from(self.machine.capacity(usize::from(self.machine.cpus[c].kind))))
+        !eas::fits(need, u64::from(self.machine.scheduler_capacity(usize::from(self.machine.cpus[c].kind))))
     }
 
     /// A CPU idles.

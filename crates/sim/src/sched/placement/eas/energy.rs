@@ -77,7 +77,7 @@ impl PerfDomain {
     /// None where the energy model lacks a level's power: the kernel takes none such.
     fn of(machine: &MachineModel, domain: &Domain) -> Option<PerfDomain> {
         let kind = usize::from(domain.kind);
-        let (levels, capacity) = (&machine.kinds[kind].levels, u64::from(machine.capacity(kind)));
+        let (levels, capacity) = (&machine.kinds[kind].levels, u64::from(machine.scheduler_capacity(kind)));
         let fastest = u64::from(levels[0].khz);
         let mut states: Vec<State> = Vec::new();
         for level in levels.iter().filter(|l| !l.throttled) {
@@ -106,12 +106,12 @@ impl PerfDomain {
 }
 
 impl EnergyModel {
-    /// Of a machine whose cores differ in capacity, have one thread each and tell their real speed.
+    /// Of a machine whose cores differ in capacity to the scheduler (one thread each) and tell their real speed.
     pub(super) fn of(machine: &MachineModel) -> Option<EnergyModel> {
-        let capacities: Vec<u64> =
-            machine.cpus.iter().map(|c| u64::from(machine.capacity(usize::from(c.kind)))).collect();
+        let capacity = |kind: u8| u64::from(machine.scheduler_capacity(usize::from(kind)));
+        let capacities: Vec<u64> = machine.cpus.iter().map(|c| capacity(c.kind)).collect();
         let differ = capacities.windows(2).any(|w| w[0] != w[1]);
-        if !differ || machine.cores.len() < machine.cpus.len() || !machine.load_invariant {
+        if !differ || !machine.load_invariant {
             return None;
         }
         let domains = machine.domains.iter().map(|d| PerfDomain::of(machine, d));
