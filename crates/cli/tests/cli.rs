@@ -219,7 +219,7 @@ fn every_machine_and_every_workload_are_compared() {
 fn studies_and_lists_print() {
     // What each must say: a policy with its essay and parameter, a figure with its source, a study's figure and basis.
     for (args, says) in [
-        (&["policies"][..], &["schedutil", "menu", "consolidate", "sched_mc"][..]),
+        (&["policies"][..], &["schedutil", "menu", "consolidate", "sched_mc", "eas"][..]),
         (
             &["policies", "show", "powerd++"],
             &["target share", "Clamp to the cap", "critical       temperature"],

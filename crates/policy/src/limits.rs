@@ -159,6 +159,9 @@ impl SpeedPolicy for Limited {
     fn followed_util(&self, cpu: usize) -> Option<u64> {
         self.inner.followed_util(cpu)
     }
+    fn followed_util_at(&self, cpu: usize, at_ns: u64) -> Option<u64> {
+        self.inner.followed_util_at(cpu, at_ns)
+    }
     fn looks_at_ns(&self, cpu: usize) -> Option<u64> {
         self.inner.looks_at_ns(cpu)
     }

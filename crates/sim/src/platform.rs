@@ -1,14 +1,12 @@
 //! What a policy may know of a machine before it runs.
 
-use wattwise_model::machine::{Autonomous, CState, CoreKind, Cpu, Domain, MachineModel};
+use wattwise_model::machine::{Autonomous, CState, Cpu, Domain, MachineModel};
 use wattwise_policy::cores::Place;
 use wattwise_policy::{Autonomy, CorePower, DomainInfo, Draw, IdleState, Khz, Level, Platform};
 
 /// What a speed policy may know of a machine before it runs.
 pub fn platform(m: &MachineModel) -> Platform {
     let uw = |w: f64| (w * 1e6).min(f64::from(u32::MAX)) as u32;
-    let strength = |k: &CoreKind| k.levels[0].cycles_per_ns * k.ipc;
-    let strongest = m.kinds.iter().map(strength).fold(f64::MIN, f64::max);
     let domain = |d: &Domain| {
         let kind = &m.kinds[usize::from(d.kind)];
         let mut cpus: Vec<u16> =
@@ -24,7 +22,7 @@ pub fn platform(m: &MachineModel) -> Platform {
                 .collect(),
             transition_ns: d.transition.delay_ns + longest,
             base: Khz(kind.base_khz),
-            capacity: (1024.0 * strength(kind) / strongest) as u16,
+            capacity: m.capacity(usize::from(d.kind)),
         }
     };
     let deepest = m.kinds.first().and_then(|k| k.idle.last()).map(|s| s.watts[s.watts.len() - 1]);

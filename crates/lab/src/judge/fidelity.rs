@@ -248,6 +248,9 @@ impl SpeedPolicy for Noted {
     fn followed_util(&self, cpu: usize) -> Option<u64> {
         self.policy.followed_util(cpu)
     }
+    fn followed_util_at(&self, cpu: usize, at_ns: u64) -> Option<u64> {
+        self.policy.followed_util_at(cpu, at_ns)
+    }
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         self.since_ns = obs.now_ns;
         self.policy.start(obs, out);

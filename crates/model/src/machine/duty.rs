@@ -42,6 +42,7 @@ pub(super) fn expand(pstates: &[SpeedLevel], stopped: &[f64], step: f64, loss: f
                 cycles_per_ns: full.cycles_per_ns * duty * (1.0 - loss),
                 busy_w: power(full.busy_w),
                 stall_w: power(full.stall_w),
+                model_uw: 0,
                 throttled: true,
             };
             listed.insert(above + 1, (p, level));
@@ -65,6 +66,7 @@ mod tests {
             cycles_per_ns: f64::from(mhz) * 1e-3,
             busy_w: f64::from(mhz) * 0.01,
             stall_w: f64::from(mhz) * 0.006,
+            model_uw: 0,
             throttled: false,
         };
         let levels: Vec<SpeedLevel> = pstates.iter().map(level).collect();

@@ -26,6 +26,7 @@
 //! base_mhz = 1000                 # the highest without boost; else what the boost table leaves to all cores
 //! # flat_mhz = 1200               # with volts: below this the voltage falls no more
 //! # turbo_volts = 0.08            # with volts: more at each speed above base_mhz
+//! # dynamic_power_coefficient = 310 # with volts: the device tree's, in uW/MHz/V^2; what energy-aware placement goes by
 //! # effective_min_mhz = 800       # slower speeds are taken and not honoured: the clock stays here
 //! source = "..."
 //! confidence = "guess"
@@ -141,6 +142,7 @@ use super::tables::*;
 use super::{
     Apart, Autonomous, CState, Core, CoreKind, Cpu, Domain, Figure, MAX_IDLE_STATES, MAX_SMT, MachineModel,
     Memory, Overlap, Package, PackageState, PowerLimit, SpeedLevel, Thermal, Tick, Transition, builtin, duty,
+    energy_model,
 };
 use crate::estimate::sheet::Sheet;
 use serde::Deserialize;
@@ -724,13 +726,15 @@ pub(super) fn core_kind(k: &KindTable) -> Result<CoreKind, String> {
         given.iter().try_for_each(|&v| within(name, v, low, high, "").map(drop))?;
         Ok(given.to_vec())
     };
-    let levels = levels(k)?;
+    let mut levels = levels(k)?;
+    let idle = idle_states(k, &levels)?;
+    energy_model::fill(&k.speeds, &mut levels, &idle)?;
     Ok(CoreKind {
         name: k.name.clone(),
         ipc: k.ipc,
         smt_throughput: smt("smt_throughput", &k.smt_throughput, 0.1, 1.0)?,
         smt_power: smt("smt_power", &k.smt_power, 1.0, 4.0)?,
-        idle: idle_states(k, &levels)?,
+        idle,
         base_khz: levels[0].khz,
         levels,
     })
@@ -806,6 +810,7 @@ fn levels(k: &KindTable) -> Result<Vec<SpeedLevel>, String> {
             cycles_per_ns: mhz.max(least) * 1e-3,
             busy_w: busy,
             stall_w: busy * stall_share,
+            model_uw: 0,
             throttled: false,
         };
         if let Some(last) = levels.last() {

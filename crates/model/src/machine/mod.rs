@@ -7,6 +7,7 @@
 pub mod builtin;
 mod draw;
 mod duty;
+mod energy_model;
 pub mod figures;
 pub mod file;
 pub mod processors;
@@ -421,6 +422,9 @@ pub struct SpeedLevel {
     pub busy_w: f64,
     /// Power of a core that is awake without executing (stalled in a transition, leaving a C-state), in watts.
     pub stall_w: f64,
+    /// What the kernel's energy model says that a busy core draws here, in uW: no leakage, nothing but the core, and the same in every
+    /// draw of the machine.
+    pub model_uw: u32,
     /// True for a T-state: a clock that is stopped part of the time.
     pub throttled: bool,
 }

@@ -225,6 +225,8 @@ table! {
         /// More volts at each speed above `base_mhz`.
         #[serde(default)]
         turbo_volts: f64,
+        /// The device tree's, in uW/MHz/V^2: what the kernel's energy model is made of. Never drawn.
+        dynamic_power_coefficient: Option<f64>,
         /// Slower speeds are taken and not honoured: the clock stays at this.
         effective_min_mhz: Option<f64>,
         /// Share of the busy power that an awake core draws while it executes nothing.

@@ -79,6 +79,11 @@ pub trait SpeedPolicy: Send {
     fn followed_util(&self, _cpu: usize) -> Option<u64> {
         None
     }
+    /// [`SpeedPolicy::followed_util`] brought up to a time on the clock of [`Observation::now_ns`], if the CPU has gone on as it was
+    /// when it was told last: what places tasks by it must not take a CPU for busy that has slept since.
+    fn followed_util_at(&self, cpu: usize, _at_ns: u64) -> Option<u64> {
+        self.followed_util(cpu)
+    }
     /// When hardware that chooses by itself looks next at a CPU that goes on running, on the clock of
     /// [`Observation::now_ns`]: it is told then, and not at the ticks. None for policies of an operating system.
     fn looks_at_ns(&self, _cpu: usize) -> Option<u64> {

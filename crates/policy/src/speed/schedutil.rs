@@ -250,6 +250,11 @@ impl Cpu {
 
     /// Util at `now_ns`, without its boost, of a CPU that has gone on as it was at its last call.
     fn util_at(&self, now_ns: u64, pace: u64) -> u64 {
+        self.signal_at(now_ns, pace).max(self.tasks)
+    }
+
+    /// [`Cpu::util`] at `now_ns` of such a CPU.
+    fn signal_at(&self, now_ns: u64, pace: u64) -> u64 {
         let gap_ns = now_ns.saturating_sub(self.told_ns);
         // A copy: the CPU will report this very time itself, and must not count it twice.
         let mut then = *self;
@@ -259,7 +264,7 @@ impl Cpu {
             then.pelt.idle(gap_ns);
         }
         then.fade(gap_ns);
-        then.util().max(self.tasks)
+        then.util()
     }
 
     /// Whether at `now_ns` it counts as idle: more than a tick since its last call.
@@ -353,6 +358,11 @@ impl SpeedPolicy for Schedutil {
         self.cpus.get(cpu).map(Cpu::util)
     }
 
+    fn followed_util_at(&self, cpu: usize, at_ns: u64) -> Option<u64> {
+        let pace = self.domains[usize::from(*self.domain_of.get(cpu)?)].pace;
+        self.cpus.get(cpu).map(|c| c.signal_at(at_ns, pace))
+    }
+
     /// Signals start at nothing; the speed found stays until the first call.
     fn start(&mut self, obs: &Observation<'_>, out: &mut Intent) {
         let fresh = Cpu {
@@ -439,6 +449,7 @@ mod tests {
     use super::*;
     use crate::MS;
     use crate::speed::testing::{Rig, platform};
+    use crate::{DomainSample, PowerSource};
 
     /// Levels of 100 MHz: any util is visible.
     const LEVELS: &[u32] = &[
@@ -497,6 +508,38 @@ mod tests {
         assert!(steps.len() > 6 && steps.last() == Some(&2000), "{steps:?}");
         assert!(steps.windows(2).all(|s| s[0] < s[1] && s[1] <= s[0] * 5 / 4 + 100), "{steps:?}");
         assert!(speeds[..60].iter().all(|&s| s == 300), "1.25 x util has to pass the speed in force first");
+    }
+
+    /// What places tasks by a CPU's load asks while that sleeps: half is left after half a life.
+    #[test]
+    fn a_load_is_told_as_of_now() {
+        let p = platform(1, LEVELS);
+        let settings = Settings::defaults(SCHEDUTIL.params);
+        let mut policy = (SCHEDUTIL.build)(&p, &settings);
+        let domains = [DomainSample { khz: Khz(2_000_000), min: Khz(300_000), max: Khz(2_000_000) }];
+        let mut out = Intent::neutral(1);
+        let mut tell = |policy: &mut dyn SpeedPolicy, at: u64, cpu: CpuSample| {
+            let obs = Observation {
+                now_ns: at,
+                asks: true,
+                scope: Scope::Cpu(0),
+                cpus: &[cpu],
+                domains: &domains,
+                source: PowerSource::Unknown,
+                temperature_mc: None,
+            };
+            if at == 0 { policy.start(&obs, &mut out) } else { policy.observe(&obs, &mut out) }
+        };
+        let half_life = 32 * crate::pelt::PERIOD_NS;
+        tell(&mut *policy, 0, CpuSample::default());
+        tell(&mut *policy, half_life, CpuSample { runnable: 0, ..busy(half_life) });
+        let at = |policy: &dyn SpeedPolicy, ns: u64| policy.followed_util_at(0, ns).unwrap();
+        assert!(at(&*policy, half_life).abs_diff(512) <= 1);
+        assert!(at(&*policy, 2 * half_life).abs_diff(256) <= 1);
+        assert!(at(&*policy, 100 * half_life) == 0 && policy.followed_util(0).unwrap() > 500);
+        // While it works on, it grows.
+        tell(&mut *policy, 2 * half_life, busy(half_life));
+        assert!(at(&*policy, 3 * half_life) > policy.followed_util(0).unwrap() + 100);
     }
 
     /// From 300 of 2000 MHz, where the signal's clock crawls, up to the top.

@@ -235,6 +235,12 @@ impl SpeedGovernor {
         self.policy.followed_util(c).unwrap_or(0) as i64 + i64::from(self.news[c].moved_util)
     }
 
+    /// [`SpeedGovernor::known_load`] brought up to now; none where the policy does not follow tasks.
+    pub(crate) fn load_now(&self, c: usize, now: u64) -> Option<u64> {
+        let told = self.policy.followed_util_at(c, self.load_clock(now))? as i64;
+        Some((told + i64::from(self.news[c].moved_util)).clamp(0, pelt::FULL as i64) as u64)
+    }
+
     /// Linux asks a governor only where the load has changed (`update_load_avg()`): one of its periods has ended since it was
     /// last brought up to date, a task came or went, or work wakes that waited for a device.
     #[inline]

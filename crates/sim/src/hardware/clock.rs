@@ -47,6 +47,8 @@ pub(super) struct DomainClock {
     slowest: usize,
     /// Time of a cycle at each level, of one at the fastest.
     slowness: Vec<f64>,
+    /// Its highest speed, of 1024 of the strongest core's, as the scheduler takes it.
+    capacity: u64,
     pub(super) transitions: u64,
 }
 
@@ -68,6 +70,7 @@ impl DomainClock {
             hot: false,
             slowest: levels.len() - 1,
             slowness: levels.iter().map(|l| levels[0].cycles_per_ns / l.cycles_per_ns).collect(),
+            capacity: u64::from(m.scheduler_capacity(usize::from(d.kind))),
             transitions: 0,
         }
     }
@@ -93,10 +96,15 @@ impl DomainClock {
         self.slowness[self.level]
     }
 
-    /// Speed in force, of 1024 of the domain's highest.
+    /// Speed in force, of 1024 of the strongest core's highest.
     #[inline]
     pub(super) fn pace(&self) -> u64 {
-        (1024.0 / self.slowness[self.level]) as u64
+        ((1024.0 / self.slowness[self.level]) as u64 * self.capacity) >> 10
+    }
+
+    #[inline]
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
     }
 
     /// The level that was asked for last.

@@ -366,10 +366,16 @@ impl<'a> Hardware<'a> {
         self.domains[usize::from(d)].slowness()
     }
 
-    /// A domain's speed, of 1024 of its highest.
+    /// A domain's speed, of 1024 of the strongest core's highest.
     #[inline]
     pub(crate) fn pace(&self, d: u16) -> u64 {
         self.domains[usize::from(d)].pace()
+    }
+
+    /// A domain's highest speed, of 1024 of the strongest core's.
+    #[inline]
+    pub(crate) fn capacity(&self, d: u16) -> u64 {
+        self.domains[usize::from(d)].capacity()
     }
 
     /// Time of a cycle for each busy thread of a core, or for one that is about to be.

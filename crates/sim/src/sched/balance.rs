@@ -8,7 +8,7 @@ use super::placement::WARM_NS;
 use super::{Order, Scheduler};
 use crate::calendar::NEVER;
 use std::cmp::Reverse;
-use wattwise_model::machine::Distance;
+use wattwise_model::machine::{Distance, MachineModel};
 
 /// What a look at a CPU's queue costs who looks for work, in ns: a guess, some cache lines from another core. Linux
 /// measures it (`max_newidle_lb_cost`).
@@ -55,6 +55,15 @@ pub(crate) struct Stolen {
 /// Whom to steal from, by rank (nearness, tasks that wait, the lowest CPU), and which task: its place in the queue.
 type Victim = ((usize, usize, Reverse<usize>), (usize, u32));
 
+/// Whether the machine's kernel does not rank its cores though they differ: then nothing but its not fitting (`misfit`) pulls a
+/// running task to a stronger core. Ranks (`SD_ASYM_PACKING`, ITMT) are set by intel_pstate and amd-pstate; a machine whose driver is
+/// not known is taken to have them.
+pub(super) fn lacks_ranks(machine: &MachineModel) -> bool {
+    let capacity = |kind| machine.scheduler_capacity(kind);
+    let unequal = (1..machine.kinds.len()).any(|kind| capacity(kind) != capacity(0));
+    unequal && ["cpufreq-dt", "scmi-cpufreq"].contains(&machine.driver.as_str())
+}
+
 /// Who steals, and what it may.
 #[derive(Clone, Copy)]
 struct Thief {
@@ -75,7 +84,7 @@ impl Scheduler<'_> {
         now: u64,
         runner: impl Fn(usize) -> Option<u32>,
     ) -> Option<Stolen> {
-        if self.crowded.is_empty() || !self.allowed.contains(c) {
+        if self.crowded.is_empty() || !self.allowed.contains(c) || self.holds_balance() {
             return None;
         }
         let reach = if self.placement.climbs { self.worth_looking(c)? } else { Distance::Machine };
@@ -219,7 +228,7 @@ impl Scheduler<'_> {
 mod tests {
     use super::*;
     use crate::sched::placement::{AFFINE, LINUX, Placement, SPREAD};
-    use wattwise_model::machine::{MachineModel, builtin, file};
+    use wattwise_model::machine::{builtin, file};
 
     const MS: u64 = 1_000_000;
     /// A CPU of another core, and the other thread of CPU 0's.

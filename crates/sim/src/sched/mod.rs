@@ -32,6 +32,7 @@ use crate::calendar::NEVER;
 use balance::IdleStay;
 use cpuset::CpuSet;
 use load::TaskLoad;
+use placement::eas::{self, Eas};
 use placement::linux::{Chooser, Queues, Seen, Topology};
 use placement::{CoreUse, Order, Placement, Waking};
 use queue::{Entity, Queue};
@@ -83,6 +84,10 @@ pub(crate) struct Scheduler<'a> {
     stays: Vec<IdleStay>,
     /// Since when a core is shared while another idles; [`NEVER`] while that is not so.
     shared_since: u64,
+    /// What is known of energy, where the placement goes by it.
+    eas: Option<Box<Eas>>,
+    /// Stronger cores pull only tasks that do not fit a weaker one.
+    pulls_misfits: bool,
 }
 
 /// The queues as a wake-up may know them.
@@ -120,6 +125,7 @@ impl<'a> Scheduler<'a> {
         idle_cpus: &[u64],
     ) -> Scheduler<'a> {
         let cpus = machine.cpus.len();
+        let eas = if placement.energy_aware { Eas::new(machine) } else { None };
         Scheduler {
             machine,
             placement,
@@ -140,6 +146,8 @@ impl<'a> Scheduler<'a> {
             waker: NONE,
             stays: vec![IdleStay::LONG; cpus],
             shared_since: NEVER,
+            pulls_misfits: eas.is_some() || (placement.climbs && balance::lacks_ranks(machine)),
+            eas,
         }
     }
 
@@ -197,9 +205,9 @@ impl<'a> Scheduler<'a> {
         &mut self.loads[t as usize]
     }
 
-    /// A new task's credit, of 1024: half of what a CPU with this load has free.
-    pub(crate) fn credit(&mut self, t: u32, clock_ns: u64, load: i64) -> u64 {
-        let credit = ((FULL as i64 - load).clamp(0, FULL as i64) / 2) as u64;
+    /// A new task's credit, of 1024: half of what a CPU of this capacity with this load has free.
+    pub(crate) fn credit(&mut self, t: u32, clock_ns: u64, capacity: u64, load: i64) -> u64 {
+        let credit = ((capacity as i64 - load).clamp(0, FULL as i64) / 2) as u64;
         *self.load(t) = TaskLoad::credited(credit, clock_ns);
         credit
     }
@@ -209,6 +217,26 @@ impl<'a> Scheduler<'a> {
         let waiting = self.queues[c].realtime.iter().chain(&self.queues[c].fair);
         let here = waiting.copied().chain(running).filter(|&t| self.cpu_of(t) == c);
         here.map(|t| self.loads[t as usize].expected()).sum()
+    }
+
+    /// Whether the balance is to leave tasks where they are.
+    #[inline]
+    pub(crate) fn holds_balance(&self) -> bool {
+        self.eas.as_ref().is_some_and(|eas| eas.holds())
+    }
+
+    /// Whether stronger cores pull only tasks that do not fit a weaker one. It is for whoever asks to keep running tasks' loads up
+    /// to date then, if the speed policy follows them at all.
+    #[inline]
+    pub(crate) fn pulls_misfits(&self) -> bool {
+        self.pulls_misfits
+    }
+
+    /// Whether a running task no longer fits its CPU (`task_fits_cpu()`).
+    pub(crate) fn is_misfit(&self, t: u32, c: usize) -> bool {
+        let load = &self.loads[t as usize];
+        let need = u64::from(load.util().max(load.expected()));
+        !eas::fits(need, u64::from(self.machine.scheduler_capacity(usize::from(self.machine.cpus[c].kind))))
     }
 
     /// A CPU idles.

@@ -44,24 +44,53 @@ impl Simulation<'_> {
     pub(super) fn balance(&mut self) {
         self.clock.set(Source::Balance, NEVER);
         let placement = self.sched.placement();
-        for c in self.sched.idle_cpus(MOST_SERVED) {
-            if self.cpus[c].phase != Phase::Idle {
-                continue;
-            }
-            match self.steal(c, placement.balance_delay_ns) {
-                Some(t) => self.enqueue(c, t, true),
-                None => break,
-            }
+        let misfits = self.sched.pulls_misfits() && self.governor.follows_tasks();
+        if misfits {
+            self.look_at_loads();
         }
-        if placement.evens_out && self.sched.none_idles() {
-            self.even_out();
+        if !self.sched.holds_balance() {
+            self.serve_idle(placement.balance_delay_ns);
+            if placement.evens_out && self.sched.none_idles() {
+                self.even_out();
+            }
         }
         if placement.unshares {
             self.unshare();
         }
-        if self.sched.is_crowded() || self.sched.has_shared() {
+        if self.sched.is_crowded() || self.sched.has_shared() || (misfits && self.may_outgrow()) {
             self.arm_balance();
         }
+    }
+
+    /// Idle CPUs take tasks that have waited for long enough.
+    fn serve_idle(&mut self, least_ns: u64) {
+        for c in self.sched.idle_cpus(MOST_SERVED) {
+            if self.cpus[c].phase != Phase::Idle {
+                continue;
+            }
+            match self.steal(c, least_ns) {
+                Some(t) => self.enqueue(c, t, true),
+                None => break,
+            }
+        }
+    }
+
+    /// Looks at the loads of the tasks that run, and, where tasks are placed by energy, of CPUs.
+    fn look_at_loads(&mut self) {
+        for c in 0..self.cpus.len() {
+            if let Some(t) = self.cpus[c].runner() {
+                self.tell_work(c, t);
+            }
+        }
+        let (sched, cores) = self.cores_now();
+        sched.look_at_loads(&cores);
+    }
+
+    /// Whether some running task may become too big for its CPU, which nobody sees but the balance.
+    fn may_outgrow(&self) -> bool {
+        let strength = |c: usize| self.hardware.strength(self.cpus[c].kind);
+        let strongest = (0..self.cpus.len()).map(strength).fold(0.0, f64::max);
+        (0..self.cpus.len()).any(|c| self.cpus[c].runner().is_some() && strength(c) * WEAKER < strongest)
     }
 
     /// Running tasks that share a core, or run on a weaker kind, move to cores that idle.
@@ -78,7 +107,8 @@ impl Simulation<'_> {
 
     /// A CPU whose running task would be better off on the idle core of `target`; `apart`: also because it shares its own.
     ///
-    /// That a stronger core pulls from a weaker one is Linux's `asym_packing` (ITMT), which asks for a whole idle core too.
+    /// That a stronger core pulls from a weaker one is Linux's `asym_packing` (ITMT), which asks for a whole idle core too. Where
+    /// cores have no ranks, or tasks are placed by energy, it pulls only tasks that do not fit there (`misfit`).
     fn worse_placed(&self, target: usize, apart: bool) -> Option<usize> {
         let runs = |c: &usize| self.cpus[*c].runner().is_some_and(|t| !self.sched.is_realtime(t));
         if apart && self.hardware.shared_cores() > 0 {
@@ -86,7 +116,9 @@ impl Simulation<'_> {
             return self.hardware.threads_of(shared).rev().find(runs);
         }
         let strength = |c: usize| self.hardware.strength(self.cpus[c].kind);
-        let weaker = |c: &usize| runs(c) && strength(*c) * WEAKER < strength(target);
+        let any = !self.sched.pulls_misfits() || !self.governor.follows_tasks();
+        let may = |c: &usize| any || self.cpus[*c].runner().is_some_and(|t| self.sched.is_misfit(t, *c));
+        let weaker = |c: &usize| runs(c) && strength(*c) * WEAKER < strength(target) && may(c);
         (0..self.cpus.len()).find(weaker)
     }
 

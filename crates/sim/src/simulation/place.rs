@@ -1,27 +1,57 @@
 //! Where a runnable task goes, and what it takes with it when it moves.
 
 use super::Simulation;
-use crate::cpu::Phase;
+use crate::NONE;
+use crate::cpu::{CpuState, Phase};
+use crate::govern::speed::SpeedGovernor;
 use crate::hardware::Hardware;
-use crate::sched::WokenBy;
 use crate::sched::placement::CoreUse;
+use crate::sched::{Scheduler, WokenBy};
 use wattwise_model::machine::Distance;
 
-impl CoreUse for Hardware<'_> {
+/// Cores and CPUs as a placement may see them.
+pub(super) struct CoresNow<'s, 'a> {
+    hardware: &'s Hardware<'a>,
+    governor: &'s SpeedGovernor,
+    cpus: &'s [CpuState],
+    now: u64,
+}
+
+impl CoreUse for CoresNow<'_, '_> {
     fn busy_threads(&self, core: usize) -> usize {
-        self.busy_threads(core)
+        self.hardware.busy_threads(core)
     }
     fn is_awake(&self, core: usize) -> bool {
-        self.is_awake(core)
+        self.hardware.is_awake(core)
+    }
+    fn load(&self, cpu: usize) -> Option<u64> {
+        self.governor.load_now(cpu, self.now).filter(|_| self.governor.follows_tasks())
+    }
+    fn running(&self, cpu: usize) -> Option<u32> {
+        Some(self.cpus[cpu].current).filter(|&t| t != NONE)
     }
 }
 
-impl Simulation<'_> {
+impl<'a> Simulation<'a> {
+    /// The scheduler, and what it may see of the cores.
+    #[inline]
+    pub(super) fn cores_now(&mut self) -> (&mut Scheduler<'a>, CoresNow<'_, 'a>) {
+        let cores = CoresNow {
+            hardware: &self.hardware,
+            governor: &self.governor,
+            cpus: &self.cpus,
+            now: self.clock.now(),
+        };
+        (&mut self.sched, cores)
+    }
+
     /// The CPU for a runnable task. `from` is where the wake-up happens.
     #[inline]
     pub(super) fn choose_cpu(&mut self, t: u32, from: usize) -> usize {
         let by = WokenBy { from, current: self.cpus[from].current, waker: None };
-        self.sched.choose(t, by, self.tasks.is_fresh(t), self.clock.now(), &self.hardware)
+        let (fresh, now) = (self.tasks.is_fresh(t), self.clock.now());
+        let (sched, cores) = self.cores_now();
+        sched.choose(t, by, fresh, now, &cores)
     }
 
     /// Reads the recorded CPU of a task's coming run, where its script says one.
@@ -41,7 +71,9 @@ impl Simulation<'_> {
         let fresh = self.tasks.arrives(t);
         let waker = self.sched.take_waker();
         let by = WokenBy { from, current: self.cpus[from].current, waker };
-        let target = self.sched.choose(t, by, fresh, self.clock.now(), &self.hardware);
+        let now = self.clock.now();
+        let (sched, cores) = self.cores_now();
+        let target = sched.choose(t, by, fresh, now, &cores);
         let here = if fresh {
             self.place_first(t, from, target)
         } else {
@@ -62,6 +94,9 @@ impl Simulation<'_> {
             self.charge_wakeup(t, waker, from, target);
         }
         self.enqueue(target, t, here);
+        if self.sched.pulls_misfits() {
+            self.arm_balance();
+        }
     }
 
     /// What a woken task pays for its waker's being elsewhere: it reads what that has just written, and a CPU that does not
@@ -92,7 +127,8 @@ impl Simulation<'_> {
         self.governor.task_moved(target);
         if self.governor.follows_tasks() {
             let clock_ns = self.governor.load_clock(self.clock.now());
-            let credit = self.sched.credit(t, clock_ns, self.governor.known_load(target));
+            let capacity = self.hardware.capacity(self.cpus[target].domain);
+            let credit = self.sched.credit(t, clock_ns, capacity, self.governor.known_load(target));
             self.governor.load_moved(target, credit as i32);
         }
         // A new task is queued by its parent's CPU; a woken one's own CPU is called.
@@ -169,9 +205,9 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(super) fn follow(&mut self, c: usize, t: u32, ran: bool) {
         let clock = self.governor.load_clock(self.clock.now());
-        // The pace at which the load of a CPU's task grows, of 1024.
-        let invariant = self.hardware.machine().load_invariant;
-        let pace = if invariant { self.hardware.pace(self.cpus[c].domain) } else { 1024 };
+        // The pace at which the load of a CPU's task grows, of 1024 on the strongest CPU at its highest speed.
+        let (invariant, domain) = (self.hardware.machine().load_invariant, self.cpus[c].domain);
+        let pace = if invariant { self.hardware.pace(domain) } else { self.hardware.capacity(domain) };
         let load = self.sched.load(t);
         if ran { load.work(clock, pace) } else { load.rest(clock) }
     }

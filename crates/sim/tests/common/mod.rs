@@ -17,6 +17,7 @@ pub fn machine(cores: usize, khz: &[u32]) -> MachineModel {
                 cycles_per_ns: f64::from(k) * 1e-6,
                 busy_w: 10.0 * s * s * s + 2.0,
                 stall_w: 3.0 * s + 1.0,
+                model_uw: ((10.0 * s * s * s + 0.5) * 1e6) as u32,
                 throttled: false,
             }
         })

@@ -97,6 +97,7 @@ fn a_slow_clock_leaves_a_state_slower() {
         cycles_per_ns: 1.0,
         busy_w: 1.0,
         stall_w: 1.0,
+        model_uw: 0,
         throttled: false,
     };
     // Periods 1, 1.25 and 2: a quarter of the way at 1600 MHz.

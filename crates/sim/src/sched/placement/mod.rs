@@ -3,6 +3,7 @@
 //! To add one: write its file, add its line to [`ALL`]. Name, help and rules come from the item itself.
 
 mod affine;
+pub(super) mod eas;
 mod fifo;
 pub mod linux;
 mod pack;
@@ -11,6 +12,7 @@ mod sched_mc;
 mod spread;
 
 pub use affine::AFFINE;
+pub use eas::EAS;
 pub use fifo::FIFO;
 pub use linux::LINUX;
 pub use pack::PACK;
@@ -60,6 +62,14 @@ pub(crate) trait CoreUse {
     fn busy_threads(&self, core: usize) -> usize;
     /// Whether some thread of a core is in no C-state.
     fn is_awake(&self, core: usize) -> bool;
+    /// The utilisation of a CPU now, of 1024 of the strongest CPU's highest, where the speed policy follows tasks.
+    fn load(&self, _cpu: usize) -> Option<u64> {
+        None
+    }
+    /// Who runs on a CPU.
+    fn running(&self, _cpu: usize) -> Option<u32> {
+        None
+    }
 }
 
 /// A placement's name, help and rules: the line that the table holds.
@@ -99,6 +109,8 @@ pub struct Placement {
     pub(crate) climbs: bool,
     /// A CPU that runs out of work takes a waiting task only if it idles for at least so long on average, in ns.
     pub(crate) idler_least_ns: u64,
+    /// Whether it goes by energy where it can, and the balance moves tasks only where that fails.
+    pub(crate) energy_aware: bool,
     /// Whether distance costs a task time: when it moves to another CPU, and when one on another CPU wakes it.
     pub(crate) charges_distance: bool,
 }
@@ -125,7 +137,7 @@ impl std::fmt::Debug for Placement {
 }
 
 /// Every placement.
-pub static ALL: &[&Placement] = &[&LINUX, &SPREAD, &PACK, &AFFINE, &SCHED_MC, &RECORDED, &FIFO];
+pub static ALL: &[&Placement] = &[&LINUX, &EAS, &SPREAD, &PACK, &AFFINE, &SCHED_MC, &RECORDED, &FIFO];
 
 /// The placement of that name, or with that alias.
 pub fn find(word: &str) -> Option<&'static Placement> {
@@ -158,6 +170,7 @@ const FAIR: Placement = Placement {
     unshares: false,
     climbs: false,
     idler_least_ns: 0,
+    energy_aware: false,
     charges_distance: true,
 };
 

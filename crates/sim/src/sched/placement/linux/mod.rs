@@ -30,7 +30,7 @@
 //! | `wakeup.rs` | wake affinity, the idle sibling |
 //! | `fork.rs` | the slow path |
 //!
-//! Left out: CPU capacities and energy-aware placement (`asym_capacity`, EAS: hybrids without SMT, phones), shared-L2
+//! Left out: CPU capacities (`asym_capacity`: hybrids without SMT, phones; energy-aware placement is `eas`), shared-L2
 //! clusters, SCHED_IDLE tasks, cgroups, the rule for per-CPU kernel threads, NUMA balancing of memory, and exec, which
 //! takes the slow path too. A CPU's load is the weight of its tasks now, where the kernel has an average.
 
@@ -53,12 +53,12 @@ pub use topology::Topology;
 pub static LINUX: Placement = Placement {
     name: "linux",
     summary: "as Linux 6.12: wake affinity, then an idle CPU in that last-level cache; pulls between balances",
-    choose,
-    reads_recording: true,
-    climbs: true,
-    unshares: true,
-    ..FAIR
+    ..LINUX_RULES
 };
+
+/// Its rules for queues and balance.
+pub(super) const LINUX_RULES: Placement =
+    Placement { choose, reads_recording: true, climbs: true, unshares: true, ..FAIR };
 
 /// A wake-up.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +166,11 @@ impl Chooser {
         self.memory.load_of(task, ran_ns, now)
     }
 
+    /// Who wakes whom, of a wake-up that somebody else places (`record_wakee`).
+    pub(super) fn note_waker(&mut self, w: &Wakeup) {
+        self.memory.record_wakee(w);
+    }
+
     /// The CPU of a woken task (`select_task_rq_fair` with `WF_TTWU`).
     pub fn wake(&mut self, w: &Wakeup, seen: &Seen<'_>) -> Choice {
         let (topology, memory) = (&self.topology, &mut self.memory);
@@ -193,7 +198,7 @@ impl Chooser {
 ///
 /// A wake-up by a running task is taken as synchronous: a recording does not say, and pipes and sockets, over which
 /// tasks talk most, say that they are. Where the last CPU idles in the same cache it makes no difference.
-fn choose(s: &mut Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usize {
+pub(super) fn choose(s: &mut Scheduler<'_>, w: &Waking, _: &dyn CoreUse) -> usize {
     let (task, prev, from, now) = (w.task, w.last, w.from, w.now);
     let cpu = s.with_linux(now, |chooser, seen, ran_ns| {
         if w.fresh {
