@@ -69,8 +69,8 @@ pub(super) fn limit(c: &Comparison) -> String {
             let too = match &c.standards[..] {
                 [] => String::new(),
                 all => format!(
-                    " The same limit counts from {}, the default; a policy beyond that is within the limit only if it is no \
-                     slower than the reference.",
+                    " The same limit also counts from {} (the system’s default, or what was in force before a change); a policy \
+                     beyond that is within the limit only if it is no slower than the reference.",
                     all.join(" and ")
                 ),
             };
