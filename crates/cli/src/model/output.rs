@@ -23,6 +23,7 @@ use wattwise_replay::job::ReplayJob;
 use wattwise_replay::spec::PolicySpec;
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Write a report: one HTML file that needs no network ('-': standard output)
     #[arg(long, value_name = "FILE")]
@@ -31,7 +32,7 @@ pub(crate) struct OutputArgs {
     format: FormatArgs,
     #[command(flatten)]
     shown: Shown,
-    /// Write a trace for ui.perfetto.dev: what each CPU runs, its C-states and speed, and the power, under each policy
+    /// Write a trace for ui.perfetto.dev: under each policy what each CPU runs, its C-states, its speed, and the power
     /// ('-': standard output)
     #[arg(long, value_name = "FILE")]
     perfetto: Option<OutputPath>,
@@ -43,11 +44,12 @@ pub(crate) struct OutputArgs {
 
 #[derive(clap::Args)]
 #[group(multiple = false)]
+#[command(next_help_heading = "Output")]
 struct FormatArgs {
     /// Print the result as JSON (schema wattwise-compare-3; of several comparisons wattwise-compare-set-1)
     #[arg(long)]
     json: bool,
-    /// Print the result as CSV, a row for each policy of each comparison; a text that a spreadsheet would calculate has ' before it
+    /// Print the result as CSV, a row for each policy of each comparison; text that a spreadsheet would read as a formula begins with '
     #[arg(long)]
     csv: bool,
     /// Print the result as Markdown tables

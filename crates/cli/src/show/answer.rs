@@ -16,6 +16,7 @@ use wattwise_figure::units::trim;
 
 /// What of a comparison is shown.
 #[derive(Clone, Copy, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct Shown {
     /// Show every policy that was tried
     #[arg(long)]
