@@ -58,9 +58,7 @@ pub(crate) struct Args {
     machine: Vec<String>,
     /// A policy to try, such as schedutil, hwp:epp=power or performance+max=90% ('wattwise policies' lists them); repeat for several
     ///
-    /// A policy to try, such as schedutil, hwp:epp=power or performance+max=90%; repeat for several. 'wattwise policies' lists the
-    /// governors, idle, placement and core policies. A name is
-    /// GOVERNOR[:KEY=VALUE,...][+IDLE][+PLACEMENT][+CORES] and any of these limits:
+    /// A name is GOVERNOR[:KEY=VALUE,...][+IDLE][+PLACEMENT][+CORES] and any of these limits:
     /// +max=60% and +min=1.2GHz (clock), +noboost, +cmax=C1E (deepest C-state), +latency=50us (longest C-state exit latency),
     /// +power=15W (package), +ticks (CPU time in ticks of 10 ms). 'current' is what the machine does now.
     /// A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5, performance+max=50%..100%:by10%.

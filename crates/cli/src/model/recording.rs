@@ -25,17 +25,16 @@ fn watts(text: &str) -> Result<f64, String> {
 
 /// Whose work it is, and at which clock it was recorded.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Input")]
 pub(crate) struct WhoseArgs {
     /// The tasks to measure, by name or process id, with all that they start; repeat for several
     /// [default: the recorded command, else all programs]
-    #[arg(long, value_name = "NAME|PID")]
+    #[arg(long, value_name = "NAME|PID", help_heading = "Input")]
     pub(crate) foreground: Vec<String>,
     /// Leave out what other programs did while the recording was made
-    #[arg(long)]
+    #[arg(long, help_heading = "Input")]
     pub(crate) only_foreground: bool,
     /// Clock at which the recording was made, where it does not say: 2.6GHz, or a number of kHz
-    #[arg(long, value_name = "KHZ", value_parser = crate::args::clock_khz)]
+    #[arg(long, value_name = "KHZ", value_parser = crate::args::clock_khz, help_heading = "Input")]
     pub(crate) recorded_khz: Option<u32>,
 }
 

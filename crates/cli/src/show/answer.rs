@@ -16,13 +16,12 @@ use wattwise_figure::units::trim;
 
 /// What of a comparison is shown.
 #[derive(Clone, Copy, Default, clap::Args)]
-#[command(next_help_heading = "Output")]
 pub(crate) struct Shown {
     /// Show every policy that was tried
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) all: bool,
     /// Show what the figures rest on, and all warnings
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) notes: bool,
 }
 
