@@ -341,3 +341,56 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_advice::result::Preferred;
+
+    fn comparison() -> Comparison {
+        let bytes = include_bytes!("../../tests/results/compare.json");
+        serde_json::from_slice(bytes).expect("as compare wrote it")
+    }
+
+    fn words(c: &Comparison) -> String {
+        let shown = super::comparison(c, Look::PLAIN, Order::Best, Shown::default());
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// What is over the limit says which limit, and in how many replicas of how many.
+    #[test]
+    fn what_is_nearly_within_the_limit_names_it() {
+        let mut c = comparison();
+        c.max_slowdown = Some(0.025);
+        let performance = c.results.iter_mut().find(|r| r.policy == "performance").expect("is there");
+        performance.raced_out_after = Some(16);
+        let ratio = Interval { median: 0.85, low: 0.83, high: 0.88 };
+        c.answer.nearly = vec![Nearly { policy: "performance".into(), within_share: 0.5625, ratio }];
+        let text = words(&c);
+        let told = "but performance would use 12 to 17 % less than the reference, but is over the 2.5 % time limit in 7 of 16 replicas";
+        assert!(text.contains(told), "{text}");
+    }
+
+    /// A tied policy that is faster says by how much, and the recommended one why it is preferred.
+    #[test]
+    fn a_faster_tie_and_the_reason_are_told() {
+        let mut c = comparison();
+        c.replicas = 64;
+        (c.answer.tied, c.answer.preferred) = (vec!["performance".into()], Some(Preferred::Simpler));
+        let mut told = |own: f64, other: f64| {
+            for r in &mut c.results {
+                let time = if r.policy == "performance" { other } else { own };
+                r.uncertain.time_ratio = Interval { median: time, low: time, high: time };
+            }
+            words(&c)
+        };
+        let text = told(1.06, 1.02);
+        assert!(
+            text.contains(
+                "no clear difference from performance (4 % faster); recommended: as good as the best of them, and simpler"
+            ),
+            "{text}"
+        );
+        assert!(!told(1.02, 1.01).contains("faster"));
+    }
+}

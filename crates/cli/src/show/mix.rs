@@ -186,3 +186,55 @@ fn each(mix: &Mix, comparisons: &[Comparison], colour: bool, name: usize) -> Str
     }
     drawn(table, colour)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_advice::summary::ComparisonSet;
+
+    fn day() -> ComparisonSet {
+        let bytes = include_bytes!("../../tests/results/compare-mix.json");
+        serde_json::from_slice(bytes).expect("as compare wrote it")
+    }
+
+    fn shown(set: &ComparisonSet) -> String {
+        text(set.mix.as_ref().expect("a mix"), &set.comparisons, Look::PLAIN, false)
+    }
+
+    /// The recommended policy is the first row, whatever needs less; the columns and marks say what they are.
+    #[test]
+    fn a_day_begins_with_what_is_recommended() {
+        let mut set = day();
+        let mix = set.mix.as_mut().expect("a mix");
+        mix.policies.rotate_left(1);
+        mix.answer.tied = vec!["performance".into()];
+        mix.answer.tried = Some(9);
+        let text = shown(&set);
+        let marks: Vec<&str> = text
+            .lines()
+            .skip_while(|l| !l.contains("mean power"))
+            .take_while(|l| !l.is_empty())
+            .map(|l| &l[..1])
+            .collect();
+        assert_eq!(marks, [" ", "*", "=", "x"], "{text}");
+        assert!(text.contains("mean power") && text.contains("worst in"), "{text}");
+        let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(folded.contains(
+            "* recommended; = no clear difference; x over the time limit (10 %) in at least one work 6 others were too slow"
+        ), "{text}");
+    }
+
+    /// Where the reference is kept, nothing is said of its energy against itself.
+    #[test]
+    fn the_reference_is_not_held_against_itself() {
+        let mut set = day();
+        let heads = |set: &ComparisonSet| {
+            let text = shown(set);
+            text.lines().find(|l| l.starts_with("work ")).expect("a table of works").to_owned()
+        };
+        assert!(!heads(&set).contains("energy"));
+        let mix = set.mix.as_mut().expect("a mix");
+        mix.answer.recommended = "performance".into();
+        assert!(heads(&set).contains("energy"));
+    }
+}
