@@ -1,6 +1,6 @@
 //! The answer in words.
 
-use crate::choice::Choice;
+use crate::choice::{self, Choice};
 use crate::result::{AgainstReference, Answer, Interval, Nearly, PolicyResult, Responses as PolicyResponses};
 use crate::rule::Goal;
 use crate::ties::{NOTICEABLE, share};
@@ -42,6 +42,7 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
             apply: None,
             lifts: Vec::new(),
             why_not: Some("there is nothing to apply".into()),
+            preferred: None,
         };
     };
     let mut group: Vec<usize> = standing.ties.clone();
@@ -67,6 +68,7 @@ pub(crate) fn answer(a: &Answered<'_>) -> Answer {
         apply,
         lifts,
         why_not,
+        preferred: choice::preferred(&a.choice, chosen),
     }
 }
 

@@ -281,6 +281,27 @@ pub struct Answer {
     pub lifts: Vec<String>,
     /// Why there is none.
     pub why_not: Option<String>,
+    /// Why the recommended policy is preferred to those that cannot be told apart from it; not in JSON, so that a result that was
+    /// read again has none.
+    #[serde(skip)]
+    pub preferred: Option<Preferred>,
+}
+
+/// Why one policy is recommended before those that cannot be told apart from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preferred {
+    /// It leads: no other has less of what is to be small in more of the replicas.
+    Leads,
+    /// The leader is as good, and slower.
+    Faster,
+    /// The leader is as good, and no command puts it in force.
+    CanBeSet,
+    /// The leader is as good, and changes more.
+    ChangesLess,
+    /// The leader is as good, and has a longer name: more settings, or the same later in the list.
+    Simpler,
+    /// It is the reference, and close to the leader.
+    Reference,
 }
 
 /// What the recommended policy is better in than the reference.

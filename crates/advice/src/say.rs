@@ -1,7 +1,8 @@
 //! Figures in words, the same in text, Markdown and HTML.
 
-use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Responses};
+use crate::result::{Comparison, Interval, KindResponses, PolicyResult, Preferred, Responses};
 use crate::rule::Goal;
+use crate::time::TimeKind;
 
 /// A time with three figures and the unit that suits it: `974 ms`, `1.36 s`.
 pub fn seconds(s: f64) -> String {
@@ -53,6 +54,51 @@ pub fn energy_over(c: &Comparison) -> String {
         }
         () => format!("over {window} for all"),
     }
+}
+
+/// Warnings about single events of a recording, of which every recording has some: they change an answer by hardly anything.
+/// The first number in each is how many there are.
+const SMALL: [&str; 5] = [
+    "switches from idle were not recorded",
+    "switches of tasks that write no events are missing",
+    "switches contradict what their CPU was doing",
+    "sleeps ended without a recorded wake-up",
+    "wake-ups are guesses",
+];
+
+fn is_small(warning: &str) -> bool {
+    SMALL.iter().any(|small| warning.contains(small))
+}
+
+/// The warnings that may change the answer.
+pub fn serious(c: &Comparison) -> impl Iterator<Item = &String> {
+    c.inputs.warnings.iter().filter(|w| !is_small(w))
+}
+
+/// What the other warnings come to: of how many events, and what it does to the answer. `None` where there is none.
+pub fn small_gaps(c: &Comparison) -> Option<String> {
+    let small = || c.inputs.warnings.iter().filter(|w| is_small(w));
+    let count = |warning: &String| warning.split(' ').find_map(|word| word.parse::<u64>().ok());
+    let filled: u64 = small().filter_map(count).sum();
+    small().next()?;
+    Some(format!(
+        "{filled} single events are missing or contradict others, beside {} recorded ones; they are filled in, which hardly changes \
+         the answer",
+        c.workload.events
+    ))
+}
+
+/// How many replicas a policy's figures are of.
+pub fn replicas_of(c: &Comparison, r: &PolicyResult) -> u64 {
+    r.raced_out_after.unwrap_or(c.replicas)
+}
+
+/// The other numbers of replicas, of policies that were left early: `[4, 16]`.
+pub fn left_after(shown: &[&PolicyResult]) -> Vec<u64> {
+    let mut all: Vec<u64> = shown.iter().filter_map(|r| r.raced_out_after).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Stands in the place of a share where the energy is over a longer time than the window.
@@ -124,24 +170,79 @@ fn change(reference: Option<f64>, own: Option<f64>) -> String {
     }
 }
 
-/// `page, 6 a minute: half take 442 -> 974 ms, 95 of 100 under 1.36 s; cursor: half take 5.2 -> 4.2 ms; waiting in all
-/// 3.1 -> 6.3 s`, for a policy that is not the reference. `None` where no response is noticed.
-pub fn responses(c: &Comparison, responses: &Responses) -> Option<String> {
-    let kind = shown_kind(responses)?;
+/// What is said of the responses under a policy that is not the reference, a line each: of the kind that stands for it (`page, 6 a
+/// minute: median 442 -> 974 ms, 95 % within 1.36 s`), of the kind that gains most, of all waiting. Empty where none is noticed.
+pub fn responses(c: &Comparison, responses: &Responses) -> Vec<String> {
+    let Some(kind) = shown_kind(responses) else { return Vec::new() };
     let each = if c.window_s > 0.0 { kind.episodes / c.window_s * 60.0 } else { 0.0 };
     let often = if each >= 9.5 { format!("{each:.0}") } else { format!("{each:.1}") };
     let name = |k: &KindResponses| kind_name(&responses.kinds, k);
-    let mut text = format!(
-        "{}, {often} a minute: half take {}, 95 of 100 {}",
+    let mut lines = vec![format!(
+        "{}, {often} a minute: median {}, 95 % within {}",
         name(kind),
         change(kind.reference_p50_s, kind.p50_s),
         change(kind.reference_p95_s, kind.p95_s),
-    );
+    )];
     if let Some(gain) = best_gain(responses).filter(|g| g.kind != kind.kind) {
-        text += &format!("; {}: half take {}", name(gain), change(gain.reference_p50_s, gain.p50_s));
+        lines.push(format!("{}: median {}", name(gain), change(gain.reference_p50_s, gain.p50_s)));
     }
     let waiting = change(Some(responses.reference_waiting_s), Some(responses.waiting_s));
-    Some(text + &format!("; waiting in all {waiting}"))
+    lines.push(format!("all waiting together: {waiting}"));
+    lines
+}
+
+/// By how much less time another policy is worth a word: a share.
+const FASTER: f64 = 0.02;
+
+/// By how much a policy is faster than the recommended one, in the medians: `4 % faster`; `None` where it is not, or no time is
+/// judged.
+pub fn faster(c: &Comparison, policy: &str) -> Option<String> {
+    let ratio = |name: &str| {
+        let found = c.results.iter().find(|r| r.policy == name)?;
+        Some(found.uncertain.time_ratio.median)
+    };
+    let less = 1.0 - ratio(policy)? / ratio(&c.answer.recommended)?;
+    (c.judged.kind == TimeKind::Makespan && less >= FASTER).then(|| format!("{:.0} % faster", less * 100.0))
+}
+
+/// Why the recommended policy is preferred to those that show no clear difference from it; `None` where there are none, where it is
+/// the reference, and in a result that was read again.
+pub fn preferred(c: &Comparison) -> Option<&'static str> {
+    let a = &c.answer;
+    if a.tied.is_empty() {
+        return None;
+    }
+    let lowest = match c.goal {
+        Goal::Energy | Goal::OwnEnergy => "the lowest energy of them",
+        Goal::Edp => "the lowest energy times time of them",
+        Goal::Time => "the fastest of them",
+    };
+    Some(match a.preferred? {
+        Preferred::Reference => return None,
+        Preferred::Leads if leads_in_figures(c) => lowest,
+        Preferred::Leads => "the one that the others beat in the fewest replicas",
+        Preferred::Faster => "as good as the best of them, and faster",
+        Preferred::CanBeSet => "as good as the best of them, and a command applies it",
+        Preferred::ChangesLess => "as good as the best of them, with fewer changes",
+        Preferred::Simpler => "as good as the best of them, and simpler",
+    })
+}
+
+/// Whether the recommended policy also has the least median of those that show no clear difference: its figures may be of other
+/// replicas than those that chose it.
+fn leads_in_figures(c: &Comparison) -> bool {
+    let a = &c.answer;
+    let cost = |r: &PolicyResult| {
+        let u = &r.uncertain;
+        match c.goal {
+            Goal::Energy => u.energy_ratio.median,
+            Goal::OwnEnergy => u.own_energy_ratio.median,
+            Goal::Edp => u.own_energy_ratio.median * u.time_ratio.median,
+            Goal::Time => u.time_ratio.median,
+        }
+    };
+    let of = |name: &String| c.results.iter().find(|r| r.policy == *name).map_or(f64::INFINITY, cost);
+    a.tied.iter().all(|tied| of(&a.recommended) <= of(tied))
 }
 
 /// The task whose missed share rises most, `missed 0.2 -> 13.5 %`; `None` where none is judged.

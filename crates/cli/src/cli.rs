@@ -23,7 +23,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Replay one piece of work under many policies: time, joules, latency, and which is best
+    /// Replay a workload under many policies: time, energy, latency, and the best policy
     Compare(crate::model::compare::Args),
     /// Search a policy's settings for your work and machine, and test them on recordings that the search did not see
     Tune(Box<crate::model::tune::Args>),

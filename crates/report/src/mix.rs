@@ -13,7 +13,7 @@ pub fn mix_sections(mix: &Mix, comparisons: &[Comparison]) -> Vec<Section> {
     let mut body = format!("On {}: {}.\n\n{}", one.machine, one.inputs.machine_summary, mix.answer.text);
     if let (false, Some(command)) = (kept, &mix.answer.apply) {
         let whose = if one.inputs.own_machine { "To apply it" } else { "On such a machine" };
-        body += &format!("\n\n{whose}, as root: {command}; to undo it: wattwise restore");
+        body += &format!("\n\n{whose}, as root: {command}; to undo it: sudo wattwise restore");
     }
     vec![
         Section::Text { title: mix.answer.recommended.clone(), body },
@@ -64,7 +64,7 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
     };
     Section::Table(Table {
         title: "Policies over the mix".to_owned(),
-        head: ["Policy", "Mean power", "Against the reference", "Saves least in", "Change there", "Status"]
+        head: ["Policy", "Mean power", "Against the reference", "Worst in", "Change there", "Status"]
             .map(str::to_owned)
             .to_vec(),
         rows: mix.policies.iter().map(row).collect(),
@@ -73,20 +73,23 @@ fn policies(mix: &Mix, one: &Comparison) -> Section {
 }
 
 fn works(mix: &Mix, comparisons: &[Comparison]) -> Section {
+    // Against itself the reference changes nothing.
+    let kept = comparisons.iter().all(|c| c.reference == mix.answer.recommended);
     let row = |(c, weight): (&Comparison, &wattwise_advice::mix::MixWeight)| {
         let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
-        vec![
-            c.workload.name.clone(),
-            format!("{:.0} %", weight.weight * 100.0),
-            own.map_or_else(|| NONE.to_owned(), |r| change(r.uncertain.energy_ratio, true)),
-            c.answer.recommended.clone(),
-        ]
+        let energy = own.map_or_else(|| NONE.to_owned(), |r| change(r.uncertain.energy_ratio, true));
+        let mut row = vec![c.workload.name.clone(), format!("{:.0} %", weight.weight * 100.0)];
+        row.extend((!kept).then_some(energy));
+        row.push(c.answer.recommended.clone());
+        row
     };
     Section::Table(Table {
         title: format!("{} in each workload", mix.answer.recommended),
-        head: ["Workload", "Share of the hours", "Change of energy", "Best of these by itself"]
+        head: ["Workload", "Share of the hours", "Change of energy", "Best for this workload alone"]
+            .into_iter()
+            .filter(|head| !kept || *head != "Change of energy")
             .map(str::to_owned)
-            .to_vec(),
+            .collect(),
         rows: comparisons.iter().zip(&mix.weights).map(row).collect(),
         note: format!("Against {}.", one_reference(comparisons)),
     })

@@ -3,6 +3,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use wattwise_advice::result::{Comparison, Preferred};
 use wattwise_page::{Section, page};
 use wattwise_report::compare_html;
 
@@ -44,4 +45,73 @@ fn the_tables_need_no_script() {
         assert!(html.contains(&format!("data-v=\"{}\"", r.energy_j)), "{}", r.policy);
     }
     assert!(html.contains("modelled") && html.contains(&comparison.answer.text));
+}
+
+/// The headline names the reason of the choice, and only where the page's own figures bear it out.
+#[test]
+fn the_headline_says_why_a_tied_policy_is_recommended() {
+    let headline = |change: &dyn Fn(&mut Comparison)| {
+        let (mut comparison, details) = support::usual();
+        let names: Vec<String> = comparison.results.iter().map(|r| r.policy.clone()).collect();
+        let a = &mut comparison.answer;
+        (a.winner, a.recommended, a.tied) = (None, names[3].clone(), names[4..6].to_vec());
+        for (at, median) in [(3, 0.9), (4, 0.91), (5, 0.92)] {
+            let r = &mut comparison.results[at];
+            (r.admissible, r.uncertain.energy_ratio.median) = (true, median);
+        }
+        change(&mut comparison);
+        let html = compare_html(&comparison, &details, support::COMMAND);
+        let kind = html.split_once("<p class=\"kind\">").unwrap().1;
+        kind.split_once('<').unwrap().0.to_owned()
+    };
+    let because = |preferred: Preferred| move |c: &mut Comparison| c.answer.preferred = Some(preferred);
+    assert!(headline(&because(Preferred::Leads)).ends_with("recommended: the lowest energy of them"));
+    let costs_more = |c: &mut Comparison| {
+        because(Preferred::Leads)(c);
+        c.results[3].uncertain.energy_ratio.median = 0.915;
+    };
+    assert!(!headline(&costs_more).contains("lowest"), "{}", headline(&costs_more));
+    assert!(headline(&because(Preferred::Faster)).ends_with("as good as the best of them, and faster"));
+    assert!(headline(&because(Preferred::ChangesLess)).ends_with("with fewer changes"));
+    let read_again = headline(&|_| {});
+    assert!(read_again.starts_with("No clear difference between ") && !read_again.contains("recommended"));
+}
+
+/// A figure of fewer replicas says of how many, and the heading of what is out does not claim a time.
+#[test]
+fn rows_that_were_left_early_say_so() {
+    let (mut comparison, details) = support::usual();
+    let whole = compare_html(&comparison, &details, support::COMMAND);
+    assert!(whole.contains(&format!("The dot is the median of {} replicas, the line", comparison.replicas)));
+    for (at, after) in [(1, 16), (2, 4)] {
+        comparison.results[at].raced_out_after = Some(after);
+    }
+    let html = compare_html(&comparison, &details, support::COMMAND);
+    assert!(html.contains("replicas (16 or 4 where a policy was left early)"));
+    // Once in the chart of intervals, once in the table.
+    for after in [4, 16] {
+        assert_eq!(html.matches(&format!("<span class=\"tag left\">{after} replicas</span>")).count(), 2);
+    }
+    assert!(html.contains("Not within the time limit (10\u{a0}%) in 95\u{a0}% of the replicas"));
+}
+
+/// Gaps of single events are told with their number; the alarm is for what may change the answer.
+#[test]
+fn small_gaps_are_no_alarm() {
+    let (mut comparison, details) = support::usual();
+    let mut html = |warnings: &[&str]| {
+        comparison.inputs.warnings = warnings.iter().map(|w| (*w).to_owned()).collect();
+        compare_html(&comparison, &details, support::COMMAND)
+    };
+    let small = [
+        "205 switches from idle were not recorded; each such task is assumed to start at its wake-up.",
+        "No sched_waking events: the wakers of 7 wake-ups are guesses; record with -e sched:sched_waking.",
+    ];
+    let quiet = html(&small);
+    assert!(quiet.contains("212 single events") && !quiet.contains("read before you trust the figures"));
+    let loud = html(&["the recording lost events", small[0]]);
+    assert!(
+        loud.contains("2 warnings</a>: read before you trust the figures")
+            && loud.contains("205 single events")
+    );
 }

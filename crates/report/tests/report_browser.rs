@@ -115,6 +115,16 @@ fn a_comparison_can_be_read_zoomed_and_sorted() {
         assert_eq!(page.complaints(), Vec::<String>::new(), "{view:?}");
     }
 
+    // A window that becomes narrower: no chart is wider than its card, and the page does not scroll sideways.
+    let mut page = browser.open(&file, DESKTOP);
+    page.resize(View { width: 390, ..DESKTOP });
+    page.wait(
+        "[...document.querySelectorAll('.uplot, #scatter svg')].every(c => c.getBoundingClientRect().right <= \
+         c.closest('.card').getBoundingClientRect().right) && document.documentElement.scrollWidth <= innerWidth",
+    );
+    let names = "[...document.querySelectorAll('.whisker .name, .stack .name .policy')].every(n => n.scrollWidth <= n.clientWidth)";
+    assert_eq!(page.eval(names), true, "a name is cut");
+
     // The colours follow the reader's choice while the page is open, and paper is light.
     let mut page = browser.open(&file, DESKTOP);
     page.resize(DESKTOP_DARK);

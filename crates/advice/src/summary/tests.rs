@@ -80,6 +80,7 @@ fn comparison(workload: &str, machine: &str, kind: TimeKind, rows: &[Row], answe
             apply: None,
             lifts: Vec::new(),
             why_not: None,
+            preferred: None,
             tried: None,
             against_reference: None,
             nearly: Vec::new(),

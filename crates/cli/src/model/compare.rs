@@ -30,72 +30,92 @@ use wattwise_replay::mixes;
 use wattwise_replay::spec::PolicySpec;
 use wattwise_trace::{ImportOptions, record};
 
+/// Headings of the flags.
+mod heading {
+    pub(super) const INPUT: &str = "Input";
+    pub(super) const POLICIES: &str = "Policies";
+    pub(super) const JUDGEMENT: &str = "Judgement";
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo wattwise compare -- make -j2                which settings are best for this work, here?
+  wattwise compare build -p schedutil -p 'performance+max=50%..100%:by10%'
+  wattwise compare laptop-day --max-slowdown 15%   a mixed day, on the model of a laptop";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text, Perfetto's) or a workload
-    /// file.
-    /// Several are one day, with one answer: 'desktop=3 build' gives desktop three times the hours
+    /// A bundled workload or mix ('wattwise workloads'), a recording (perf.data, trace.dat, ftrace text, a Perfetto trace) or a
+    /// workload file.
+    /// Several are treated as one day's mix and give one answer: 'desktop=3 build' gives desktop three times the hours
     workload: Vec<String>,
-    /// A machine: a model ('wattwise machines'), a model's file, 'this' for this machine, as calibrated or estimated, a capture
-    /// ('wattwise capture'), a tree of files or emulated:NAME; again for each more [default: a model of the processor that the
-    /// recording names, else 'this' where it was made here; alderlake-p-laptop for bundled workloads and workload files]
-    #[arg(long, short)]
+    /// The machine to replay on: a model ('wattwise machines') or its file, 'this' for this machine, as calibrated or estimated, a
+    /// capture ('wattwise capture'), a copied tree of /sys and /proc, or emulated:NAME; repeat for several [default: for a recording
+    /// the model of the processor that it names, else 'this' if it was made here; for bundled workloads and workload files
+    /// alderlake-p-laptop, so give -m this for yours]
+    #[arg(long, short, help_heading = heading::INPUT)]
     machine: Vec<String>,
-    /// A policy, SPEED[:key=value,...][+IDLE][+PLACEMENT][+CORES][+max=60%][+min=1.2GHz][+noboost][+cmax=C1E][+latency=50us][+ticks], with 'current'
-    /// for what the machine does now; a policy file, or @RESULT for what a result recommends; a value may be a scan (rate_limit=1ms..20ms:n5, max=50%..100%:by10%); again for each more
-    #[arg(long, short)]
+    /// A policy to try, such as schedutil, hwp:epp=power or performance+max=90% ('wattwise policies' lists them); repeat for several
+    ///
+    /// A name is GOVERNOR[:KEY=VALUE,...][+IDLE][+PLACEMENT][+CORES] and any of these limits:
+    /// +max=60% and +min=1.2GHz (clock), +noboost, +cmax=C1E (deepest C-state), +latency=50us (longest C-state exit latency),
+    /// +power=15W (package), +ticks (CPU time in ticks of 10 ms). 'current' is what the machine does now.
+    /// A range makes a sweep: schedutil:rate_limit=1ms..20ms:n5, performance+max=50%..100%:by10%.
+    /// Also a policy file, or @FILE for the policy that a saved --json result recommends
+    #[arg(long, short, help_heading = heading::POLICIES)]
     policy: Vec<String>,
-    /// Without --policy: the policies that this system offers; the machine's own if not given
-    #[arg(long = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy")]
+    /// Without --policy: offer the policies of this operating system [default: the machine's own]
+    #[arg(long = "for", value_enum, value_name = "SYSTEM", conflicts_with = "policy", help_heading = heading::POLICIES)]
     system: Option<SystemWord>,
     #[command(flatten)]
     output: OutputArgs,
     /// What to minimise
-    #[arg(long, value_enum, default_value = "energy")]
+    #[arg(long, value_enum, default_value = "energy", help_heading = heading::JUDGEMENT)]
     best: GoalWord,
-    /// Policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
-    #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase)]
+    /// The time limit: policies slower than the reference by more than this are not recommended: 10%, 1.1x, or 'any'
+    #[arg(long, default_value = "10%", value_parser = wattwise_figure::increase, help_heading = heading::JUDGEMENT)]
     max_slowdown: f64,
     /// The policy that the others are compared with [default: the policy in force, or what the machine's system does by default]
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", help_heading = heading::POLICIES)]
     reference: Option<String>,
-    /// How many times to repeat the comparison with the uncertain inputs varied: the answer's certainty rests on these
-    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096))]
+    /// Number of replicas (Monte Carlo runs): the comparison is repeated with random values of all that is uncertain
+    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(8..=4096), help_heading = heading::JUDGEMENT)]
     replicas: u64,
-    /// One run of the nominal model, without intervals
-    #[arg(long, conflicts_with = "replicas")]
+    /// One run with nominal values only: faster, and says nothing about uncertainty
+    #[arg(long, conflicts_with = "replicas", help_heading = heading::JUDGEMENT)]
     exact: bool,
-    /// Power source, for policies that ask
-    #[arg(long, value_enum, default_value = "unknown")]
+    /// Power source to assume, for policies that depend on it
+    #[arg(long, value_enum, default_value = "unknown", help_heading = heading::POLICIES)]
     power: PowerWord,
-    /// Longest C-state exit latency to tolerate: 100us, 1ms; a bare number is microseconds
-    #[arg(long, value_name = "LATENCY", value_parser = crate::args::latency_ns)]
+    /// Use no C-state with a longer exit latency than this: 100us, 1ms; a bare number is microseconds
+    #[arg(long, value_name = "LATENCY", value_parser = crate::args::latency_ns, help_heading = heading::POLICIES)]
     latency_limit: Option<u64>,
     /// Share of recorded run time that does not scale with the clock (memory-bound), such as 20%
-    #[arg(long, value_parser = wattwise_figure::share)]
+    #[arg(long, value_parser = wattwise_figure::share, help_heading = heading::INPUT)]
     memory_bound: Option<f64>,
     #[command(flatten)]
     recording: RecordingArgs,
     /// With '-- COMMAND': use the bundled recording if this machine does not permit recording
-    #[arg(long)]
+    #[arg(long, help_heading = heading::INPUT)]
     or_bundled: bool,
     /// With '-- COMMAND': rank the policies even if the command failed
-    #[arg(long)]
+    #[arg(long, help_heading = heading::INPUT)]
     even_if_failed: bool,
     /// With '-- COMMAND': where the recording is kept [default: compare-TIME.perf in $XDG_STATE_HOME/wattwise or
-    /// ~/.local/state/wattwise, as root in /run/wattwise; the last eight stay]
-    #[arg(long, value_name = "FILE", requires = "command")]
+    /// ~/.local/state/wattwise, as root in /run/wattwise; only the last eight are kept]
+    #[arg(long, value_name = "FILE", requires = "command", help_heading = heading::INPUT)]
     keep: Option<OutputPath>,
-    /// Record this command first, then replay it
+    /// Record this command first, then replay it; it runs as the user who calls wattwise, so under sudo as root
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum GoalWord {
-    /// Energy over the equal window: the machine stays on afterwards
+    /// Energy over the same span for all policies, with the idle time after the work
     Energy,
-    /// Energy over the run's own duration: it is switched off afterwards
+    /// Energy until the work is done, as if the machine were switched off then
     OwnEnergy,
     /// Energy times time
     Edp,

@@ -25,19 +25,19 @@ use wattwise_replay::spec::PolicySpec;
 #[derive(clap::Args)]
 pub(crate) struct OutputArgs {
     /// Write a report: one HTML file that needs no network ('-': standard output)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<OutputPath>,
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
     shown: Shown,
-    /// Write a trace for ui.perfetto.dev: what each CPU runs, its C-states and speed, and the power, under each policy
+    /// Write a trace for ui.perfetto.dev: under each policy what each CPU runs, its C-states, its speed, and the power
     /// ('-': standard output)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     perfetto: Option<OutputPath>,
     /// Write what a Linux kernel would have recorded under the one policy that is named, as ftrace text ('-': standard
     /// output)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     ftrace: Option<OutputPath>,
 }
 
@@ -45,13 +45,13 @@ pub(crate) struct OutputArgs {
 #[group(multiple = false)]
 struct FormatArgs {
     /// Print the result as JSON (schema wattwise-compare-3; of several comparisons wattwise-compare-set-1)
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Print the result as CSV, a row for each policy of each comparison; a text that a spreadsheet would calculate has ' before it
-    #[arg(long)]
+    /// Print the result as CSV, a row for each policy of each comparison; text that a spreadsheet would read as a formula begins with '
+    #[arg(long, help_heading = "Output")]
     csv: bool,
     /// Print the result as Markdown tables
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     markdown: bool,
 }
 

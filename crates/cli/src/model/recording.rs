@@ -7,11 +7,11 @@ use wattwise_trace::ImportOptions;
 pub(crate) struct RecordingArgs {
     #[command(flatten)]
     whose: WhoseArgs,
-    /// Charge the time that the recorded machine was suspended at this power, in watts [default: leave that time out]
-    #[arg(long, value_name = "WATTS", value_parser = watts)]
+    /// Power that the recorded machine drew while it was suspended, in watts [default: that time is left out]
+    #[arg(long, value_name = "WATTS", value_parser = watts, help_heading = "Input")]
     suspend_watts: Option<f64>,
-    /// The most that a replay may take, such as tasks=1e6,events=1e10; what is not named keeps its default
-    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default())]
+    /// The most that a replay may take, such as tasks=1e6,events=1e10; parts that are not named keep their default
+    #[arg(long, value_name = "PART=NUMBER,...", default_value_t = Budget::default(), help_heading = "Limits")]
     pub(crate) budget: Budget,
 }
 
@@ -26,15 +26,15 @@ fn watts(text: &str) -> Result<f64, String> {
 /// Whose work it is, and at which clock it was recorded.
 #[derive(clap::Args)]
 pub(crate) struct WhoseArgs {
-    /// The tasks that are the work, by name or process id, with all that they start; again for each more
+    /// The tasks to measure, by name or process id, with all that they start; repeat for several
     /// [default: the recorded command, else all programs]
-    #[arg(long, value_name = "NAME|PID")]
+    #[arg(long, value_name = "NAME|PID", help_heading = "Input")]
     pub(crate) foreground: Vec<String>,
     /// Leave out what other programs did while the recording was made
-    #[arg(long)]
+    #[arg(long, help_heading = "Input")]
     pub(crate) only_foreground: bool,
     /// Clock at which the recording was made, where it does not say: 2.6GHz, or a number of kHz
-    #[arg(long, value_name = "KHZ", value_parser = crate::args::clock_khz)]
+    #[arg(long, value_name = "KHZ", value_parser = crate::args::clock_khz, help_heading = "Input")]
     pub(crate) recorded_khz: Option<u32>,
 }
 

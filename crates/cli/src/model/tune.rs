@@ -52,7 +52,7 @@ const USUAL_OUTPUT: &str = "wattwise-tuned.toml";
 pub(crate) struct Args {
     /// Recordings, workload files or bundled workloads, as 'compare' takes them [default: the bundled recordings]
     workload: Vec<String>,
-    /// A machine, as 'compare' takes it; again for each more [default: each recording's own]
+    /// A machine, as 'compare' takes it; repeat for several [default: each recording's own]
     #[arg(long, short)]
     machine: Vec<String>,
     /// What is searched: a speed, idle or core policy with all its settings, or with those that have a range
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// as in 'compare' (2min,trials=500,events=1e10) [default: trials=400]
     #[arg(long, value_name = "TIME|TRIALS,...", default_value = "")]
     budget: TuneBudget,
-    /// A recording for the test, which the search does not see; again for each more [default: half of WORKLOAD]
+    /// A recording for the test, which the search does not see; repeat for several [default: half of WORKLOAD]
     #[arg(long, value_name = "WORKLOAD")]
     test: Vec<String>,
     /// The policy that the others are compared with [default: what the machine's system does by default]

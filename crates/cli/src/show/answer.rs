@@ -1,5 +1,6 @@
 //! A comparison on one screen: what to do, what it brings and costs, how sure that is, and the best rows.
 
+use crate::show::names::shortened;
 use crate::show::notes;
 use crate::show::screen::{Look, bold};
 use crate::show::table::{self, Order, joules, seconds, wrapped, wrapped_after};
@@ -11,15 +12,16 @@ use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_advice::words::in_words;
 use wattwise_figure::shell;
+use wattwise_figure::units::trim;
 
 /// What of a comparison is shown.
 #[derive(Clone, Copy, Default, clap::Args)]
 pub(crate) struct Shown {
     /// Show every policy that was tried
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) all: bool,
     /// Show what the figures rest on, and all warnings
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) notes: bool,
 }
 
@@ -29,8 +31,6 @@ impl Shown {
     pub(crate) const WHOLE: Shown = Shown { all: true, notes: true };
 }
 
-/// Columns of the first screen.
-const WIDTH: usize = 80;
 /// Rows of the short table at most.
 const ROWS: usize = 7;
 /// Policies that are named as no different, at most.
@@ -48,7 +48,7 @@ pub(crate) fn comparison(c: &Comparison, look: Look, order: Order, shown: Shown)
         _ = writeln!(
             out,
             "{}",
-            if shown.notes { wrapped(&text, "  ") } else { table::shortened(&text, WIDTH) }
+            if shown.notes { wrapped(&text, "  ") } else { shortened(&text, look.columns) }
         );
     }
     _ = writeln!(out);
@@ -69,6 +69,8 @@ pub(crate) struct Item(pub(crate) &'static str, pub(crate) String);
 
 /// Width of what an item is of, with the blanks around it.
 const LABEL: usize = 10;
+/// In the place of what an item is of: it goes on with the one before it.
+const ON: &str = " ";
 
 pub(crate) fn line_of(Item(label, text): &Item, out: &mut String) {
     // A command is copied as it is.
@@ -111,7 +113,7 @@ fn answer(c: &Comparison) -> (String, Vec<Item>) {
         rest.extend(time(c, own, reference));
     }
     rest.push(Item("sure?", sure(c, kept)));
-    rest.extend(a.nearly.iter().map(|n| Item("but", nearly(n))));
+    rest.extend(a.nearly.iter().map(|n| Item("but", nearly(c, n))));
     rest.extend(apply(c, kept).map(|command| Item("", command)));
     (head, rest)
 }
@@ -163,14 +165,19 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
             (text, 1) => format!("{text} longer"),
             (text, _) => text,
         };
-        let slower = own.other_responses.slower.then(|| say::responses(c, &own.other_responses)).flatten();
-        let others = slower.map(|text| Item("others", format!("wait longer: {text}")));
+        let slower = match own.other_responses.slower {
+            true => say::responses(c, &own.other_responses),
+            false => Vec::new(),
+        };
+        let others = items("others", slower, Some("programs beside the work wait longer"));
         let own = Item("time", format!("{words}: {} -> {}", seconds(base), seconds(base * ratio.median)));
         return std::iter::once(own).chain(others).collect();
     }
-    let waits = own.responses.as_ref().and_then(|r| match &r.why_not {
-        Some(why) => Some(why.clone()),
-        None => say::responses(c, r).map(|text| format!("within the limit{}: {text}", limit_words(c))),
+    let waits = own.responses.as_ref().map_or_else(Vec::new, |r| match &r.why_not {
+        Some(why) => items("waits", vec![why.clone()], None),
+        None => {
+            items("waits", say::responses(c, r), Some(&format!("within the {}time limit", limit_words(c))))
+        }
     });
     let missed = own
         .missed_by_task
@@ -178,12 +185,20 @@ fn time(c: &Comparison, own: &PolicyResult, reference: &PolicyResult) -> Vec<Ite
         .any(|m| m.share.max(m.reference_share) > 0.0)
         .then(|| say::missed(own))
         .flatten();
-    [waits.map(|w| Item("waits", w)), missed.map(|m| Item("late", m))].into_iter().flatten().collect()
+    waits.into_iter().chain(missed.map(|m| Item("late", m))).collect()
 }
 
-/// " (10 %)", where there is a limit of time.
+/// Lines under one label, and what all of them come to.
+fn items(label: &'static str, mut lines: Vec<String>, verdict: Option<&str>) -> Vec<Item> {
+    if let (Some(last), Some(verdict)) = (lines.last_mut(), verdict) {
+        *last += &format!("; {verdict}");
+    }
+    lines.into_iter().enumerate().map(|(n, line)| Item(if n == 0 { label } else { ON }, line)).collect()
+}
+
+/// "10 % ", where there is a limit of time.
 fn limit_words(c: &Comparison) -> String {
-    c.max_slowdown.map_or_else(String::new, |limit| format!(" ({:.0} %)", limit * 100.0))
+    c.max_slowdown.map_or_else(String::new, |limit| format!("{} % ", trim(limit * 100.0, 1)))
 }
 
 /// How sure the two statements are: better than the reference, best of all.
@@ -202,30 +217,36 @@ fn sure(c: &Comparison, kept: bool) -> String {
         ([], None, true) => "no other surely needs less within the time limit".to_owned(),
         ([], None, _) => "whether it keeps the time limit in other variations is not sure".to_owned(),
         (tied, ..) => {
-            let named: Vec<&str> = tied.iter().take(NAMED).map(String::as_str).collect();
-            let more = tied.len() - named.len();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("no clear difference from {}{more}", named.join(", "))
+            let name = |policy: &String| match say::faster(c, policy) {
+                Some(by) => format!("{policy} ({by})"),
+                None => policy.clone(),
+            };
+            let named: Vec<String> = tied.iter().take(NAMED).map(name).collect();
+            let more = match tied.len() - named.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let why = say::preferred(c).map_or_else(String::new, |why| format!("; recommended: {why}"));
+            format!("no clear difference from {}{more}{why}", named.join(", "))
         }
     });
     let figures = c.inputs.machine_figures.iter().filter(|f| f.range.is_some());
     let (all, guesses) = figures.fold((0, 0), |(n, g), f| (n + 1, g + usize::from(f.confidence == "guess")));
     if guesses > 0 {
-        parts.push(format!("{guesses} of the machine's {all} uncertain figures are guesses"));
+        parts.push(format!("{guesses} of the model's {all} uncertain figures are guesses"));
     }
     parts.join("; ")
 }
 
-fn nearly(n: &Nearly) -> String {
+fn nearly(c: &Comparison, n: &Nearly) -> String {
     let by = match change(n.ratio) {
-        (text, -1) => format!("would use {text} less"),
-        (text, _) => format!("would need {text}"),
+        (text, -1) => format!("would use {text} less than the reference"),
+        (text, _) => format!("would need {text} against the reference"),
     };
-    format!(
-        "{} {by}, over the time limit in {:.0} % of the replicas",
-        n.policy,
-        (1.0 - n.within_share) * 100.0
-    )
+    let own = c.results.iter().find(|r| r.policy == n.policy);
+    let all = own.map_or(c.replicas, |r| say::replicas_of(c, r));
+    let over = ((1.0 - n.within_share) * all as f64).round();
+    format!("{} {by}, but is over the {}time limit in {over:.0} of {all} replicas", n.policy, limit_words(c))
 }
 
 /// The command that puts it in force; none where what is there is kept.
@@ -299,7 +320,7 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
             _ = writeln!(out, "{}", wrapped(&note, "  "));
         }
     } else {
-        for warning in notes::serious(c) {
+        for warning in say::serious(c) {
             _ = writeln!(out, "{}", wrapped(&format!("warning: {warning}"), "  "));
         }
     }
@@ -307,8 +328,8 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
     let count = c.inputs.warnings.len();
     let warnings = match count {
         0 => String::new(),
-        1 => ", 1 warning".into(),
-        n => format!(", {n} warnings"),
+        1 => " and 1 warning".into(),
+        n => format!(" and {n} warnings"),
     };
     let notes = (!shown.notes).then(|| format!("notes{warnings}: --notes"));
     let more: Vec<String> = rows.into_iter().chain(notes).collect();
@@ -316,7 +337,60 @@ fn foot(c: &Comparison, rows: &[&PolicyResult], hidden: usize, shown: Shown) -> 
         _ = writeln!(out, "{}", wrapped(&more.join("; "), "  "));
     }
     if !c.inputs.own_machine {
-        out += "Only this work was tried. A day: compare laptop-day; yours: compare -- COMMAND\n";
+        out += "Your work: sudo wattwise compare -- COMMAND; a day: wattwise compare laptop-day\n";
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_advice::result::Preferred;
+
+    fn comparison() -> Comparison {
+        let bytes = include_bytes!("../../tests/results/compare.json");
+        serde_json::from_slice(bytes).expect("as compare wrote it")
+    }
+
+    fn words(c: &Comparison) -> String {
+        let shown = super::comparison(c, Look::PLAIN, Order::Best, Shown::default());
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// What is over the limit says which limit, and in how many replicas of how many.
+    #[test]
+    fn what_is_nearly_within_the_limit_names_it() {
+        let mut c = comparison();
+        c.max_slowdown = Some(0.025);
+        let performance = c.results.iter_mut().find(|r| r.policy == "performance").expect("is there");
+        performance.raced_out_after = Some(16);
+        let ratio = Interval { median: 0.85, low: 0.83, high: 0.88 };
+        c.answer.nearly = vec![Nearly { policy: "performance".into(), within_share: 0.5625, ratio }];
+        let text = words(&c);
+        let told = "but performance would use 12 to 17 % less than the reference, but is over the 2.5 % time limit in 7 of 16 replicas";
+        assert!(text.contains(told), "{text}");
+    }
+
+    /// A tied policy that is faster says by how much, and the recommended one why it is preferred.
+    #[test]
+    fn a_faster_tie_and_the_reason_are_told() {
+        let mut c = comparison();
+        c.replicas = 64;
+        (c.answer.tied, c.answer.preferred) = (vec!["performance".into()], Some(Preferred::Simpler));
+        let mut told = |own: f64, other: f64| {
+            for r in &mut c.results {
+                let time = if r.policy == "performance" { other } else { own };
+                r.uncertain.time_ratio = Interval { median: time, low: time, high: time };
+            }
+            words(&c)
+        };
+        let text = told(1.06, 1.02);
+        assert!(
+            text.contains(
+                "no clear difference from performance (4 % faster); recommended: as good as the best of them, and simpler"
+            ),
+            "{text}"
+        );
+        assert!(!told(1.02, 1.01).contains("faster"));
+    }
 }

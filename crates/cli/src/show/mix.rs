@@ -1,18 +1,19 @@
 //! Several works as one day, for people.
 
 use crate::show::answer::{Item, applied, line_of, ratio_words};
+use crate::show::names::{fitted, name_cell, shortened};
 use crate::show::screen::{Look, bold};
-use crate::show::table::{cell, drawn, ratio_text, shortened, shortened_policy, wrapped};
+use crate::show::table::{cell, drawn, ratio_text, wrapped};
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::mix::{Mix, MixPolicy};
 use wattwise_advice::result::Comparison;
 use wattwise_advice::words::in_words;
+use wattwise_figure::units::trim;
 
 /// Rows at most, unless all are asked for.
 const ROWS: usize = 7;
-/// Widths of a policy's and a work's name.
-const NAME: usize = 28;
+/// Width of a work's name.
 const WORK: usize = 16;
 
 /// The verdict over the mix, the policies, and what the recommended one does in each work.
@@ -33,18 +34,62 @@ pub(crate) fn text(mix: &Mix, comparisons: &[Comparison], look: Look, all: bool)
         _ = writeln!(out, "{}", bold(text, look.colour));
     }
     items.iter().for_each(|item| line_of(item, &mut out));
-    let rows: Vec<&MixPolicy> = match all {
-        true => mix.policies.iter().collect(),
-        false => mix.policies.iter().take(ROWS).collect(),
-    };
-    _ = writeln!(out, "\n{}", policies(mix, &one.reference, &rows, look.colour));
-    _ = writeln!(out, "\n{}", each(mix, comparisons, look.colour));
+    let rows = best_rows(mix, all);
+    let names = rows.iter().map(|p| p.policy.as_str());
+    let table = fitted(look.columns, names, &|name| policies(mix, &one.reference, &rows, look.colour, name));
+    _ = writeln!(out, "\n{table}");
+    let names = comparisons.iter().map(|c| c.answer.recommended.as_str());
+    let table = fitted(look.columns, names, &|name| each(mix, comparisons, look.colour, name));
+    _ = writeln!(out, "\n{table}\n");
+    out + &foot(mix, one, &rows, all)
+}
+
+/// The recommended policy first, then the others in their order; few, unless all are asked for.
+fn best_rows(mix: &Mix, all: bool) -> Vec<&MixPolicy> {
+    let (best, others): (Vec<&MixPolicy>, Vec<&MixPolicy>) =
+        mix.policies.iter().partition(|p| p.policy == mix.answer.recommended);
+    let room = if all { usize::MAX } else { ROWS };
+    best.into_iter().chain(others).take(room).collect()
+}
+
+/// What the marks mean, and what else there is to see.
+fn foot(mix: &Mix, one: &Comparison, rows: &[&MixPolicy], all: bool) -> String {
+    let mut legend = vec!["* recommended".to_owned()];
+    if rows.iter().any(|p| mark(mix, p) == "=") {
+        legend.push("= no clear difference".into());
+    }
+    if rows.iter().any(|p| mark(mix, p) == "x") {
+        let limit = one.max_slowdown.map_or_else(String::new, |l| format!(" ({} %)", trim(l * 100.0, 1)));
+        legend.push(format!("x over the time limit{limit} in at least one work"));
+    }
+    let mut out = wrapped(&legend.join("; "), "  ") + "\n";
+    let mut more = Vec::new();
     let hidden = mix.policies.len() - rows.len();
-    let more = if hidden > 0 { format!("{hidden} more rows, and ") } else { String::new() };
+    if hidden > 0 {
+        more.push(format!("{hidden} more rows"));
+    }
     if !all {
-        _ = writeln!(out, "\nx over the time limit in some work; {more}each work by itself: --all");
+        more.push("each work by itself".into());
+    }
+    let tried = mix.answer.tried.map_or(0, |tried| tried as usize);
+    let early = tried.saturating_sub(mix.policies.len());
+    let early = (early > 0).then(|| format!("{early} others were too slow or not better, and left early"));
+    let more = (!more.is_empty()).then(|| format!("{}: --all", more.join(" and ")));
+    let lines: Vec<String> = early.into_iter().chain(more).collect();
+    if !lines.is_empty() {
+        out += &(wrapped(&lines.join("; "), "  ") + "\n");
     }
     out
+}
+
+/// How a policy stands, as a mark.
+fn mark(mix: &Mix, p: &MixPolicy) -> &'static str {
+    match p.over_limit_in.is_empty() {
+        _ if p.policy == mix.answer.recommended => "*",
+        false => "x",
+        true if mix.answer.tied.contains(&p.policy) => "=",
+        true => "",
+    }
 }
 
 fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
@@ -65,7 +110,7 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
         items.push(Item("energy", format!("{words}: {base:.2} -> {to:.2} W in the mean")));
         items.push(Item("time", "within the limit in every work".into()));
         let worst = ratio_text(own.worst.energy_ratio);
-        items.push(Item("least", format!("in {}: {worst}", own.worst.workload)));
+        items.push(Item("worst", format!("in {}: {worst}", own.worst.workload)));
     }
     let mut sure = Vec::new();
     if let Some(against) = &a.against_reference {
@@ -88,18 +133,13 @@ fn answer(mix: &Mix, one: &Comparison) -> (String, Vec<Item>) {
     (head, items)
 }
 
-fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool) -> String {
+fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool, name: usize) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    table.set_header(vec![cell(""), cell("policy"), right("energy"), right("saves least in"), cell("")]);
+    table.set_header(vec![cell(""), cell("policy"), right("mean power"), right("worst in"), cell("")]);
     for p in rows {
-        let mark = match p.over_limit_in.is_empty() {
-            _ if p.policy == mix.answer.recommended => "*",
-            false => "x",
-            true if mix.answer.tied.contains(&p.policy) => "=",
-            true => "",
-        };
+        let mark = mark(mix, p);
         let energy = match p.policy == reference {
             true => format!("{:.2} W", p.mean_w.median),
             false => ratio_text(p.power_ratio),
@@ -113,13 +153,7 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool) -> St
             Some(work) => format!("over limit: {}", shortened(work, WORK)),
             None => String::new(),
         };
-        let row = [
-            cell(mark),
-            cell(shortened_policy(&p.policy, NAME)),
-            right(&energy),
-            right(&worst),
-            cell(remark),
-        ];
+        let row = [cell(mark), name_cell(&p.policy, name), right(&energy), right(&worst), cell(remark)];
         let paint = |c: comfy_table::Cell| match (colour, mark) {
             (true, "*") => c.fg(Color::Green).add_attribute(Attribute::Bold),
             (true, "x") => c.add_attribute(Attribute::Dim),
@@ -131,19 +165,76 @@ fn policies(mix: &Mix, reference: &str, rows: &[&MixPolicy], colour: bool) -> St
 }
 
 /// What the recommended policy does in each work, and which would be the best there.
-fn each(mix: &Mix, comparisons: &[Comparison], colour: bool) -> String {
+fn each(mix: &Mix, comparisons: &[Comparison], colour: bool, name: usize) -> String {
+    // Against itself the reference changes nothing.
+    let kept = comparisons.iter().all(|c| c.reference == mix.answer.recommended);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
-    table.set_header(vec![cell("work"), right("share"), right("energy"), cell("best of these by itself")]);
+    let mut head = vec![cell("work"), right("share")];
+    head.extend((!kept).then(|| right("energy")));
+    head.push(cell("best for this work alone"));
+    table.set_header(head);
     for (c, weight) in comparisons.iter().zip(&mix.weights) {
         let own = c.results.iter().find(|r| r.policy == mix.answer.recommended);
-        table.add_row(vec![
-            cell(shortened(&c.workload.name, WORK)),
-            right(&format!("{:.0} %", weight.weight * 100.0)),
-            right(&own.map_or_else(String::new, |r| ratio_text(r.uncertain.energy_ratio))),
-            cell(shortened_policy(&c.answer.recommended, NAME)),
-        ]);
+        let mut row =
+            vec![cell(shortened(&c.workload.name, WORK)), right(&format!("{:.0} %", weight.weight * 100.0))];
+        let energy = own.map_or_else(String::new, |r| ratio_text(r.uncertain.energy_ratio));
+        row.extend((!kept).then(|| right(&energy)));
+        row.push(name_cell(&c.answer.recommended, name));
+        table.add_row(row);
     }
     drawn(table, colour)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattwise_advice::summary::ComparisonSet;
+
+    fn day() -> ComparisonSet {
+        let bytes = include_bytes!("../../tests/results/compare-mix.json");
+        serde_json::from_slice(bytes).expect("as compare wrote it")
+    }
+
+    fn shown(set: &ComparisonSet) -> String {
+        text(set.mix.as_ref().expect("a mix"), &set.comparisons, Look::PLAIN, false)
+    }
+
+    /// The recommended policy is the first row, whatever needs less; the columns and marks say what they are.
+    #[test]
+    fn a_day_begins_with_what_is_recommended() {
+        let mut set = day();
+        let mix = set.mix.as_mut().expect("a mix");
+        mix.policies.rotate_left(1);
+        mix.answer.tied = vec!["performance".into()];
+        mix.answer.tried = Some(9);
+        let text = shown(&set);
+        let marks: Vec<&str> = text
+            .lines()
+            .skip_while(|l| !l.contains("mean power"))
+            .take_while(|l| !l.is_empty())
+            .map(|l| &l[..1])
+            .collect();
+        assert_eq!(marks, [" ", "*", "=", "x"], "{text}");
+        assert!(text.contains("mean power") && text.contains("worst in"), "{text}");
+        let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(folded.contains(
+            "* recommended; = no clear difference; x over the time limit (10 %) in at least one work 6 others were too slow"
+        ), "{text}");
+    }
+
+    /// Where the reference is kept, nothing is said of its energy against itself.
+    #[test]
+    fn the_reference_is_not_held_against_itself() {
+        let mut set = day();
+        let heads = |set: &ComparisonSet| {
+            let text = shown(set);
+            text.lines().find(|l| l.starts_with("work ")).expect("a table of works").to_owned()
+        };
+        assert!(!heads(&set).contains("energy"));
+        let mix = set.mix.as_mut().expect("a mix");
+        mix.answer.recommended = "performance".into();
+        assert!(heads(&set).contains("energy"));
+    }
 }

@@ -5,6 +5,7 @@ pub(crate) mod benches;
 pub(crate) mod csv;
 pub(crate) mod markdown;
 pub(crate) mod mix;
+pub(crate) mod names;
 pub(crate) mod notes;
 pub(crate) mod older;
 pub(crate) mod report;

@@ -4,20 +4,6 @@ use wattwise_advice::result::Comparison;
 use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 
-/// Warnings about single events of a recording, of which every recording has some: they change an answer by hardly anything.
-const SMALL: [&str; 5] = [
-    "switches from idle were not recorded",
-    "switches of tasks that write no events are missing",
-    "switches contradict what their CPU was doing",
-    "sleeps ended without a recorded wake-up",
-    "wake-ups are guesses",
-];
-
-/// The warnings that may change the answer.
-pub(crate) fn serious(c: &Comparison) -> impl Iterator<Item = &String> {
-    c.inputs.warnings.iter().filter(|w| !SMALL.iter().any(|small| w.contains(small)))
-}
-
 /// What the figures rest on.
 pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
@@ -37,8 +23,8 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     }
     if c.results.iter().any(|r| r.raced_out_after.is_some()) {
         notes.push(
-            "policies that could not be the best were left after 4 or 16 other replicas; the recommended one's figures are \
-             from replicas that did not choose it"
+            "policies that could not be the best were left after 4 or 16 other replicas; the recommended policy's figures \
+             are from replicas that did not choose it"
                 .into(),
         );
     }
@@ -75,6 +61,7 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     if !c.workload.clock.is_empty() {
         notes.push(format!("recorded clock: {}; memory-bound: {}", c.workload.clock, c.workload.memory));
     }
+    notes.extend(say::small_gaps(c).map(|gaps| format!("recording: {gaps}")));
     notes.extend(c.inputs.warnings.iter().map(|w| format!("warning: {w}")));
     notes
 }

@@ -44,7 +44,7 @@ pub(crate) fn shows_progress() -> bool {
 const STYLES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[38;5;10m", "\x1b[39m"];
 
 /// Columns of a pipe, a log and a small terminal.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 
 /// A line in bold where styles are wanted.
 pub(crate) fn bold(text: &str, colour: bool) -> String {

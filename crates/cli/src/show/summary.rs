@@ -1,7 +1,8 @@
 //! What several comparisons come to, for people.
 
+use crate::show::names::{fitted, name_cell, shortened};
 use crate::show::screen::Look;
-use crate::show::table::{WIDE, cell, drawn, shortened, shortened_policy, wrapped, wrapped_after};
+use crate::show::table::{WIDE, cell, drawn, wrapped, wrapped_after};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_advice::result::Comparison;
@@ -11,8 +12,8 @@ use wattwise_figure::shell;
 /// The columns.
 pub(crate) const HEAD: [&str; 7] =
     ["", "policy", "energy", "time", "within limit", "best in", "worst energy"];
-/// Width of a name in the terminal's table.
-const NAME: usize = 24;
+/// Width of a place's name in the terminal's table.
+const PLACE: usize = 24;
 
 /// A ratio as a change in per cent.
 fn change(ratio: Option<f64>) -> String {
@@ -52,8 +53,8 @@ fn over_all(s: &Summary) -> String {
     text
 }
 
-/// The rows under [`HEAD`], by energy; names of at most so many characters.
-pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
+/// The rows under [`HEAD`], by energy; places of at most so many characters.
+pub(crate) fn rows(s: &Summary, most: usize) -> Vec<Vec<String>> {
     let mut all: Vec<&PolicySummary> = s.policies.iter().collect();
     let energy = |p: &PolicySummary| p.energy_ratio.unwrap_or(f64::INFINITY);
     let leads = |p: &PolicySummary| s.best.as_ref() == Some(&p.policy);
@@ -61,11 +62,11 @@ pub(crate) fn rows(s: &Summary, name: usize) -> Vec<Vec<String>> {
     let row = |p: &&PolicySummary| {
         let worst = p.worst.as_ref().map_or_else(String::new, |w| {
             let place = format!("{} on {}", w.workload, w.machine);
-            format!("{} ({})", change(Some(w.energy_ratio)), shortened(&place, name))
+            format!("{} ({})", change(Some(w.energy_ratio)), shortened(&place, most))
         });
         vec![
             if leads(p) { "*" } else { "" }.to_owned(),
-            shortened_policy(&p.policy, name),
+            p.policy.clone(),
             change(p.energy_ratio),
             change(p.time_ratio),
             format!("{} of {}", p.admissible, p.comparisons),
@@ -114,25 +115,31 @@ fn on_each(set: &ComparisonSet) -> String {
     out
 }
 
-/// The answer, the table, what it means. Where the worst energy was is told where there is room.
+/// The answer, the table, what it means.
 pub(crate) fn text(set: &ComparisonSet, look: Look) -> String {
-    let s = &set.summary;
+    let names = set.summary.policies.iter().map(|p| p.policy.as_str());
+    let table = fitted(look.columns, names, &|name| table(&set.summary, look, name)) + &on_each(set);
+    let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
+    format!("{}\n\n{}\n\n{}\n", wrapped(&answer(set), ""), table, wrapped(note, "  "))
+}
+
+/// The table, with names of at most so many characters a line. Where the worst energy was is told where there is room.
+fn table(s: &Summary, look: Look, name: usize) -> String {
     let (colour, narrow) = (look.colour, look.columns < WIDE);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let aligned = |(column, text): (usize, &str)| match column {
+        1 => name_cell(text, name),
         2..=5 => cell(text).set_alignment(CellAlignment::Right),
         _ => cell(text),
     };
     let bold = |cell: Cell| if colour { cell.add_attribute(Attribute::Bold) } else { cell };
     table.set_header(HEAD.into_iter().enumerate().map(aligned).map(bold));
-    for mut row in rows(s, NAME) {
+    for mut row in rows(s, PLACE) {
         if let Some(worst) = row.last_mut().filter(|_| narrow) {
             worst.truncate(worst.find(" (").unwrap_or(worst.len()));
         }
         table.add_row(row.iter().map(String::as_str).enumerate().map(aligned));
     }
-    let table = drawn(table, colour) + &on_each(set);
-    let note = "energy and time: geometric means of the ratios to each comparison's reference policy";
-    format!("{}\n\n{}\n\n{}\n", wrapped(&answer(set), ""), table, wrapped(note, "  "))
+    drawn(table, colour)
 }

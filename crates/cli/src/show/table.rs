@@ -1,5 +1,6 @@
 //! Tables for people.
 
+use crate::show::names::{fitted, name_cell, shortened};
 use crate::show::screen::Look;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use wattwise_advice::result::{Comparison, Interval, KindResponses, PolicyResult};
@@ -27,9 +28,6 @@ pub(crate) fn joules(j: f64) -> String {
     }
 }
 
-/// Width of a policy's name at most, so that a row keeps within 80 columns.
-const NAME: usize = 28;
-const SHORT_NAME: usize = 22;
 /// From so many columns on a row has two figures more.
 pub(crate) const WIDE: usize = 110;
 /// Width of a kind's name at most.
@@ -44,7 +42,7 @@ pub(crate) fn wrapped(text: &str, indent: &str) -> String {
 /// The same with something before the text, which stays as it is.
 pub(crate) fn wrapped_after(before: &str, text: &str, indent: &str) -> String {
     let mut lines = vec![before.to_owned()];
-    for word in text.split_whitespace() {
+    for word in &unbroken(text) {
         let line = lines.last().map_or(0, |l| l.chars().count());
         if line > indent.len() && line + 1 + word.chars().count() > 80 {
             lines.push(indent.to_owned());
@@ -57,6 +55,23 @@ pub(crate) fn wrapped_after(before: &str, text: &str, indent: &str) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// The words between which a line may end: a number is not parted from its unit.
+fn unbroken(text: &str) -> Vec<String> {
+    const UNITS: [&str; 10] = ["%", "J", "kJ", "mJ", "W", "s", "ms", "us", "MHz", "GHz"];
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']));
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if is_unit(word) && number.ends_with(|c: char| c.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// With a capital and a full stop.
@@ -97,10 +112,14 @@ pub(crate) fn order(c: &Comparison, order: Order) -> Vec<&PolicyResult> {
 pub(crate) fn time_word(c: &Comparison) -> &'static str {
     match c.judged.kind {
         TimeKind::Makespan => "time",
-        TimeKind::Response => "half within",
+        TimeKind::Response => HALF,
         TimeKind::Deadlines => "missed",
     }
 }
+
+/// Heads of the columns of response times.
+const HALF: &str = "median";
+const MOST: &str = "95 % within";
 
 /// How a policy stands, as a mark.
 pub(crate) fn mark(c: &Comparison, r: &PolicyResult) -> &'static str {
@@ -158,7 +177,7 @@ const WAITS: &str = "waits";
 pub(crate) fn beside_time(c: &Comparison) -> &'static str {
     match c.judged.kind {
         TimeKind::Makespan => "against ref.",
-        TimeKind::Response => "95 % within",
+        TimeKind::Response => MOST,
         TimeKind::Deadlines => "",
     }
 }
@@ -172,18 +191,21 @@ fn remark(c: &Comparison, r: &PolicyResult) -> String {
         _ if r.policy == c.reference => "reference".into(),
         _ if !r.admissible && c.judged.kind == TimeKind::Response => String::new(),
         _ if !r.admissible => OVER.into(),
-        Some(n) => format!("{n} {RUNS}"),
+        Some(n) => format!("{n} {REPLICAS}"),
         None => String::new(),
     }
 }
 
 const OVER: &str = "over limit";
-const RUNS: &str = "runs";
+const REPLICAS: &str = "replicas";
 
 /// What the marks and words of these rows mean.
 pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     let some = |of: &dyn Fn(&PolicyResult) -> bool| shown.iter().any(|r| of(r));
     let mut words = Vec::new();
+    if shown.len() > 1 && some(&|r| mark(c, r) == "*") {
+        words.push("* recommended".to_owned());
+    }
     if some(&|r| mark(c, r) == "=") {
         words.push("= no clear difference".to_owned());
     }
@@ -200,17 +222,23 @@ pub(crate) fn legend(c: &Comparison, shown: &[&PolicyResult]) -> Vec<String> {
     if c.judged.kind == TimeKind::Response && some(&waits) {
         words.push(format!("{WAITS} x2: its noticed responses take twice as long in all"));
     }
-    if some(&|r| r.raced_out_after.is_some() && r.admissible) {
-        words.push(format!("4 or 16 {RUNS}: left early, not better"));
+    let left: Vec<&PolicyResult> = shown.iter().filter(|r| r.admissible).copied().collect();
+    let left: Vec<String> = say::left_after(&left).iter().map(u64::to_string).collect();
+    if !left.is_empty() {
+        words.push(format!("{} {REPLICAS}: not better, so left early", left.join(" or ")));
     }
     words
 }
 
 /// Rows of the policies.
 pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: Look) -> String {
+    let names = shown.iter().map(|r| r.policy.as_str());
+    fitted(look.columns, names, &|name| rows_with(c, shown, look, name))
+}
+
+/// The same with names of at most so many characters a line.
+fn rows_with(c: &Comparison, shown: &[&PolicyResult], look: Look, name: usize) -> String {
     let (colour, wide) = (look.colour, look.columns >= WIDE);
-    // Responses take two columns.
-    let name = if c.judged.kind == TimeKind::Response && !wide { SHORT_NAME } else { NAME };
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
@@ -226,7 +254,7 @@ pub(crate) fn rows(c: &Comparison, shown: &[&PolicyResult], look: Look) -> Strin
     table.set_header(header);
     for r in shown {
         let recommended = r.policy == c.answer.recommended;
-        let mut row = vec![cell(mark(c, r)), cell(shortened_policy(&r.policy, name))];
+        let mut row = vec![cell(mark(c, r)), name_cell(&r.policy, name)];
         let energy = joules(say::energy_j(c, r).median);
         row.push(right(&match say::energy_ratio(c, r) {
             Some(ratio) => change_or(c, r, ratio, &energy),
@@ -258,7 +286,7 @@ fn change_or(c: &Comparison, r: &PolicyResult, ratio: Interval, own: &str) -> St
 fn time_heads(c: &Comparison) -> &'static [&'static str] {
     match c.judged.kind {
         TimeKind::Makespan => &["time"],
-        TimeKind::Response => &["half within", "95 % within"],
+        TimeKind::Response => &[HALF, MOST],
         TimeKind::Deadlines => &["missed"],
     }
 }
@@ -307,26 +335,6 @@ pub(crate) fn ratio_text(ratio: Interval) -> String {
     if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
 }
 
-/// A name of at most so many characters.
-pub(crate) fn shortened(name: &str, most: usize) -> String {
-    if name.chars().count() <= most {
-        return name.to_owned();
-    }
-    let head: String = name.chars().take(most - 1).collect();
-    head + "…"
-}
-
-/// A policy's name of at most so many characters, with both of its ends: policies of one table often begin alike.
-pub(crate) fn shortened_policy(name: &str, most: usize) -> String {
-    let count = name.chars().count();
-    if count <= most {
-        return name.to_owned();
-    }
-    let head = (most - 1) / 2;
-    let tail = name.chars().skip(count - (most - 1 - head));
-    name.chars().take(head).chain(['…']).chain(tail).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,11 +356,16 @@ mod tests {
         assert_eq!((of(0.9997, 0.9997), of(0.9997, 1.02)), ("+0.0 %".into(), "+0.0 to +2.0 %".into()));
     }
 
+    /// A number and its unit stay on one line, wherever the line ends.
     #[test]
-    fn long_names_are_cut() {
-        assert_eq!(shortened("schedutil", NAME), "schedutil");
-        assert_eq!(shortened(&"x".repeat(40), NAME).chars().count(), NAME);
-        let longer = "hwp:epp=performance+max=90%+power=22W";
-        assert_eq!(shortened_policy(longer, 22), "hwp:epp=pe…%+power=22W");
+    fn no_line_begins_with_a_unit() {
+        for before in 50..85 {
+            let text =
+                "x".repeat(before) + " over the limit in 44 % of them, 122.3 J, (10 %); 447 -> 467 ms.";
+            let lines = wrapped(&text, "  ");
+            for unit in ["%", "J", "ms"] {
+                assert!(!lines.lines().any(|l| l.trim_start().starts_with(unit)), "{lines}");
+            }
+        }
     }
 }

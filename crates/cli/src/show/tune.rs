@@ -1,14 +1,14 @@
 //! What a search found, for people.
 
+use crate::show::names::{fitted, name_cell};
+use crate::show::screen::COLUMNS;
 use crate::show::screen::bold;
-use crate::show::table::{cell, drawn, shortened_policy, wrapped};
+use crate::show::table::{cell, drawn, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use wattwise_tune::gain::Gain;
 use wattwise_tune::result::{Ended, Test, TuneResult, Used};
 
-/// Width of a policy's name.
-const NAME: usize = 44;
 /// Most points of the front that are shown; JSON has all.
 const MOST: usize = 8;
 
@@ -54,6 +54,11 @@ pub(crate) fn text(r: &TuneResult, colour: bool) -> String {
 }
 
 fn front(r: &TuneResult, colour: bool) -> String {
+    fitted(COLUMNS, r.front.iter().map(|p| p.policy.as_str()), &|name| front_with(r, colour, name))
+}
+
+/// The same with names of at most so many characters a line.
+fn front_with(r: &TuneResult, colour: bool, name: usize) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let right = |text: &str| cell(text).set_alignment(CellAlignment::Right);
@@ -65,7 +70,7 @@ fn front(r: &TuneResult, colour: bool) -> String {
         let wins = p.policy == r.winner.policy;
         if wins || i % step == 0 {
             let figures = [p.cost_ratio, p.time_ratio, p.p99_ratio].map(change);
-            let row = [cell(if wins { "*" } else { "" }), cell(shortened_policy(&p.policy, NAME))];
+            let row = [cell(if wins { "*" } else { "" }), name_cell(&p.policy, name)];
             table.add_row(row.into_iter().chain(figures.iter().map(|f| right(f))));
         }
     }

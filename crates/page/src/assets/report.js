@@ -61,3 +61,10 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 }
+
+// A policy's name may take more lines: between its parts first.
+for (const name of document.querySelectorAll(".policy")) {
+  const parts = name.textContent.split(/(?=[+,])/);
+  if (parts.length < 2 || name.children.length > 0) continue;
+  name.replaceChildren(...parts.flatMap((part, i) => (i > 0 ? [document.createElement("wbr"), part] : [part])));
+}

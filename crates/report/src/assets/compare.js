@@ -239,7 +239,7 @@
     for (const p of [...points].reverse()) {
       const on = front.includes(p);
       const standing = [p.r.policy === reference && "the reference", p.best && "recommended", p.tied && "not told apart from the recommended",
-        !p.r.admissible && "too slow", on ? "on the Pareto front" : "another is faster and thriftier"].filter(Boolean);
+        !p.r.admissible && "over the time limit", on ? "on the Pareto front" : "another is faster and lower in energy"].filter(Boolean);
       const says = `${p.r.policy}\n${charge.y.name}: ${said(p.ji, charge.y)}\n${charge.x.name}: ${said(p.ti, charge.x)}\n${standing.join("; ")}`;
       const mark = p.best
         ? svg("path", { class: "dot best", d: star(x(p.t), y(p.j), 10) })
@@ -256,9 +256,9 @@
     const root = svg("svg", { viewBox: `0 0 ${f.width} ${f.height}`, width: f.width, height: f.height, role: "group", "aria-label": "Energy against time, a point a policy; the figures are in the table of policies" });
     for (const part of [grid, frontier, crosses, name, marks]) part(root, f);
     host.replaceChildren(root);
-    $("tradeoff-note").textContent = "Down and left is better. On the line is the Pareto front: no policy is both faster and thriftier than these."
-      + (charge.intervals ? " A cross shows where 90 of 100 replicas lie, each way." : " No intervals: one run of the nominal model.");
-    const signed = (v) => `${v > 0 ? "+" : ""}${group(v.toFixed(0))} %`;
+    $("tradeoff-note").textContent = "Down and left is better. On the line is the Pareto front: no policy is both faster and lower in energy than these."
+      + (charge.intervals ? " A cross shows where 90 % of the replicas lie, each way." : " No intervals: one run of the nominal model.");
+    const signed = (v) => `${v > 0 ? "+" : ""}${group(v.toFixed(0))}\u00a0%`;
     const far = f.hidden.map((p) => `${p.r.policy} (time ${signed(p.t)}, energy ${signed(p.j)})`);
     $("front").textContent = [
       f.front.length > 0 && `On the front: ${f.front.map((p) => p.r.policy).join(", ")}.`,
@@ -585,7 +585,7 @@
     if (!host || details.length === 0) return null;
     // Eight colours that colour-blind readers tell apart, then the same with dashes.
     const looks = details.map((_, i) => ({ colour: `s${i % 8}`, dash: [[], [6, 3], [2, 3]][Math.floor(i / 8) % 3] }));
-    // Shown at first: the best, the first asked for, the promptest and the laggard.
+    // Shown at first: the best, the first asked for, the one with the shortest and the one with the longest wake-ups.
     const p99 = (d) => results.find((r) => r.policy === d.policy)?.wake_latency_us.p99 ?? 0;
     const byP99 = [...details].sort((a, b) => p99(a) - p99(b));
     const shown = new Set([details.find((d) => d.policy === answer.recommended), details[0], byP99[0], byP99.at(-1)]);
@@ -657,14 +657,14 @@
   const draw = () => { scatter(); timeline?.draw(); wake?.draw(); };
   for (const radio of document.querySelectorAll("input[name=charge]")) radio.addEventListener("change", scatter);
   for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", draw);
-  let width = innerWidth, waiting = 0;
-  addEventListener("resize", () => {
-    // A phone's address bar changes the height while one scrolls.
-    if (innerWidth === width) return;
-    width = innerWidth;
+  let width = $("scatter").clientWidth, waiting = 0;
+  // The charts' own room, whatever it is that changes it; only its width, for a phone's address bar changes the height.
+  new ResizeObserver(() => {
+    if ($("scatter").clientWidth === width) return;
+    width = $("scatter").clientWidth;
     clearTimeout(waiting);
     waiting = setTimeout(draw, 100);
-  });
+  }).observe($("scatter"));
   draw();
 
   // For the console and for tests.

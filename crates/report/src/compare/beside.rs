@@ -71,7 +71,7 @@ pub fn compared_side_by_side(all: &[(String, &Comparison)]) -> Section {
         None => NONE.to_owned(),
         Some(r) if r.policy == c.reference => "reference".to_owned(),
         Some(r) => {
-            let mark = if r.admissible { "" } else { ", too slow" };
+            let mark = if r.admissible { "" } else { ", over the limit" };
             let best = if r.policy == c.answer.recommended { " ★" } else { "" };
             format!("{}{mark}{best}", energy(c, r, with_intervals(c)))
         }

@@ -35,14 +35,20 @@ impl Standing {
             Standing::Admissible => "The others within the limit".to_owned(),
             Standing::TooSlow => match (c.judged.kind, c.max_slowdown) {
                 (TimeKind::Deadlines, _) => "Misses more deadlines than the reference".to_owned(),
-                (_, Some(limit)) => format!("Too slow: over {} more time", whole_percent(limit)),
-                (_, None) => "Too slow".to_owned(),
+                (_, Some(limit)) if with_intervals(c) => {
+                    format!(
+                        "Not within the time limit ({}) in 95\u{a0}% of the replicas",
+                        whole_percent(limit)
+                    )
+                }
+                (_, Some(limit)) => format!("Over the time limit ({})", whole_percent(limit)),
+                (_, None) => "Over the time limit".to_owned(),
             },
         }
     }
 }
 
-/// Policies that stand alike, the thriftiest first.
+/// Policies that stand alike, the lowest energy first.
 pub(super) struct Group<'a> {
     pub(super) standing: Standing,
     pub(super) title: String,

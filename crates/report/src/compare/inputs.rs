@@ -2,6 +2,7 @@
 
 use super::groups::{whole_percent, with_intervals};
 use wattwise_advice::result::{Comparison, DecidingFigure, FigureRange, InputFigure};
+use wattwise_advice::say;
 use wattwise_advice::time::TimeKind;
 use wattwise_page::number::{NONE, fixed};
 
@@ -51,7 +52,7 @@ pub(super) fn judged(c: &Comparison) -> String {
 /// Why the window is as long as it is.
 pub(super) fn window(c: &Comparison) -> &'static str {
     match (c.judged.kind, c.max_slowdown) {
-        (TimeKind::Makespan, Some(_)) => "as long as a policy within the limit of time may take",
+        (TimeKind::Makespan, Some(_)) => "the reference’s time and the time limit",
         (TimeKind::Makespan, None) => "several times what the reference takes",
         _ => "the time that was recorded or generated",
     }
@@ -60,15 +61,20 @@ pub(super) fn window(c: &Comparison) -> &'static str {
 /// How much slower than the reference a policy may be, in words.
 pub(super) fn limit(c: &Comparison) -> String {
     match (c.judged.kind, c.max_slowdown) {
-        (TimeKind::Deadlines, _) => "no more deadlines missed than under the reference policy".to_owned(),
-        (_, None) => "none: a policy may be as slow as it is".to_owned(),
+        (TimeKind::Deadlines, _) => "No more deadlines missed than under the reference policy.".to_owned(),
+        (_, None) => "None: a policy may be as slow as it is.".to_owned(),
         (_, Some(limit)) => {
-            let least = format!("at most {} slower than the reference policy", whole_percent(limit));
+            let sure = if with_intervals(c) { ", in at least 95\u{a0}% of the replicas" } else { "" };
+            let least = format!("At most {} slower than the reference policy{sure}.", whole_percent(limit));
             let too = match &c.standards[..] {
                 [] => String::new(),
-                all => format!(", and than {} unless it is no slower than the reference", all.join(" and ")),
+                all => format!(
+                    " The same limit also counts from {} (the system’s default, or what was in force before a change); a policy \
+                     beyond that is within the limit only if it is no slower than the reference.",
+                    all.join(" and ")
+                ),
             };
-            format!("{least}{too}, in 95 % of the replicas")
+            least + &too
         }
     }
 }
@@ -76,16 +82,46 @@ pub(super) fn limit(c: &Comparison) -> String {
 /// Where intervals come from, or why there are none.
 pub(super) fn replicas(c: &Comparison) -> String {
     match c.replicas {
-        0 => "none: one run of the nominal model, so how sure the answer is, is not known".to_owned(),
+        0 => "None: one run of the nominal model, so it is not known how sure the answer is.".to_owned(),
         n => format!(
-            "{n} runs of the whole comparison, each with another phase of ticks and periodic work, another seed and another draw of each uncertain figure, the same for all policies"
+            "{n} runs of the whole comparison. Each has its own phase of ticks and periodic work, its own seed and its own random \
+             value of each uncertain figure, the same for all policies.{}",
+            left_early(c).map_or_else(String::new, |left| format!(" {left}"))
         ),
+    }
+}
+
+/// Of how many replicas the figures of policies are that could not be the best; `None` where all ran in all.
+pub(super) fn left_early(c: &Comparison) -> Option<String> {
+    let after: Vec<String> =
+        say::left_after(&c.results.iter().collect::<Vec<_>>()).iter().map(u64::to_string).collect();
+    (!after.is_empty()).then(|| {
+        format!("A policy that could not be the best was left after {}, as its row says.", after.join(" or "))
+    })
+}
+
+/// Of how many replicas a dot is the median.
+pub(super) fn replicas_of_rows(c: &Comparison) -> String {
+    let after: Vec<String> =
+        say::left_after(&c.results.iter().collect::<Vec<_>>()).iter().rev().map(u64::to_string).collect();
+    match &after[..] {
+        [] => format!("{} replicas", c.replicas),
+        left => format!("{} replicas ({} where a policy was left early)", c.replicas, left.join(" or ")),
+    }
+}
+
+/// A word of how a figure is known, as people write it.
+pub(super) fn confidence_word(word: &str) -> &str {
+    match word {
+        "datasheet" => "data sheet",
+        "kerneltable" => "kernel table",
+        other => other,
     }
 }
 
 /// A figure's value and where 19 of 20 draws of it lie.
 pub(super) fn range(range: &Option<FigureRange>) -> (String, String) {
-    let Some(r) = range else { return (NONE.to_owned(), "not drawn".to_owned()) };
+    let Some(r) = range else { return (NONE.to_owned(), "fixed".to_owned()) };
     let greatest = [r.nominal, r.low, r.high]
         .into_iter()
         .filter(|x| x.is_finite())

@@ -29,6 +29,8 @@ pub(super) struct Whisker<'a> {
     pub(super) policy: &'a str,
     pub(super) best: bool,
     pub(super) reference: bool,
+    /// After how many replicas it was left.
+    pub(super) left_after: Option<u64>,
     pub(super) dot: Option<f64>,
     /// Left end and length.
     pub(super) line: Option<(f64, f64)>,
@@ -59,7 +61,7 @@ pub(super) fn whiskers<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Option<Wh
         let rows: Vec<Whisker<'a>> = group.policies.iter().map(row).filter(drawn).collect();
         let hidden = group.policies.len() - rows.len();
         let more = if hidden > 0 {
-            format!(" ({hidden} over a longer time of their own: see the table)")
+            format!(" ({hidden} not done within the window: see the table)")
         } else {
             String::new()
         };
@@ -128,6 +130,7 @@ fn whisker<'a>(
         policy: &r.policy,
         best: Standing::of(c, r) == Standing::Recommended,
         reference,
+        left_after: r.raced_out_after,
         dot: (median.is_finite() && (edge..=high).contains(&median)).then(|| place(median)),
         line: (known && !reference).then(|| (place(least), place(most) - place(least))),
         beyond: median > high || known && most > high,

@@ -29,6 +29,7 @@ use inputs::{Decides, confidence, decides, provenance, shaky};
 use intervals::{Whiskers, whiskers};
 use table::{Main, Nominal, main_table, nominal_table};
 use tiles::{Tile, headline, tiles};
+use wattwise_advice::say;
 use wattwise_advice::words::in_words;
 
 /// One self-contained HTML file.
@@ -56,6 +57,10 @@ pub fn compare_html(comparison: &Comparison, details: &[PolicyDetail], command: 
         judged: inputs::judged(c),
         limit: inputs::limit(c),
         replicas: inputs::replicas(c),
+        of_replicas: inputs::replicas_of_rows(c),
+        serious: say::serious(c).next().is_some(),
+        gaps: say::small_gaps(c),
+        varied: c.inputs.machine_figures.iter().filter(|f| f.range.is_some()).count(),
         background: percent(c.workload.background_share),
         duration: time(c.workload.duration_s),
         window: time(c.window_s),
@@ -91,6 +96,14 @@ struct ComparePage<'a> {
     judged: String,
     limit: String,
     replicas: String,
+    /// What a dot of the intervals is the median of.
+    of_replicas: String,
+    /// Whether a warning may change the answer.
+    serious: bool,
+    /// What the other warnings come to.
+    gaps: Option<String>,
+    /// Figures of the machine that the replicas vary.
+    varied: usize,
     background: String,
     duration: String,
     window: String,

@@ -28,6 +28,8 @@ pub(super) struct PolicyRow<'a> {
     pub(super) policy: &'a str,
     pub(super) best: bool,
     pub(super) reference: bool,
+    /// After how many replicas it was left.
+    pub(super) left_after: Option<u64>,
     pub(super) cells: Vec<Cell>,
 }
 
@@ -91,12 +93,12 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         head.push(Head {
             name: "Lowest energy in",
             unit: "",
-            help: "Share of the replicas in which it is the cheapest policy within the limit",
+            help: "Share of the replicas in which it has the lowest energy of all policies within the limit, be it by ever so little",
         });
         head.push(Head {
             name: "Within limit",
             unit: "",
-            help: "Share of the replicas in which it is within the limit of time; 95 % are asked for",
+            help: "Share of the replicas in which it is within the time limit; 95 % are asked for",
         });
     }
     let digits = |of: &dyn Fn(&PolicyResult) -> f64| decimals(c.results.iter().map(of)).min(4);
@@ -104,6 +106,7 @@ pub(super) fn main_table<'a>(c: &'a Comparison, groups: &[Group<'a>]) -> Main<'a
         policy: &r.policy,
         best: Standing::of(c, r) == Standing::Recommended,
         reference: r.policy == c.reference,
+        left_after: r.raced_out_after,
         cells: cells(c, r, digits(&|r| say::energy_j(c, r).median), digits(&|r| r.uncertain.time.median)),
     };
     let groups = groups
@@ -129,7 +132,7 @@ fn cells(c: &Comparison, r: &PolicyResult, energy_digits: usize, time_digits: us
     };
     let mut energy = ranged(own, known, energy_digits);
     energy.share = share(own.median, most);
-    let against = say::energy_ratio(c, r).map_or_else(|| plain(say::OWN_TIME.to_owned(), f64::MAX), ratio);
+    let against = say::energy_ratio(c, r).map_or_else(|| plain("not comparable".to_owned(), f64::MAX), ratio);
     let mut cells = vec![energy, against];
     match c.judged.kind {
         TimeKind::Makespan => cells.extend([ranged(u.time, known, time_digits), ratio(u.time_ratio)]),
@@ -245,6 +248,7 @@ pub(super) fn nominal_table(c: &Comparison) -> Nominal<'_> {
             policy: &r.policy,
             best: r.policy == c.answer.recommended,
             reference: r.policy == c.reference,
+            left_after: None,
             cells: row(r),
         })
         .collect();

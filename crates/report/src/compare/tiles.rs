@@ -28,10 +28,10 @@ pub(super) fn headline(c: &Comparison) -> String {
         _ if a.recommended == c.reference => {
             format!("No clear difference between {}: keep the reference", a.tied.len() + 1)
         }
-        _ => format!(
-            "No clear difference between {}: one of the fastest, with the fewest changes",
-            a.tied.len() + 1
-        ),
+        _ => {
+            let why = say::preferred(c).map_or_else(String::new, |why| format!("; recommended: {why}"));
+            format!("No clear difference between {}{why}", a.tied.len() + 1)
+        }
     }
 }
 

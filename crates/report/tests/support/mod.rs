@@ -258,6 +258,7 @@ fn answer(results: &mut [PolicyResult]) -> Answer {
         apply: Some("wattwise set --governor ondemand".to_owned()),
         lifts: Vec::new(),
         why_not: None,
+        preferred: None,
         tried: None,
         against_reference: None,
         nearly: Vec::new(),

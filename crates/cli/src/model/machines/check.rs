@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Models' files, captures, trees, or bundled models' names
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// The work by which the answer is judged, as `compare` takes it; again for each more
+    /// The work by which the answer is judged, as `compare` takes it; repeat for several
     #[arg(long, short, default_values = ["build", "idle-browse", "burst"])]
     workload: Vec<String>,
     /// Machines drawn from the figures
