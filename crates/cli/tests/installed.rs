@@ -86,7 +86,7 @@ fn there_is_a_page_for_every_command() {
         return println!("no groff here: the pages were not formatted");
     };
     assert!(
-        text(&groff.stdout).contains("Policies slower than") && groff.status.success(),
+        text(&groff.stdout).contains("policies slower than") && groff.status.success(),
         "{}",
         text(&groff.stderr)
     );
