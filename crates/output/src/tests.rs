@@ -199,7 +199,9 @@ fn what_is_no_file_is_written_into_or_refused() {
                 })
                 .map(|()| "bytes"),
         };
-        assert_eq!(reader.join().expect("read"), written.expect("written").as_bytes(), "{deed}");
+        // First what was written: where nothing was, the reader waits for ever.
+        let written = written.unwrap_or_else(|e| panic!("{deed}: {e}"));
+        assert_eq!(reader.join().expect("read"), written.as_bytes(), "{deed}");
         assert!(from_is(&at("pipe"), |t| t.is_fifo()) && at("link").is_symlink(), "{deed}: replaced");
     }
     let socket = std::os::unix::net::UnixListener::bind(at("socket"));
