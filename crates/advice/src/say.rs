@@ -56,8 +56,8 @@ pub fn energy_over(c: &Comparison) -> String {
     }
 }
 
-/// Warnings about single events of a recording, of which every recording has some: they change an answer by hardly anything.
-/// The first number in each is how many there are.
+/// Warnings about single events of a recording, of which every recording has some. The first number in each is how many there are;
+/// what they do to an answer nobody has measured.
 const SMALL: [&str; 5] = [
     "switches from idle were not recorded",
     "switches of tasks that write no events are missing",
@@ -70,20 +70,20 @@ fn is_small(warning: &str) -> bool {
     SMALL.iter().any(|small| warning.contains(small))
 }
 
-/// The warnings that may change the answer.
+/// The other warnings.
 pub fn serious(c: &Comparison) -> impl Iterator<Item = &String> {
     c.inputs.warnings.iter().filter(|w| !is_small(w))
 }
 
-/// What the other warnings come to: of how many events, and what it does to the answer. `None` where there is none.
+/// What the warnings about single events come to, beside the events that were recorded. `None` where there is none.
 pub fn small_gaps(c: &Comparison) -> Option<String> {
     let small = || c.inputs.warnings.iter().filter(|w| is_small(w));
     let count = |warning: &String| warning.split(' ').find_map(|word| word.parse::<u64>().ok());
     let filled: u64 = small().filter_map(count).sum();
     small().next()?;
     Some(format!(
-        "{filled} single events are missing or contradict others, beside {} recorded ones; they are filled in, which hardly changes \
-         the answer",
+        "{filled} single events are missing, guessed or contradict others, beside {} recorded ones; they are filled in, and no replica \
+         varies them",
         c.workload.events
     ))
 }

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use wattwise_study::hardware::compare::Comparison;
-use wattwise_study::hardware::rough::{Kind, Roughness, fit};
+use wattwise_study::hardware::fit::{fit, held};
+use wattwise_study::hardware::rough::{Kind, Roughness};
 use wattwise_study::hardware::table::Table;
 use wattwise_study::hardware::{Effort, Scored, bundled, score};
 
@@ -73,15 +74,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let usual = fit(&without(&all, None));
         println!("{kind:?}: {}", told(usual));
         let machines: BTreeSet<&str> = all.iter().flat_map(|t| t.keys().map(String::as_str)).collect();
-        let mut held = Vec::new();
+        let mut inside = Vec::new();
         for out in machines {
             let other = fit(&without(&all, Some(out)));
-            let shares: Vec<f64> = all.iter().filter_map(|t| t.get(out)).map(|c| other.held(c)).collect();
+            let shares: Vec<f64> = all.iter().filter_map(|t| t.get(out)).map(|c| held(other, c)).collect();
             let n: usize = all.iter().filter_map(|t| t.get(out)).map(Vec::len).sum();
             println!("  without {out}: {}; holds {:.0} % of its {n}", told(other), mean(&shares));
-            held.extend(shares);
+            inside.extend(shares);
         }
-        println!("  each machine by the others: {:.1} %, mean over tables", mean(&held));
+        println!("  each machine by the others: {:.1} %, mean over tables", mean(&inside));
     }
     Ok(())
 }

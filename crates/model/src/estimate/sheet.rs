@@ -307,6 +307,16 @@ mod tests {
         assert_eq!(states("sleeps = false\n"), [Vec::<bool>::new()]);
     }
 
+    /// By hand: half of what the firmware says of C2 (120 us), of which the core's part is 0.6; C3 (1034 us) is the same core state.
+    #[test]
+    fn a_core_leaves_all_its_deep_states_in_the_same_time() {
+        let acpi = I7.replace("idle = 'skylake'", "idle = 'comet-lake-acpi'");
+        let machine = parse(&sheet(&acpi).unwrap().machine_text(), "sheet").unwrap();
+        let exits: Vec<u64> = machine.kinds[0].idle.iter().map(|s| s.exit_ns[0]).collect();
+        assert_eq!(exits, [1_000, 36_000, 36_000]);
+        assert_eq!(machine.kinds[0].idle[2].latency_ns, 1_034_000);
+    }
+
     #[test]
     fn figures_are_drawn_together_and_keep_the_order_of_speeds() {
         let machine = parse(&sheet(I7).unwrap().machine_text(), "sheet").unwrap();

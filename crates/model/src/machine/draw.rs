@@ -4,9 +4,9 @@
 //! every rule that a written one does. Where two figures drawn apart would break one, the figure that can give way
 //! does ([`settle`]); a draw that no rule helps is moved towards the nominal machine, half the way each time.
 
-use super::file;
 use super::tables::{File, KindTable};
 use super::{MachineModel, Thermal, Tick};
+use super::{bounds, file};
 use wattwise_figure::Random;
 
 /// Scores beyond this are cut, whoever asks.
@@ -114,17 +114,17 @@ impl MachineModel {
             domain.transition.stall_ns.clone_from(&drawn.stall_ns);
         }
         for package in &mut machine.packages {
-            package.uncore_w = file::watts("package.uncore_w", file.package.uncore_w)?;
+            package.uncore_w = bounds::watts("package.uncore_w", file.package.uncore_w)?;
             package.idle.clone_from(&states);
             package.thermal = thermal;
             package.uncore.clone_from(&uncore);
             package.limit = limit;
         }
-        let cost = |what: &str, us: Option<f64>, now: u64| us.map_or(Ok(now), |us| file::us(what, us));
+        let cost = |what: &str, us: Option<f64>, now: u64| us.map_or(Ok(now), |us| bounds::us(what, us));
         machine.kinds = kinds;
         machine.autonomous = file::autonomous(file)?;
         machine.memory = file::memory(file, &mut Vec::new())?;
-        machine.platform_w = file::watts("platform.watts", file.platform.watts)?;
+        machine.platform_w = bounds::watts("platform.watts", file.platform.watts)?;
         machine.migration_ns = cost("migration_us", file.platform.migration_us, machine.migration_ns)?;
         machine.interrupt_ns = cost("interrupt_us", file.platform.interrupt_us, machine.interrupt_ns)?;
         machine.tick.cost_ns = tick.cost_ns;

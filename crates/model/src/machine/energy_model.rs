@@ -11,7 +11,7 @@
 //!
 //! The kernel's table does not change when the model's figures are drawn: a drawn machine keeps the nominal one's.
 
-use super::file::within;
+use super::bounds::within;
 use super::tables::SpeedsTable;
 use super::{CState, MachineModel, SpeedLevel};
 

@@ -137,6 +137,7 @@
 //! A file with `base = "NAME"` takes that bundled machine and replaces what it says anew, table by table. So does one with a
 //! `[sheet]`, a data sheet's few figures ([`mod@crate::estimate::sheet`]), with the machine that they tell of.
 
+use super::bounds::{us, watts, within};
 use super::figures::Written;
 use super::tables::*;
 use super::{
@@ -271,23 +272,6 @@ fn lay_over(under: &mut toml::Table, key: String, value: toml::Value) {
             under.insert(key, value);
         }
     }
-}
-
-/// A figure within bounds, or a sentence.
-pub(super) fn within(what: &str, value: f64, low: f64, high: f64, unit: &str) -> Result<f64, String> {
-    if value.is_finite() && (low..=high).contains(&value) {
-        return Ok(value);
-    }
-    Err(format!("{what} = {value}: expected {low} to {high}{}{unit}", if unit.is_empty() { "" } else { " " }))
-}
-
-pub(super) fn watts(what: &str, value: f64) -> Result<f64, String> {
-    within(what, value, 0.0, 10_000.0, "W")
-}
-
-/// Microseconds to ns.
-pub(super) fn us(what: &str, value: f64) -> Result<u64, String> {
-    within(what, value, 0.0, 1e7, "us").map(|v| (v * 1e3).round() as u64)
 }
 
 fn build(file: &File) -> Result<MachineModel, String> {

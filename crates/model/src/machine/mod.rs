@@ -4,6 +4,7 @@
 //! business; what stands here has been validated and holds no strings that the engine would look
 //! at. Powers are in watts, times in ns, speeds in kHz.
 
+mod bounds;
 pub mod builtin;
 mod draw;
 mod duty;

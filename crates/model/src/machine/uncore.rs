@@ -10,7 +10,7 @@
 //! - A core in a deep C-state has no clock and no say.
 
 use super::CoreKind;
-use super::file::{us, watts, within};
+use super::bounds::{us, watts, within};
 use super::tables::File;
 
 /// What of a package follows its fastest core.

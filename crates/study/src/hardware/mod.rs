@@ -6,15 +6,18 @@
 //! | `predict` | the engine's runs of a table's settings, calibrated by at most one setting a program |
 //! | [`compare`] | each row against its work's reference: predicted, measured, and what two know-nothings say |
 //! | [`rough`] | how far measured ratios lie from predicted ones, beside what replicas draw |
+//! | [`fit`](mod@fit) | that, fitted to the tables |
 //! | [`score`](mod@score) | signs, order, errors and coverage, by table, mechanism and class |
 //! | [`page`] | the page of it |
 //! | [`bundled`] | the tables that come with the program (`hardware/`) |
 //!
 //! A comparison is a row against its work's reference row in one published quantity, as a ratio: no unit, no meter's scale and no
-//! length of the work is in it. What is published beside the calibrating rows is never used.
+//! length of the work is in it. What is published beside the calibrating rows is never used for what is
+//! predicted; the widths of the intervals are fitted to it.
 
 pub mod bundled;
 pub mod compare;
+pub mod fit;
 pub mod page;
 mod predict;
 pub mod rough;
